@@ -1,1 +1,30 @@
-//! registry-core
+//! A registry of tools for language models.
+//!
+//! A tool is an `async fn` with `#[tool]`; the [`Registry`] collects them, decides who may see and call what, and runs
+//! each call down one path.
+
+#[doc(hidden)]
+pub mod __private;
+mod arguments;
+pub mod clock;
+pub mod context;
+mod execute;
+pub mod guard;
+pub mod plugin;
+pub mod policy;
+pub mod prelude;
+pub mod registry;
+pub mod resource;
+pub mod result;
+pub mod schema;
+mod select;
+pub mod spec;
+
+pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
+pub use execute::{BoxFuture, ToolOutcome};
+pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
+pub use registry::{Registry, RegistryBuilder, RegistryError, Tool};
+pub use resource::{Resource, Resources};
+pub use result::{ErrorKind, ToolError, ToolResult};
+pub use select::Selection;
+pub use spec::ToolSpec;

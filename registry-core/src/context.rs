@@ -1,0 +1,326 @@
+//! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
+
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    policy::Permission,
+    resource::{Resource, Resources},
+};
+
+/// Who makes a call and what may be used at all. A request can narrow it, never widen it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's id.
+    pub user: String,
+    /// How far the user is trusted.
+    pub level: Permission,
+    /// The modules that may be used; `None` for all. Tools without a module belong to `local`.
+    pub allowed_modules: Option<BTreeSet<String>>,
+    /// The tools that may be used, by name; `None` for all.
+    pub allowed_tools: Option<BTreeSet<String>>,
+}
+
+impl Caller {
+    /// A user who may use every module.
+    pub fn new(user: impl Into<String>, level: Permission) -> Self {
+        Self { user: user.into(), level, allowed_modules: None, allowed_tools: None }
+    }
+
+    /// Leaves only the modules that are allowed already and named here.
+    #[must_use]
+    pub fn only_modules<S: Into<String>>(mut self, modules: impl IntoIterator<Item = S>) -> Self {
+        narrow(&mut self.allowed_modules, modules);
+        self
+    }
+
+    /// Leaves only the tools that are allowed already and named here.
+    #[must_use]
+    pub fn only_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
+        narrow(&mut self.allowed_tools, tools);
+        self
+    }
+}
+
+fn narrow<S: Into<String>>(allowed: &mut Option<BTreeSet<String>>, to: impl IntoIterator<Item = S>) {
+    let mut to: BTreeSet<String> = to.into_iter().map(Into::into).collect();
+    if let Some(allowed) = allowed {
+        to.retain(|name| allowed.contains(name));
+    }
+    *allowed = Some(to);
+}
+
+/// Nobody in particular: a guest.
+impl Default for Caller {
+    fn default() -> Self {
+        Self::new("anonymous", Permission::Guest)
+    }
+}
+
+/// What the conversation around a call is, as far as the host says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conversation {
+    /// The user's words that led to the call.
+    pub user_message: Option<String>,
+    /// The chat it happens in.
+    pub chat_id: Option<String>,
+    /// What a knowledge base gave for this turn.
+    pub kb_context: Option<String>,
+    /// How sure the model says it is, from 0 to 1.
+    pub confidence: Option<f64>,
+}
+
+/// A word from a running tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolEvent {
+    /// The call's id.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool_name: String,
+    /// What it is doing, for people.
+    pub message: String,
+    /// How far it is, from 0 to 1, where it can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+}
+
+/// Where the events of running tools go.
+pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
+
+/// The call a context belongs to.
+#[derive(Debug, Clone, Default)]
+struct CallIdentity {
+    id: String,
+    tool: String,
+    raw_argument: Option<String>,
+}
+
+/// The request a tool runs in: who calls, what the host provides, and the way to report and to be stopped.
+///
+/// Cheap to clone. A host makes one for each request; the registry derives one for each call.
+#[derive(Clone)]
+pub struct ToolContext {
+    caller: Arc<Caller>,
+    resources: Arc<Resources>,
+    conversation: Arc<Conversation>,
+    call: Option<Arc<CallIdentity>>,
+    events: Option<EventSink>,
+    cancellation: CancellationToken,
+}
+
+impl ToolContext {
+    /// A context for a caller, with nothing provided and nobody listening.
+    pub fn new(caller: Caller) -> Self {
+        Self {
+            caller: Arc::new(caller),
+            resources: Arc::default(),
+            conversation: Arc::default(),
+            call: None,
+            events: None,
+            cancellation: CancellationToken::new(),
+        }
+    }
+
+    /// With what the host provides.
+    #[must_use]
+    pub fn with_resources(mut self, resources: impl Into<Arc<Resources>>) -> Self {
+        self.resources = resources.into();
+        self
+    }
+
+    /// With another caller: what a request narrowed.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.caller = Arc::new(caller);
+        self
+    }
+
+    /// With the conversation around the call.
+    #[must_use]
+    pub fn with_conversation(mut self, conversation: Conversation) -> Self {
+        self.conversation = Arc::new(conversation);
+        self
+    }
+
+    /// With somebody who listens to the tools.
+    #[must_use]
+    pub fn with_events(mut self, events: EventSink) -> Self {
+        self.events = Some(events);
+        self
+    }
+
+    /// Stopped when the token is cancelled.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
+        self.cancellation = cancellation;
+        self
+    }
+
+    pub(crate) fn for_call(&self, id: &str, tool: &str, raw_argument: Option<String>) -> Self {
+        let mut context = self.clone();
+        context.call =
+            Some(Arc::new(CallIdentity { id: id.to_owned(), tool: tool.to_owned(), raw_argument }));
+        context.cancellation = self.cancellation.child_token();
+        context
+    }
+
+    /// Who calls.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The conversation around the call.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// The text behind the tag, where the call was a line `TAG: text`.
+    pub fn raw_argument(&self) -> Option<&str> {
+        self.call.as_ref()?.raw_argument.as_deref()
+    }
+
+    /// The id of the call that runs; empty outside of one.
+    pub fn call_id(&self) -> &str {
+        self.call.as_ref().map_or("", |call| &call.id)
+    }
+
+    /// What the host provides.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Something the host provides, where it does.
+    pub fn resource<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
+        self.resources.get()
+    }
+
+    /// Says what the tool is doing.
+    pub fn status(&self, message: impl Into<String>) {
+        self.report(message.into(), None);
+    }
+
+    /// Says what the tool is doing and how far it is, from 0 to 1.
+    pub fn progress(&self, fraction: f64, message: impl Into<String>) {
+        self.report(message.into(), Some(fraction.clamp(0.0, 1.0)));
+    }
+
+    fn report(&self, message: String, progress: Option<f64>) {
+        let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
+        events(ToolEvent { call_id: call.id.clone(), tool_name: call.tool.clone(), message, progress });
+    }
+
+    /// Whether the call should stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
+    /// Waits until the call should stop. The registry drops a cancelled call by itself; this is for work that runs elsewhere.
+    pub async fn cancelled(&self) {
+        self.cancellation.cancelled().await;
+    }
+
+    /// The token behind [`cancelled`](Self::cancelled), to pass on.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+}
+
+/// A guest's, with nothing provided: for unit tests that call a tool's function.
+impl Default for ToolContext {
+    fn default() -> Self {
+        Self::new(Caller::default())
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("caller", &self.caller)
+            .field("call", &self.call)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a call reached the registry, for the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The model's own tool call.
+    Native,
+    /// Read out of the model's text, in the dialect of that name.
+    Text(Cow<'static, str>),
+    /// An HTTP request for this one call.
+    Http,
+    /// An MCP client.
+    Mcp,
+    /// A person at a command line.
+    CommandLine,
+    /// Code that embeds the registry.
+    Library,
+}
+
+/// A call that somebody wants made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Names this call among others; echoed in events and the audit.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments: an object.
+    pub arguments: Value,
+    /// How it came here.
+    pub origin: Origin,
+    /// The text behind the tag, where it was a line `TAG: text`.
+    pub raw_argument: Option<String>,
+    /// How often a failure that may pass is tried again, if the tool is not destructive.
+    pub retries: u8,
+}
+
+impl ToolCall {
+    /// A call made by code, tried once.
+    pub fn new(name: impl Into<String>, arguments: Value) -> Self {
+        Self {
+            id: String::new(),
+            name: name.into(),
+            arguments,
+            origin: Origin::Library,
+            raw_argument: None,
+            retries: 0,
+        }
+    }
+
+    /// With an id.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// With where it came from.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// With the number of times a failure that may pass is tried again.
+    #[must_use]
+    pub fn with_retries(mut self, retries: u8) -> Self {
+        self.retries = retries;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_can_only_narrow() {
+        let caller = Caller::new("ada", Permission::User).only_tools(["a", "b"]).only_tools(["b", "c"]);
+        assert_eq!(caller.allowed_tools.unwrap().into_iter().collect::<Vec<_>>(), ["b"]);
+    }
+}

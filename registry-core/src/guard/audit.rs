@@ -1,0 +1,162 @@
+//! The record of every call: its intent before the tool runs, its outcome after.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::{context::Origin, execute::BoxFuture, policy::Permission, result::ErrorKind};
+
+/// Which of a call's two entries this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Written before the tool runs.
+    Intent,
+    /// Written after, and for a call that was refused.
+    Outcome,
+}
+
+/// One entry about one attempt at a call. Entries of one call share `call_id`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditRecord {
+    /// Intent or outcome.
+    pub phase: Phase,
+    /// The tool's name, as called.
+    pub tool: String,
+    /// The tool's version, where it has one.
+    pub version: Option<String>,
+    /// The call's id.
+    pub call_id: String,
+    /// 1 for the first try.
+    pub attempt: u8,
+    /// Who called.
+    pub user: String,
+    /// At what level.
+    pub level: Permission,
+    /// Through which door.
+    pub origin: Origin,
+    /// SHA-256 of the arguments as they were run, in hex.
+    pub arguments_sha256: String,
+    /// Whether the tool did what it was asked; `None` for an intent.
+    pub success: Option<bool>,
+    /// Why it did not.
+    pub error: Option<ErrorKind>,
+    /// What happened, for the operator.
+    pub error_message: Option<String>,
+    /// What was changed.
+    pub side_effects: Vec<String>,
+    /// The tool's own notes.
+    pub audit: Map<String, Value>,
+    /// How long it ran, in milliseconds; `None` for an intent.
+    pub duration_ms: Option<u64>,
+    /// When (UTC).
+    pub ts: Timestamp,
+}
+
+/// Keeps the records. What it acknowledges it has kept.
+pub trait AuditSink: Send + Sync {
+    /// Whether records are kept at all; where not, none is made.
+    fn is_enabled(&self) -> bool {
+        true
+    }
+
+    /// Keeps a record.
+    ///
+    /// # Errors
+    /// A text for the operator, when it could not be kept. The call is then not made.
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// Hash of arguments that is the same for the same arguments.
+pub(crate) fn hash_arguments(arguments: &Value) -> String {
+    let digest = Sha256::digest(canonical(arguments).to_string());
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// The value with the keys of every object in order.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), canonical(value))).collect())
+        }
+        Value::Array(items) => items.iter().map(canonical).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Writes the records to the log, target `toolrack::audit`, as JSON.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogAudit;
+
+impl AuditSink for LogAudit {
+    fn is_enabled(&self) -> bool {
+        tracing::enabled!(target: "toolrack::audit", tracing::Level::INFO)
+    }
+
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        let written = serde_json::to_string(&record)
+            .map(|json| tracing::info!(target: "toolrack::audit", "{json}"))
+            .map_err(|error| error.to_string());
+        Box::pin(std::future::ready(written))
+    }
+}
+
+/// Keeps the newest records in memory.
+#[derive(Debug)]
+pub struct MemoryAudit {
+    capacity: usize,
+    records: Mutex<VecDeque<AuditRecord>>,
+}
+
+impl MemoryAudit {
+    /// Keeps up to `capacity` records.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, records: Mutex::default() }
+    }
+
+    /// The records, oldest first.
+    pub fn records(&self) -> Vec<AuditRecord> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl AuditSink for MemoryAudit {
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.len() == self.capacity {
+            records.pop_front();
+        }
+        if self.capacity > 0 {
+            records.push_back(record);
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_does_not_change_the_hash() {
+        let one = hash_arguments(&json!({"a": 1, "b": {"c": 2, "d": 3}}));
+        assert_eq!(one, hash_arguments(&json!({"b": {"d": 3, "c": 2}, "a": 1})));
+        assert_ne!(one, hash_arguments(&json!({"a": 1, "b": {"c": 2, "d": 4}})));
+        assert_eq!(one.len(), 64);
+    }
+}

@@ -1,0 +1,3 @@
+//! What stands around a call.
+
+pub mod audit;

@@ -1,0 +1,203 @@
+//! What `#[tool]` submits, and where the submissions are collected.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    context::ToolContext,
+    execute::BoxFuture,
+    policy::{Cost, Effect, Permission, TextTag, ToolPolicy},
+    resource::Resources,
+    result::{ToolError, ToolResult},
+};
+
+/// Runs a compiled tool.
+pub type Run =
+    for<'a> fn(&'a ToolContext, Map<String, Value>) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+
+/// A tool that was compiled in: one static for each `#[tool]`.
+///
+/// The methods are the keys of the attribute: `#[tool(timeout = secs(10))]` is `.timeout(secs(10))`.
+#[derive(Debug, Clone, Copy)]
+pub struct Plugin {
+    pub(crate) name: &'static str,
+    pub(crate) title: Option<&'static str>,
+    pub(crate) description: &'static str,
+    pub(crate) version: Option<&'static str>,
+    pub(crate) tags: &'static [&'static str],
+    pub(crate) deprecated: Option<&'static str>,
+    pub(crate) policy: ToolPolicy,
+    pub(crate) input_schema: fn() -> Value,
+    pub(crate) output_schema: fn() -> Option<Value>,
+    pub(crate) run: Run,
+    pub(crate) missing: fn(&Resources) -> Option<String>,
+    pub(crate) enabled: Option<fn(&ToolContext) -> bool>,
+    pub(crate) place: Place,
+}
+
+/// Where in the source a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The path of the Rust module.
+    pub module_path: &'static str,
+    /// The file, from the workspace's root.
+    pub file: &'static str,
+    /// The line of the attribute.
+    pub line: u32,
+}
+
+/// A folder of `tools/`, submitted by `discover!`: the tools below it are a module.
+#[derive(Debug, Clone, Copy)]
+pub struct Folder {
+    /// The path of the Rust module that stands for the folder.
+    pub module_path: &'static str,
+    /// The folder's name.
+    pub name: &'static str,
+}
+
+inventory::collect!(Plugin);
+inventory::collect!(Folder);
+
+/// A number of seconds, for attribute keys: `timeout = secs(10)`.
+pub const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A number of minutes, for attribute keys.
+pub const fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(minutes * 60)
+}
+
+/// A number of milliseconds, for attribute keys.
+pub const fn millis(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+impl Plugin {
+    /// A tool that anyone may call, with the defaults of [`ToolPolicy`].
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        input_schema: fn() -> Value,
+        output_schema: fn() -> Option<Value>,
+        run: Run,
+        place: Place,
+    ) -> Self {
+        const fn nothing_missing(_: &Resources) -> Option<String> {
+            None
+        }
+        Self {
+            name,
+            title: None,
+            description,
+            version: None,
+            tags: &[],
+            deprecated: None,
+            policy: ToolPolicy::new(),
+            input_schema,
+            output_schema,
+            run,
+            missing: nothing_missing,
+            enabled: None,
+            place,
+        }
+    }
+
+    /// Another name than the function's.
+    pub const fn name(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// A short name for people.
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// A semantic version.
+    pub const fn version(mut self, version: &'static str) -> Self {
+        self.version = Some(version);
+        self
+    }
+
+    /// Words to find the tool by.
+    pub const fn tags(mut self, tags: &'static [&'static str]) -> Self {
+        self.tags = tags;
+        self
+    }
+
+    /// The level a caller needs.
+    pub const fn permission(mut self, permission: Permission) -> Self {
+        self.policy.permission = permission;
+        self
+    }
+
+    /// What a call costs.
+    pub const fn cost(mut self, cost: Cost) -> Self {
+        self.policy.cost = cost;
+        self
+    }
+
+    /// How long a call may take; 30 s where nothing is said.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.policy.timeout = timeout;
+        self
+    }
+
+    /// The least time between two calls of one user.
+    pub const fn cooldown(mut self, cooldown: Duration) -> Self {
+        self.policy.cooldown = cooldown;
+        self
+    }
+
+    /// Calls a user may make in a day (UTC).
+    pub const fn daily_limit(mut self, daily_limit: u32) -> Self {
+        self.policy.daily_limit = daily_limit;
+        self
+    }
+
+    /// Whether the gate is asked before a call.
+    pub const fn gate(mut self, gate: bool) -> Self {
+        self.policy.requires_gate = gate;
+        self
+    }
+
+    /// What a call does to the world.
+    pub const fn effect(mut self, effect: Effect) -> Self {
+        self.policy.effect = effect;
+        self
+    }
+
+    /// Whether a second call with the same arguments changes nothing more.
+    pub const fn idempotent(mut self, idempotent: bool) -> Self {
+        self.policy.idempotent = idempotent;
+        self
+    }
+
+    /// The line of text that is a call.
+    pub const fn text_tag(mut self, text_tag: TextTag) -> Self {
+        self.policy.text_tag = Some(text_tag);
+        self
+    }
+
+    /// A condition that is asked for every request, beside the resources that the function asks for.
+    pub const fn enabled(mut self, enabled: fn(&ToolContext) -> bool) -> Self {
+        self.enabled = Some(enabled);
+        self
+    }
+
+    /// Why the tool should not be used any more and what to use instead.
+    pub const fn deprecated(mut self, deprecated: &'static str) -> Self {
+        self.deprecated = Some(deprecated);
+        self
+    }
+
+    /// What the function asks of the host. Not public API: written by `#[tool]` from the parameters.
+    #[doc(hidden)]
+    pub const fn missing(mut self, missing: fn(&Resources) -> Option<String>) -> Self {
+        self.missing = missing;
+        self
+    }
+}

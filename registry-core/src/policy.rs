@@ -1,0 +1,190 @@
+//! Who may call a tool, how often, at what cost, and what it does to the world.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+/// How far a caller is trusted, and how far a tool asks its callers to be. Ordered: guest, user, admin, owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// Anyone.
+    #[default]
+    Guest,
+    /// Somebody who is known.
+    User,
+    /// Somebody who runs the server.
+    Admin,
+    /// The one it belongs to.
+    Owner,
+}
+
+impl Permission {
+    /// All levels, lowest first.
+    pub const ALL: [Self; 4] = [Self::Guest, Self::User, Self::Admin, Self::Owner];
+
+    /// The name as configuration files and listings write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::User => "user",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Permission {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|level| level.as_str() == text)
+            .ok_or_else(|| format!("unknown level `{text}`; the levels are guest, user, admin, owner"))
+    }
+}
+
+/// What a call costs, for a gate to weigh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cost {
+    /// Nothing worth counting.
+    #[default]
+    Free,
+    /// A call to a paid service.
+    Cheap,
+    /// Enough that somebody should know.
+    Expensive,
+}
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Nothing: it only looks.
+    #[default]
+    Read,
+    /// It adds or changes something.
+    Write,
+    /// It takes something away that cannot be brought back.
+    Destructive,
+}
+
+impl Effect {
+    /// The name as listings write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Destructive => "destructive",
+        }
+    }
+}
+
+/// A line of text that is a call: `TAG: arg`, for models that know no other way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TextTag {
+    /// The word before the colon.
+    pub tag_prefix: &'static str,
+    /// Regular expression for what follows it; the whole rest of the line has to match.
+    pub arg_pattern: &'static str,
+    /// The argument that each group of the pattern is. Empty: the tool's first argument.
+    pub arg_groups: &'static [&'static str],
+    /// How to write it, for the prompt. Empty: made from the prefix and the groups.
+    pub prompt_example: &'static str,
+    /// Whether the line is taken out of what the user sees.
+    pub strip_from_display: bool,
+}
+
+impl TextTag {
+    /// The tag `PREFIX: anything`, taken out of what the user sees.
+    pub const fn new(tag_prefix: &'static str) -> Self {
+        Self {
+            tag_prefix,
+            arg_pattern: "(.+)",
+            arg_groups: &[],
+            prompt_example: "",
+            strip_from_display: true,
+        }
+    }
+
+    /// The regular expression for what follows the prefix.
+    pub const fn pattern(mut self, arg_pattern: &'static str) -> Self {
+        self.arg_pattern = arg_pattern;
+        self
+    }
+
+    /// The arguments that the groups of the pattern are, in order.
+    pub const fn groups(mut self, arg_groups: &'static [&'static str]) -> Self {
+        self.arg_groups = arg_groups;
+        self
+    }
+
+    /// How to write it, for the prompt.
+    pub const fn example(mut self, prompt_example: &'static str) -> Self {
+        self.prompt_example = prompt_example;
+        self
+    }
+
+    /// Leaves the line in what the user sees.
+    pub const fn keep_in_display(mut self) -> Self {
+        self.strip_from_display = false;
+        self
+    }
+}
+
+/// The rules for calling a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ToolPolicy {
+    /// The level a caller needs.
+    pub permission: Permission,
+    /// What a call costs.
+    pub cost: Cost,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// The least time between two calls of one user; zero for none.
+    pub cooldown: Duration,
+    /// Calls a user may make in a day (UTC); zero for any number.
+    pub daily_limit: u32,
+    /// Whether the gate is asked before a call.
+    pub requires_gate: bool,
+    /// What a call does to the world.
+    pub effect: Effect,
+    /// Whether a second call with the same arguments changes nothing more. Always so for a read.
+    pub idempotent: bool,
+    /// The line of text that is a call.
+    pub text_tag: Option<TextTag>,
+}
+
+impl ToolPolicy {
+    /// How long a call may take where the tool does not say.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// Anyone, at any time, for 30 seconds, only looking.
+    pub const fn new() -> Self {
+        Self {
+            permission: Permission::Guest,
+            cost: Cost::Free,
+            timeout: Self::DEFAULT_TIMEOUT,
+            cooldown: Duration::ZERO,
+            daily_limit: 0,
+            requires_gate: false,
+            effect: Effect::Read,
+            idempotent: false,
+            text_tag: None,
+        }
+    }
+}
+
+impl Default for ToolPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,12 @@
+//! What a tool file needs: `use registry_core::prelude::*;`.
+
+pub use crate::{
+    context::ToolContext,
+    plugin::{millis, minutes, secs},
+    policy::{Cost, Effect, Permission, TextTag},
+    resource::Resource,
+    result::{ToolError, ToolResult},
+};
+pub use schemars::JsonSchema;
+pub use serde::{Deserialize, Serialize};
+pub use serde_json::{Value, json};

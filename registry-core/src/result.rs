@@ -1,0 +1,342 @@
+//! What a call comes to: a [`ToolResult`] or a [`ToolError`].
+
+use std::{borrow::Cow, error::Error, fmt};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// Whether the tool did what it was asked.
+    pub success: bool,
+    /// What it found, for the model: a string is given as it is, anything else as JSON.
+    pub value: Value,
+    /// A word to the user beside the answer.
+    pub message: Option<String>,
+    /// What was changed, such as `created:inbox/note.md`.
+    pub side_effects: Vec<String>,
+    /// Notes for the audit record. The registry adds its own (tool, time, duration).
+    pub audit: Map<String, Value>,
+}
+
+impl ToolResult {
+    /// Success with a value.
+    pub fn new(value: impl Into<Value>) -> Self {
+        Self {
+            success: true,
+            value: value.into(),
+            message: None,
+            side_effects: Vec::new(),
+            audit: Map::new(),
+        }
+    }
+
+    /// The tool ran and could not do it, which is no error: `message` says why.
+    pub fn unsuccessful(message: impl Into<String>) -> Self {
+        Self { success: false, message: Some(message.into()), ..Self::new(Value::Null) }
+    }
+
+    /// Adds a word to the user.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Adds something that was changed.
+    #[must_use]
+    pub fn with_side_effect(mut self, side_effect: impl Into<String>) -> Self {
+        self.side_effects.push(side_effect.into());
+        self
+    }
+
+    /// Adds a note for the audit record.
+    #[must_use]
+    pub fn with_audit(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.audit.insert(key.into(), value.into());
+        self
+    }
+
+    /// What the model is told.
+    pub fn for_model(&self) -> Cow<'_, str> {
+        match (&self.value, &self.message) {
+            (Value::Null, Some(message)) => Cow::Borrowed(message),
+            (Value::String(text), _) => Cow::Borrowed(text),
+            (value, _) => Cow::Owned(value.to_string()),
+        }
+    }
+}
+
+/// What a tool's function may return: [`ToolResult`], or any value that can be written as JSON and described by a schema.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "not something that can be given to a model",
+    note = "return a `String`, a `serde_json::Value`, a `ToolResult`, or a type with `#[output]` (or `derive(Serialize, JsonSchema)`)"
+)]
+pub trait Output {
+    /// The JSON Schema of the value, where one is known.
+    fn schema() -> Option<Value>;
+
+    /// The value as a result.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, such as a map whose keys are not strings.
+    fn into_result(self) -> Result<ToolResult, ToolError>;
+}
+
+impl Output for ToolResult {
+    fn schema() -> Option<Value> {
+        None
+    }
+
+    fn into_result(self) -> Result<ToolResult, ToolError> {
+        Ok(self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + JsonSchema> Output for T {
+    fn schema() -> Option<Value> {
+        Some(crate::schema::of_output::<T>())
+    }
+
+    fn into_result(self) -> Result<ToolResult, ToolError> {
+        serde_json::to_value(self)
+            .map(ToolResult::new)
+            .map_err(|error| ToolError::failed(format!("the result is not JSON: {error}")))
+    }
+}
+
+/// What kind of failure a [`ToolError`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No tool has that name.
+    ToolNotFound,
+    /// The tool is switched off, or what it needs is not there.
+    Unavailable,
+    /// The caller may not call it.
+    PermissionDenied,
+    /// The arguments do not fit its schema.
+    InvalidArguments,
+    /// It took longer than it may.
+    Timeout,
+    /// The caller went away or the server is stopping.
+    Cancelled,
+    /// Its code panicked.
+    Panicked,
+    /// Its code gave an error.
+    Failed,
+    /// The call could not be written to the audit, so it was not made.
+    NotAudited,
+}
+
+/// Why a call failed, in two texts: `message` is for the operator, `feedback` for the model.
+///
+/// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
+/// but becomes one with [`into_error`](ToolError::into_error).
+#[derive(Clone, PartialEq)]
+pub struct ToolError(Box<Repr>);
+
+#[derive(Clone, PartialEq)]
+struct Repr {
+    kind: ErrorKind,
+    message: String,
+    feedback: Option<String>,
+    retryable: bool,
+    nearest: Vec<String>,
+}
+
+impl ToolError {
+    /// An error of a kind. The model is told the same until [`with_feedback`](Self::with_feedback) says otherwise.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Repr {
+            kind,
+            message: message.into(),
+            feedback: None,
+            retryable: false,
+            nearest: Vec::new(),
+        }))
+    }
+
+    /// The tool's own work failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, message)
+    }
+
+    /// An argument fits the schema and is still wrong; the message says which and what is expected.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArguments, message)
+    }
+
+    /// Something it needs is not there now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unavailable, message).retryable()
+    }
+
+    /// Says that the same call may succeed when it is made again.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.0.retryable = true;
+        self
+    }
+
+    /// What the model is told in place of the message: what to do.
+    #[must_use]
+    pub fn with_feedback(mut self, feedback: impl Into<String>) -> Self {
+        self.0.feedback = Some(feedback.into());
+        self
+    }
+
+    /// Names that may have been meant.
+    #[must_use]
+    pub fn with_nearest(mut self, nearest: Vec<String>) -> Self {
+        self.0.nearest = nearest;
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What happened, for the operator.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do, for the model.
+    pub fn feedback(&self) -> &str {
+        self.0.feedback.as_deref().unwrap_or(&self.0.message)
+    }
+
+    /// Whether the same call may succeed when it is made again.
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+
+    /// Names of tools that may have been meant.
+    pub fn nearest(&self) -> &[String] {
+        &self.0.nearest
+    }
+
+    /// As a standard error, for code outside of tools.
+    pub fn into_error(self) -> Box<dyn Error + Send + Sync> {
+        self.into()
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Failure::into_tool_error(error)
+    }
+}
+
+/// A [`ToolError`] on its way through code that knows standard errors only.
+#[derive(Debug)]
+struct Wrapped(ToolError);
+
+impl fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Wrapped {}
+
+impl From<ToolError> for Box<dyn Error + Send + Sync> {
+    fn from(error: ToolError) -> Self {
+        Box::new(Wrapped(error))
+    }
+}
+
+/// What the `E` of a tool's `Result<T, E>` may be: a [`ToolError`], any error, or a text.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot fail with `{Self}`",
+    label = "not an error",
+    note = "use `ToolError`, a type that implements `std::error::Error`, or a `String`"
+)]
+pub trait Failure {
+    /// The failure as the registry reports it.
+    fn into_tool_error(self) -> ToolError;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<Box<dyn Error + Send + Sync>>> Failure for E {
+    fn into_tool_error(self) -> ToolError {
+        let error: Box<dyn Error + Send + Sync> = self.into();
+        match error.downcast::<Wrapped>() {
+            Ok(wrapped) => wrapped.0,
+            Err(error) => {
+                ToolError::failed(with_causes(error.as_ref())).retryable_if(is_transient(error.as_ref()))
+            }
+        }
+    }
+}
+
+impl ToolError {
+    fn retryable_if(self, transient: bool) -> Self {
+        if transient { self.retryable() } else { self }
+    }
+}
+
+/// The error and what caused it, each once.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether an error is of the sort that passes: a connection that broke or took too long.
+fn is_transient(error: &(dyn Error + 'static)) -> bool {
+    use std::io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, TimedOut,
+        UnexpectedEof,
+    };
+    let mut next = Some(error);
+    while let Some(error) = next {
+        #[cfg(feature = "http")]
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return error.is_timeout()
+                || error.is_connect()
+                || error.status().is_some_and(|status| status.is_server_error());
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return matches!(
+                error.kind(),
+                BrokenPipe
+                    | ConnectionAborted
+                    | ConnectionRefused
+                    | ConnectionReset
+                    | Interrupted
+                    | TimedOut
+                    | UnexpectedEof
+            );
+        }
+        next = error.source();
+    }
+    false
+}

@@ -1,0 +1,104 @@
+//! The tools that one caller may use now.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    context::{ToolCall, ToolContext},
+    execute::ToolOutcome,
+    registry::{Registry, Tool},
+    result::{ErrorKind, ToolError},
+};
+
+/// Why a caller may not use a tool now. Listing and calling ask the same question.
+pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
+    let name = tool.name();
+    let off = |why: &str| {
+        ToolError::new(ErrorKind::Unavailable, format!("{name} cannot be used: {why}"))
+            .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
+    };
+    let denied = |why: String| {
+        ToolError::new(ErrorKind::PermissionDenied, format!("{name} was refused: {why}"))
+            .with_feedback(format!("You may not use the tool `{name}` here. Do without it."))
+    };
+    if !tool.is_enabled() {
+        return Some(off("it is switched off"));
+    }
+    if let Some(fault) = tool.fault() {
+        return Some(off(fault));
+    }
+    let Some(handler) = tool.handler() else {
+        return Some(off("it is listed only, without code behind it"));
+    };
+    let caller = context.caller();
+    let needed = tool.policy().permission;
+    if caller.level < needed {
+        return Some(denied(format!("it needs the level {needed}, {} has {}", caller.user, caller.level)));
+    }
+    if caller.allowed_modules.as_ref().is_some_and(|allowed| !allowed.contains(tool.module())) {
+        return Some(denied(format!("the module {} is not allowed", tool.module())));
+    }
+    if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
+        return Some(denied("it is not among the tools that this request allows".to_owned()));
+    }
+    handler.unavailable(context).map(|why| off(&why))
+}
+
+/// The tools that one caller may use, pinned: the same tools in the same order for a whole turn, whatever is registered
+/// meanwhile. What is switched off or removed meanwhile is refused all the same.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    registry: Registry,
+    tools: Arc<[Arc<Tool>]>,
+}
+
+impl Selection {
+    /// The tools, by name.
+    pub fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    /// The tool of that name, where it is in the selection.
+    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+        let at = self.tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
+        self.tools.get(at)
+    }
+
+    /// Makes a call with the tools as they were pinned.
+    pub async fn execute(&self, context: &ToolContext, call: ToolCall) -> ToolOutcome {
+        self.registry.run(self.get(&call.name).cloned(), context, call).await
+    }
+}
+
+impl Registry {
+    /// The tools that the context's caller may use now.
+    pub fn select(&self, context: &ToolContext) -> Selection {
+        let tools = self.shared.tools.load();
+        let usable = tools.sorted().iter().filter(|tool| refusal(tool, context).is_none());
+        Selection { registry: self.clone(), tools: usable.cloned().collect() }
+    }
+
+    /// Why the context's caller may not use a tool now; `None` when it may.
+    pub fn why_not(&self, tool: &Tool, context: &ToolContext) -> Option<ToolError> {
+        refusal(tool, context)
+    }
+
+    /// The definitions of the tools that the context's caller may use now, in the common form
+    /// `{"type": "function", "function": {"name", "description", "parameters"}}`, with the registry's own names.
+    pub fn get_tools(&self, context: &ToolContext) -> Vec<Value> {
+        self.select(context).tools().iter().map(|tool| definition(tool)).collect()
+    }
+}
+
+fn definition(tool: &Tool) -> Value {
+    let spec = tool.spec();
+    json!({
+        "type": "function",
+        "function": {
+            "name": spec.tool_name,
+            "description": spec.description,
+            "parameters": spec.input_schema,
+        },
+    })
+}

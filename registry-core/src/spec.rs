@@ -1,0 +1,49 @@
+//! What a tool is to a model: its name, what it does, what it takes and what it gives.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The description of a tool. It says nothing about who may call it, which is [`ToolPolicy`](crate::ToolPolicy).
+///
+/// Once registered a spec does not change; a new version replaces it whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSpec {
+    /// The unique name, `module.tool` or `tool`.
+    pub tool_name: String,
+    /// A short name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A semantic version, where the tool has one.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// What the tool does, for the model that chooses it.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// JSON Schema of the arguments. The registry asks only that it is JSON; a tool that is called needs an object schema.
+    pub input_schema: Value,
+    /// JSON Schema of the result; `null` where nothing is promised.
+    pub output_schema: Value,
+    /// Words to find the tool by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Why the tool should not be used any more and what to use instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
+}
+
+impl ToolSpec {
+    /// A spec with a name and an input schema, and nothing else.
+    pub fn new(tool_name: impl Into<String>, input_schema: Value) -> Self {
+        Self {
+            tool_name: tool_name.into(),
+            title: None,
+            version: None,
+            description: None,
+            input_schema,
+            output_schema: Value::Null,
+            tags: Vec::new(),
+            deprecated: None,
+        }
+    }
+}
