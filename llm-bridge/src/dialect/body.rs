@@ -1,0 +1,232 @@
+//! What the families have in common: how a body is fed, what it finds, and the choice of the dialect that owns it.
+
+use std::ops::Range;
+
+use super::{
+    Event,
+    fence::Fence,
+    json::JsonBody,
+    offered::Offered,
+    table::{Dialect, Family},
+    xml::XmlBody,
+};
+
+/// What a body needs from the scanner.
+pub(super) struct Cx<'a> {
+    pub(super) offered: &'a Offered,
+    /// Deltas are wanted, and this body may give them before it is complete.
+    pub(super) live: bool,
+    pub(super) index: &'a mut usize,
+    pub(super) sink: &'a mut dyn FnMut(Event<'_>),
+}
+
+impl Cx<'_> {
+    /// Announces a call and returns its index.
+    pub(super) fn begin(&mut self, name: &str, dialect: &'static str) -> usize {
+        let index = *self.index;
+        *self.index += 1;
+        (self.sink)(Event::CallBegin { index, name, dialect });
+        index
+    }
+
+    pub(super) fn delta(&mut self, index: usize, arguments: &str) {
+        if !arguments.is_empty() {
+            (self.sink)(Event::CallDelta { index, arguments });
+        }
+    }
+}
+
+/// White space around a body is looked through this far, so that its length costs nothing.
+const MAX_BLANK: usize = 256;
+
+/// A call that has been read but not yet committed.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) repaired: bool,
+    /// Where its source ends.
+    pub(super) end: usize,
+    /// Its index if it has been announced.
+    pub(super) index: Option<usize>,
+    /// It stands on its name alone.
+    pub(super) bare_name: bool,
+}
+
+/// How far a body has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It needs more text.
+    More,
+    /// It is complete and ends here.
+    Done(usize),
+    /// It is no call, which is known here; the position does not depend on how the text was cut.
+    Reject(usize),
+}
+
+/// A possible call, from its mark on.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    /// What is given back as text, without being looked at again, if this is no call.
+    pub(super) lead: usize,
+    rows: Vec<(&'static Dialect, bool)>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Several dialects share the mark.
+    Undecided,
+    Json(&'static Dialect, Box<JsonBody>),
+    Xml(&'static Dialect, Box<XmlBody>),
+    Fence(Box<Fence>),
+}
+
+/// Whether a body of some family could begin with this text.
+pub(super) enum Lead {
+    Yes,
+    No,
+    More,
+}
+
+impl Candidate {
+    /// After a mark of this many bytes.
+    pub(super) fn marked(rows: Vec<(&'static Dialect, bool)>, lead: usize) -> Self {
+        Self { lead, rows, body: Body::Undecided }
+    }
+
+    /// A body that begins without a mark.
+    pub(super) fn bare(row: &'static Dialect, alone: bool) -> Option<Self> {
+        let Family::Json(style) = row.family else { return None };
+        let body = Body::Json(row, Box::new(JsonBody::new(row, style, 0, true, alone)));
+        Some(Self { lead: 1, rows: Vec::new(), body })
+    }
+
+    /// A code fence whose body may be calls.
+    pub(super) fn fence(fence: Fence) -> Self {
+        Self { lead: fence.opener(), rows: Vec::new(), body: Body::Fence(Box::new(fence)) }
+    }
+
+    pub(super) fn dialect(&self) -> &'static str {
+        match &self.body {
+            Body::Undecided => "",
+            Body::Json(row, _) | Body::Xml(row, _) => row.name,
+            Body::Fence(fence) => fence.dialect(),
+        }
+    }
+
+    pub(super) fn is_fence(&self) -> bool {
+        matches!(self.body, Body::Fence(_))
+    }
+
+    /// The backticks of the fence that this candidate turned out to be, or 0.
+    pub(super) fn fence_ticks(&self) -> usize {
+        if let Body::Fence(fence) = &self.body { fence.ticks() } else { 0 }
+    }
+
+    /// Reads on; `text` begins where the candidate begins.
+    pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        if matches!(self.body, Body::Undecided) {
+            match self.decide(text, eof) {
+                Ok(body) => self.body = body,
+                Err(step) => return step,
+            }
+        }
+        match &mut self.body {
+            Body::Undecided => Step::Reject(self.lead),
+            Body::Json(_, body) => body.feed(text, eof, cx),
+            Body::Xml(_, body) => body.feed(text, eof, cx),
+            Body::Fence(fence) => fence.feed(text, eof, cx),
+        }
+    }
+
+    fn decide(&self, text: &str, eof: bool) -> Result<Body, Step> {
+        let inner = self.rows.iter().any(|(_, inner)| *inner);
+        let blank = cut(text, self.lead..text.len());
+        let start = if inner { 0 } else { text.len() - blank.trim_start().len() };
+        if start > self.lead + MAX_BLANK {
+            return Err(Step::Reject(self.lead + MAX_BLANK));
+        }
+        let rest = cut(text, start..text.len());
+        let mut more = false;
+        for (row, _) in &self.rows {
+            let lead = match row.family {
+                Family::Json(_) => super::json::lead(rest),
+                Family::Xml(style) => super::xml::lead(&style, rest),
+            };
+            match lead {
+                Lead::Yes => {
+                    return Ok(match row.family {
+                        Family::Json(style) => {
+                            Body::Json(row, Box::new(JsonBody::new(row, style, start, false, false)))
+                        }
+                        Family::Xml(style) => {
+                            Body::Xml(row, Box::new(XmlBody::new(row, style, start, !inner)))
+                        }
+                    });
+                }
+                Lead::More => more = true,
+                Lead::No => {}
+            }
+        }
+        Err(if more && !eof { Step::More } else { Step::Reject(if more { text.len() } else { start }) })
+    }
+
+    /// The calls read so far, in their order.
+    pub(super) fn take_ready(&mut self) -> Vec<Ready> {
+        match &mut self.body {
+            Body::Undecided => Vec::new(),
+            Body::Json(_, body) => body.take_ready(),
+            Body::Xml(_, body) => body.take_ready(),
+            Body::Fence(fence) => fence.take_ready(),
+        }
+    }
+
+    /// If a call had begun when the body was given up: its index, where it was announced, and whether that is
+    /// worth an event though it was not.
+    pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
+        match &mut self.body {
+            Body::Json(_, body) => body.unfinished(),
+            Body::Xml(_, body) => body.unfinished(),
+            Body::Undecided | Body::Fence(_) => None,
+        }
+    }
+
+    /// Whether the calls read so far stand though what followed them could not be read.
+    pub(super) fn keeps_ready(&self) -> bool {
+        match &self.body {
+            Body::Json(row, _) => !row.marks.is_empty(),
+            Body::Xml(..) => true,
+            Body::Undecided | Body::Fence(_) => false,
+        }
+    }
+}
+
+/// The part of `text` in `range`; nothing where that is no part of it.
+pub(super) fn cut(text: &str, range: Range<usize>) -> &str {
+    text.get(range).unwrap_or_default()
+}
+
+/// Looks for a closing mark after a body: where it ends, whether there is one, and whether more text could show one.
+/// White space and the `stray` bytes may stand before it.
+pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8]) -> (usize, bool, bool) {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while bytes.get(at).is_some_and(|byte| byte.is_ascii_whitespace() || stray.contains(byte)) {
+        at += 1;
+        if at - from > MAX_BLANK {
+            return (from, false, false);
+        }
+    }
+    let rest = cut(text, at..text.len());
+    for close in closes {
+        if rest.starts_with(close) {
+            return (at + close.len(), true, false);
+        }
+    }
+    (
+        from,
+        false,
+        closes.iter().any(|close| close.starts_with(rest)) || (rest.is_empty() && closes.is_empty()),
+    )
+}

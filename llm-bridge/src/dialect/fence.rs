@@ -1,0 +1,144 @@
+//! Code fences: most show code, some models put their calls into one.
+
+use super::{
+    body::{Candidate, Cx, Ready, Step, cut},
+    marks::{Found, Marks},
+};
+
+/// Info strings of fences that can hold calls.
+const INFO: &[&str] = &["", "json", "xml", "tool_call", "tool_calls", "tool_code", "tool"];
+/// A longer first line is no fence that can hold calls.
+const MAX_INFO: usize = 40;
+
+/// A fence whose whole body may be calls.
+#[derive(Debug)]
+pub(super) struct Fence {
+    opener: usize,
+    ticks: usize,
+    /// Calls with a mark count as well; they do where the fence is the whole answer.
+    marked: bool,
+    dialect: &'static str,
+    pos: usize,
+    inner: Option<Box<Candidate>>,
+    ready: Vec<Ready>,
+    only: Option<&'static str>,
+}
+
+/// What a line that begins with backticks is.
+pub(super) enum Opening {
+    /// No fence.
+    None,
+    /// More text is needed to tell.
+    More,
+    /// A fence of so many backticks, which shows code; the length of its first line is not known yet.
+    Shows(usize),
+    /// A fence that may hold calls, and the length of its first line.
+    Holds(usize, usize),
+}
+
+/// Reads the first line of a fence.
+pub(super) fn opening(text: &str, eof: bool) -> Opening {
+    let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == b'`').count();
+    if ticks == text.len() && !eof {
+        return Opening::More;
+    }
+    if ticks < 3 || ticks == MAX_INFO {
+        return Opening::None;
+    }
+    match text.find('\n') {
+        Some(end) if INFO.contains(&cut(text, ticks..end).trim()) => Opening::Holds(ticks, end + 1),
+        Some(end) if cut(text, ticks..end).contains('`') => Opening::None,
+        Some(_) => Opening::Shows(ticks),
+        None if text.len() - ticks > MAX_INFO || eof => Opening::Shows(ticks),
+        None => Opening::More,
+    }
+}
+
+impl Fence {
+    pub(super) fn new(ticks: usize, opener: usize, marked: bool, only: Option<&'static str>) -> Self {
+        Self { opener, ticks, marked, dialect: "", pos: opener, inner: None, ready: Vec::new(), only }
+    }
+
+    pub(super) fn opener(&self) -> usize {
+        self.opener
+    }
+
+    pub(super) fn ticks(&self) -> usize {
+        self.ticks
+    }
+
+    pub(super) fn dialect(&self) -> &'static str {
+        self.dialect
+    }
+
+    pub(super) fn take_ready(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.ready)
+    }
+
+    pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        loop {
+            let rest = cut(text, self.pos..text.len());
+            if let Some(inner) = &mut self.inner {
+                match inner.feed(rest, eof, cx) {
+                    Step::More => return Step::More,
+                    Step::Reject(at) => return Step::Reject(self.pos + at),
+                    Step::Done(end) => {
+                        self.dialect = inner.dialect();
+                        let base = self.pos;
+                        self.ready.extend(inner.take_ready().into_iter().map(|mut ready| {
+                            ready.end += base;
+                            ready
+                        }));
+                        self.pos += end;
+                        self.inner = None;
+                        continue;
+                    }
+                }
+            }
+            let blank = rest.len() - rest.trim_start().len();
+            let rest = cut(rest, blank..rest.len());
+            let at = self.pos + blank;
+            self.pos = at;
+            let ticks = rest.bytes().take(MAX_INFO).take_while(|byte| *byte == b'`').count();
+            if ticks == rest.len() && !(ticks >= self.ticks && eof) {
+                // Also the missing end of a fence is only known at the end of the text.
+                return match (eof, self.ready.last()) {
+                    (false, _) => Step::More,
+                    (true, Some(last)) if ticks == 0 => Step::Done(last.end),
+                    (true, _) => Step::Reject(text.len()),
+                };
+            }
+            if ticks > 0 {
+                let closed = ticks >= self.ticks && !self.ready.is_empty();
+                return if closed { Step::Done(at + ticks) } else { Step::Reject(at) };
+            }
+            match self.next(rest, eof) {
+                Ok(inner) => self.inner = Some(Box::new(inner)),
+                Err(true) => return Step::More,
+                Err(false) => return Step::Reject(if eof { text.len().min(at + 1) } else { at }),
+            }
+        }
+    }
+
+    /// The call that begins here; the error says whether more text could make one.
+    fn next(&self, rest: &str, eof: bool) -> Result<Candidate, bool> {
+        let marks = Marks::get();
+        if rest.starts_with(['{', '[']) {
+            let mut rows = marks.bare().iter().filter(|row| self.only.is_none_or(|only| only == row.name));
+            if let Some(candidate) = rows.next().and_then(|row| Candidate::bare(row, false)) {
+                return Ok(candidate);
+            }
+        }
+        if !self.marked {
+            return Err(false);
+        }
+        match marks.at(rest) {
+            Found::Mark(mark, len) => {
+                let rows = mark.rows(self.only, false);
+                if rows.is_empty() { Err(false) } else { Ok(Candidate::marked(rows, len)) }
+            }
+            Found::Partial => Err(!eof),
+            Found::Nothing => Err(false),
+        }
+    }
+}

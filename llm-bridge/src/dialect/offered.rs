@@ -1,0 +1,163 @@
+//! The tools offered to the model in one turn, as the scanner needs to know them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use regex::Regex;
+use serde_json::Value;
+
+/// The tools offered in one turn: wire name, JSON schema, text tag. Built once a turn and shared.
+#[derive(Debug, Default)]
+pub struct Offered {
+    any: bool,
+    tools: HashMap<String, Option<Arc<Value>>>,
+    tags: Vec<TagLine>,
+}
+
+/// One tool as it is offered.
+#[derive(Debug, Clone, Default)]
+pub struct OfferedTool {
+    /// The name the model was given.
+    pub name: String,
+    /// The JSON schema of its arguments object; types values that a dialect writes as plain text.
+    pub schema: Option<Arc<Value>>,
+    /// The line that calls it, where it declares one.
+    pub tag: Option<Tag>,
+}
+
+/// A line `PREFIX: argument` that calls a tool.
+#[derive(Debug, Clone)]
+pub struct Tag {
+    /// What the line begins with, without the colon.
+    pub tag_prefix: String,
+    /// A regular expression (of the `regex` crate) that the whole rest of the line has to match.
+    pub arg_pattern: String,
+    /// The arguments that the groups of the expression stand for, in their order. Empty: its named groups, or
+    /// else the tool's only required property, or `raw_arg`.
+    pub arg_groups: Vec<String>,
+    /// The line is taken out of the text the user sees.
+    pub strip_from_display: bool,
+}
+
+impl Default for Tag {
+    fn default() -> Self {
+        Self {
+            tag_prefix: String::new(),
+            arg_pattern: "(.+)".into(),
+            arg_groups: Vec::new(),
+            strip_from_display: true,
+        }
+    }
+}
+
+/// A tag, compiled.
+#[derive(Debug)]
+pub(super) struct TagLine {
+    pub(super) tool: String,
+    /// With its colon.
+    pub(super) prefix: String,
+    pub(super) pattern: Regex,
+    /// Argument and the group that holds it.
+    pub(super) groups: Vec<(String, usize)>,
+    pub(super) strip: bool,
+}
+
+impl Offered {
+    /// The names are unknown: any name counts as offered and there is no schema.
+    pub fn any() -> Self {
+        Self { any: true, ..Self::default() }
+    }
+
+    /// No tools: nothing is a call.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Exactly these tools. A tag with an empty prefix or a faulty expression is ignored; [`Tag::check`] tells.
+    pub fn new(tools: impl IntoIterator<Item = OfferedTool>) -> Self {
+        let mut offered = Self::default();
+        for OfferedTool { name, schema, tag } in tools {
+            if let Some(line) = tag.and_then(|tag| tag.compile(&name, schema.as_deref()).ok()) {
+                offered.tags.push(line);
+            }
+            offered.tools.insert(name, schema);
+        }
+        offered
+    }
+
+    /// Whether a call to this name is a call even without an explicit mark.
+    pub fn contains(&self, name: &str) -> bool {
+        !name.is_empty() && (self.any || self.tools.contains_key(name))
+    }
+
+    /// Whether nothing at all was offered.
+    pub fn is_empty(&self) -> bool {
+        !self.any && self.tools.is_empty()
+    }
+
+    /// Whether the names are known.
+    pub(super) fn is_named(&self) -> bool {
+        !self.any
+    }
+
+    /// The schema of a tool's arguments.
+    pub fn schema(&self, name: &str) -> Option<&Value> {
+        self.tools.get(name)?.as_deref()
+    }
+
+    pub(super) fn tags(&self) -> &[TagLine] {
+        &self.tags
+    }
+}
+
+impl Tag {
+    /// Says what is wrong with a tag, for whoever declares it.
+    ///
+    /// # Errors
+    /// An empty prefix, or an expression the `regex` crate refuses.
+    pub fn check(&self) -> Result<(), String> {
+        self.compile("", None).map(drop)
+    }
+
+    fn compile(&self, tool: &str, schema: Option<&Value>) -> Result<TagLine, String> {
+        let prefix = self.tag_prefix.trim().trim_end_matches(':');
+        if prefix.is_empty() {
+            return Err("the tag prefix is empty".into());
+        }
+        let pattern =
+            Regex::new(&format!("^(?:{})$", self.arg_pattern)).map_err(|error| error.to_string())?;
+        let named = || {
+            let names = pattern.capture_names().enumerate();
+            names.filter_map(|(group, name)| Some((name?.to_owned(), group))).collect::<Vec<_>>()
+        };
+        let groups = if self.arg_groups.is_empty() {
+            let named = named();
+            if named.is_empty() {
+                vec![(
+                    only_property(schema).unwrap_or("raw_arg").to_owned(),
+                    pattern.captures_len().min(2) - 1,
+                )]
+            } else {
+                named
+            }
+        } else {
+            self.arg_groups.iter().enumerate().map(|(index, name)| (name.clone(), index + 1)).collect()
+        };
+        Ok(TagLine {
+            tool: tool.into(),
+            prefix: format!("{prefix}:"),
+            pattern,
+            groups,
+            strip: self.strip_from_display,
+        })
+    }
+}
+
+fn only_property(schema: Option<&Value>) -> Option<&str> {
+    let schema = schema?;
+    let required = schema.get("required").and_then(Value::as_array);
+    if let Some([name]) = required.map(Vec::as_slice) {
+        return name.as_str();
+    }
+    let mut names = schema.get("properties")?.as_object()?.keys();
+    names.next().filter(|_| names.next().is_none()).map(String::as_str)
+}
