@@ -1,28 +1,20 @@
 // The conversation, kept for as long as the tab lives.
 
 import { textOf } from './answer.js';
+import { recall, remember } from './storage.js';
 
-const KEY = 'toolrack.conversation';
+const KEY = 'conversation';
 
-/** The stored messages; none where there is no storage or nothing fits. */
+/** The stored messages. */
 export function load() {
-  try {
-    const messages = JSON.parse(sessionStorage.getItem(KEY)) ?? [];
-    return Array.isArray(messages) && messages.every(isMessage) ? messages : [];
-  } catch {
-    return [];
-  }
+  const messages = recall(KEY, []);
+  return Array.isArray(messages) && messages.every(isMessage) ? messages : [];
 }
 
 /** Stores the messages, the newest ones if all are too large. */
 export function save(messages) {
   for (let from = 0; from <= messages.length; from += 2) {
-    try {
-      sessionStorage.setItem(KEY, JSON.stringify(messages.slice(from)));
-      return;
-    } catch (error) {
-      if (error.name !== 'QuotaExceededError') return;
-    }
+    if (remember(KEY, messages.slice(from))) return;
   }
 }
 

@@ -5,6 +5,7 @@ import * as api from './api.js';
 import { announce, el } from './dom.js';
 import { forServer, load, save } from './history.js';
 import { follow } from './scroll.js';
+import { recall, remember } from './storage.js';
 import { ToolPanel } from './tools.js';
 import { showExamples } from './welcome.js';
 
@@ -12,6 +13,7 @@ const byId = (id) => document.getElementById(id);
 const log = byId('log');
 const question = byId('question');
 const modelSelect = byId('model');
+const touch = matchMedia('(pointer: coarse)');
 
 const scroll = follow(byId('scroller'), log, byId('to-end'));
 const panel = new ToolPanel();
@@ -37,6 +39,7 @@ async function answer() {
   const done = stream(view, sent, controller.signal);
   running = { controller, done };
   showState();
+  focusQuestion();
   scroll.toEnd();
   await done;
   running = null;
@@ -73,11 +76,17 @@ async function newChat() {
   log.replaceChildren();
   save(messages);
   showState();
-  question.focus();
+  focusQuestion();
 }
 
 function asked(message) {
   return el('article', { class: 'asked', 'aria-label': 'You' }, message.content);
+}
+
+// The pressed button is often gone afterwards, and the focus with it. On a
+// phone, focus would bring up the keyboard over the answer.
+function focusQuestion() {
+  if (!touch.matches) question.focus();
 }
 
 function showState() {
@@ -125,6 +134,7 @@ function onEscape(event) {
 async function showModels() {
   const names = await api.models().catch(() => []);
   modelSelect.replaceChildren(...names.map((name) => el('option', { value: name }, name)));
+  if (names.includes(recall('model'))) modelSelect.value = recall('model');
   byId('model-field').hidden = names.length < 2;
   byId('model-name').hidden = names.length !== 1;
   byId('model-name').textContent = names[0] ?? '';
@@ -149,12 +159,13 @@ function showBanner(...content) {
 
 async function connect() {
   const [usable] = await Promise.all([panel.load(), showModels(), showServer()]);
-  showExamples(usable, ask);
+  if (!panel.failure) showExamples(usable, ask);
 }
 
 byId('composer').addEventListener('submit', submit);
 byId('stop').addEventListener('click', stop);
 byId('new-chat').addEventListener('click', newChat);
+modelSelect.addEventListener('change', () => remember('model', modelSelect.value));
 question.addEventListener('input', fitQuestion);
 question.addEventListener('keydown', onQuestionKey);
 document.addEventListener('keydown', onEscape);

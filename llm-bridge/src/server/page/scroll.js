@@ -5,17 +5,23 @@ const NEAR = 48;
 /** Follows `content` inside `scroller`; `button` leads back to the end. */
 export function follow(scroller, content, button) {
   let following = true;
+  let top = 0;
+  const distance = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
   const toEnd = () => {
     following = true;
     scroller.scrollTop = scroller.scrollHeight;
   };
   scroller.addEventListener('scroll', () => {
-    following = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+    // Being far from the end is not enough: the log may have grown since the
+    // page itself scrolled. Only a move upward is the reader's.
+    if (distance() < NEAR) following = true;
+    else if (scroller.scrollTop < top) following = false;
+    top = scroller.scrollTop;
     button.hidden = following;
   }, { passive: true });
   const observer = new ResizeObserver(() => {
     if (following && content.hasChildNodes()) toEnd();
-    else button.hidden = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+    button.hidden = following || distance() < NEAR;
   });
   observer.observe(content);
   observer.observe(scroller);

@@ -2,8 +2,9 @@
 
 import * as api from './api.js';
 import { el, icon } from './dom.js';
+import { recall, remember } from './storage.js';
 
-const KEY = 'toolrack.tools-open';
+const KEY = 'tools-open';
 const wide = matchMedia('(min-width: 68rem)');
 const byId = (id) => document.getElementById(id);
 
@@ -20,8 +21,8 @@ export class ToolPanel {
     this.toggle.addEventListener('click', () => this.#set(!this.open));
     byId('tools-close').addEventListener('click', () => this.close());
     byId('backdrop').addEventListener('click', () => this.close());
-    wide.addEventListener('change', () => this.#place(wide.matches && remembered()));
-    this.#place(wide.matches && remembered());
+    wide.addEventListener('change', () => this.#place(wide.matches && recall(KEY, false)));
+    this.#place(wide.matches && recall(KEY, false));
   }
 
   get open() {
@@ -53,7 +54,7 @@ export class ToolPanel {
 
   #set(open) {
     this.#place(open);
-    if (wide.matches) remember(open);
+    if (wide.matches) remember(KEY, open);
     if (!open) return;
     this.load();
     // A focused field would bring up the keyboard of a phone.
@@ -137,20 +138,4 @@ function typeOf(schema) {
   if (options) return options.map(typeOf).filter((type) => type !== 'null').join(' | ');
   if (schema.type === 'array') return schema.items ? `list of ${typeOf(schema.items)}` : 'list';
   return [schema.type].flat().filter((type) => type && type !== 'null').join(' | ') || 'any';
-}
-
-function remembered() {
-  try {
-    return sessionStorage.getItem(KEY) === 'true';
-  } catch {
-    return false;
-  }
-}
-
-function remember(open) {
-  try {
-    sessionStorage.setItem(KEY, String(open));
-  } catch {
-    // Without storage the panel starts closed after a reload.
-  }
 }
