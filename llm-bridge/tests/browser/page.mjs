@@ -71,7 +71,7 @@ function sameOrigin(address) {
 async function shot(page, name) {
   if (!process.env.SHOTS) return;
   mkdirSync(process.env.SHOTS, { recursive: true });
-  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
+  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), animations: 'disabled' });
 }
 
 async function ask(page, text) {
@@ -83,11 +83,11 @@ const idle = (page) => page.waitForSelector('#stop', { state: 'hidden' });
 const answerText = (page) => page.locator('.answer:last-child .text').allInnerTexts().then((texts) => texts.join('\n'));
 
 async function noOverflow(page) {
-  const [page_, log] = await page.evaluate(() => {
+  const [whole, log] = await page.evaluate(() => {
     const scroller = document.getElementById('scroller');
     return [document.documentElement.scrollWidth - 360, scroller.scrollWidth - scroller.clientWidth];
   });
-  equal([Math.max(page_, 0), log], [0, 0], 'pixels too wide (page, conversation)');
+  equal([Math.max(whole, 0), log], [0, 0], 'pixels too wide (page, conversation)');
 }
 
 async function desktop(browser) {

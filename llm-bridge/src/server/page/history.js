@@ -19,18 +19,22 @@ export function save(messages) {
 }
 
 /**
- * What the server gets to see. An answer without text is left out and the
- * questions around it become one: many chat templates refuse two messages of
- * one role in a row.
+ * What the server gets to see: alternating roles, because many chat templates
+ * refuse two messages of one role in a row. A question that only led to an
+ * error is left out, or a question that is too long would fail all that follow.
  */
 export function forServer(messages) {
   const sent = [];
   for (const message of messages) {
-    const content = message.role === 'user' ? message.content : textOf(message);
-    const last = sent.at(-1);
-    if (!content) continue;
-    if (last?.role === message.role) last.content += `\n\n${content}`;
-    else sent.push({ role: message.role, content });
+    if (message.role === 'assistant') {
+      const content = textOf(message);
+      if (content) sent.push({ role: 'assistant', content });
+      else if (message.parts.some((part) => part.kind === 'error')) sent.pop();
+    } else if (sent.at(-1)?.role === 'user') {
+      sent.at(-1).content += `\n\n${message.content}`;
+    } else {
+      sent.push({ role: 'user', content: message.content });
+    }
   }
   return sent;
 }

@@ -19,9 +19,14 @@ export function follow(scroller, content, button) {
     top = scroller.scrollTop;
     button.hidden = following;
   }, { passive: true });
+  // What the reader opens stays where it is.
+  content.addEventListener('click', (event) => {
+    if (event.target.closest('summary')) following = false;
+  });
   const observer = new ResizeObserver(() => {
-    if (following && content.hasChildNodes()) toEnd();
-    button.hidden = following || distance() < NEAR;
+    if (!following) following = distance() < NEAR;
+    else if (content.hasChildNodes()) toEnd();
+    button.hidden = following;
   });
   observer.observe(content);
   observer.observe(scroller);
