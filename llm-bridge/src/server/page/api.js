@@ -1,0 +1,89 @@
+// Everything the page asks the server for. Addresses are relative, so that the
+// page also works behind a proxy that serves it below some path.
+
+import { events } from './sse.js';
+
+const UNREACHABLE = 'The server cannot be reached. Is it still running?';
+const CUT_OFF = 'The connection ended before the answer was complete.';
+
+/** The names of the models on offer. */
+export async function models() {
+  const { data } = await getJson('v1/models');
+  return data.map((model) => model.id);
+}
+
+/** All tools, also those that are off. */
+export async function tools() {
+  return (await getJson('api/tools')).tools;
+}
+
+/** `{status, upstream, model, tools}`. */
+export function health() {
+  return getJson('healthz');
+}
+
+/** Sanitised HTML for `markdown`. */
+export async function rendered(markdown) {
+  const response = await send('api/render', { markdown });
+  return (await response.json()).html;
+}
+
+/** Streams one answer as chunks of the chat completions API. */
+export async function* complete(model, messages, signal) {
+  const request = { model, messages, stream: true, stream_options: { include_usage: true } };
+  const response = await send('v1/chat/completions', request, signal);
+  let finished = false;
+  try {
+    for await (const data of events(response.body)) {
+      if (data === '[DONE]') return;
+      const chunk = parse(data);
+      if (chunk.error) throw new Error(chunk.error.message ?? 'The server reported an error without a message.');
+      finished ||= Boolean(chunk.choices?.[0]?.finish_reason);
+      yield chunk;
+    }
+  } catch (error) {
+    throw error instanceof TypeError ? new Error(CUT_OFF, { cause: error }) : error;
+  }
+  if (!finished) throw new Error(CUT_OFF);
+}
+
+async function getJson(address) {
+  return (await checked(fetch(address, { headers: { accept: 'application/json' } }))).json();
+}
+
+function send(address, body, signal) {
+  return checked(fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal,
+  }));
+}
+
+async function checked(request) {
+  let response;
+  try {
+    response = await request;
+  } catch (error) {
+    throw error instanceof TypeError ? new Error(UNREACHABLE, { cause: error }) : error;
+  }
+  if (!response.ok) throw new Error(await failure(response));
+  return response;
+}
+
+async function failure(response) {
+  const status = `The server answered ${response.status} ${response.statusText}`.trim();
+  try {
+    return (await response.json()).error.message || status;
+  } catch {
+    return status;
+  }
+}
+
+function parse(data) {
+  try {
+    return JSON.parse(data);
+  } catch (error) {
+    throw new Error('The server sent something that is not JSON.', { cause: error });
+  }
+}

@@ -1,0 +1,141 @@
+// The card of one tool call.
+
+import { copyButton, duration, el, icon } from './dom.js';
+
+/** Longest result shown and kept; copying gives what is kept, too. */
+const SHOWN = 20_000;
+const BRIEF = 160;
+
+const STATES = { running: 'running', ok: 'done', failed: 'failed', cancelled: 'cancelled' };
+
+/** What is known of a call after `call_started`; plain data, so that it can be stored. */
+export function started(event) {
+  return {
+    kind: 'call',
+    id: event.id,
+    name: event.name ?? 'tool',
+    arguments: capped(event.arguments),
+    dialect: event.dialect ?? null,
+    state: 'running',
+  };
+}
+
+/** The change that `call_finished` makes. */
+export function finished(event) {
+  return {
+    state: event.success ? 'ok' : 'failed',
+    result: capped(event.result),
+    error: event.success ? null : (event.error ?? 'The tool failed without a message.'),
+    duration_ms: event.duration_ms ?? null,
+  };
+}
+
+/** Shows a call and follows its changes. */
+export class CallCard {
+  constructor(call) {
+    this.call = call;
+    this.since = performance.now();
+    this.state = el('span', { class: 'call-state' });
+    this.time = el('span', { class: 'call-time' });
+    this.line = el('span', { class: 'call-line' });
+    this.bar = el('progress', { max: 1, 'aria-label': 'Progress' });
+    this.body = el('div', { class: 'call-body' });
+    const head = el('summary', {}, this.state, el('code', { class: 'call-name' }, call.name),
+      el('span', { class: 'call-brief' }, argumentsBrief(call.arguments)), this.time,
+      el('span', { class: 'chevron' }, icon('chevron')), this.line, this.bar);
+    this.element = el('details', { class: 'call', 'data-name': call.name }, head, this.body);
+    this.update({});
+    if (call.state === 'running') this.clock = setInterval(() => this.#showTime(), 1000);
+  }
+
+  /** Takes over what has changed. */
+  update(change) {
+    const { call } = this;
+    Object.assign(call, change);
+    if (call.state !== 'running') clearInterval(this.clock);
+    this.element.dataset.state = call.state;
+    this.state.replaceChildren(mark(call.state), el('span', { class: 'unseen' }, STATES[call.state]));
+    this.line.textContent = statusLine(call);
+    this.line.hidden = this.line.textContent === '';
+    this.#showProgress();
+    this.#showTime();
+    this.#showBody();
+  }
+
+  #showProgress() {
+    const { progress, state } = this.call;
+    this.bar.hidden = state !== 'running' || typeof progress !== 'number';
+    if (!this.bar.hidden) this.bar.value = Math.min(1, Math.max(0, progress));
+  }
+
+  #showTime() {
+    const { state, duration_ms: ms } = this.call;
+    const waited = performance.now() - this.since;
+    if (state === 'running') this.time.textContent = waited < 950 ? 'running' : `${Math.round(waited / 1000)} s`;
+    else {
+      const word = state === 'ok' ? null : STATES[state];
+      this.time.textContent = [word, typeof ms === 'number' ? duration(ms) : null].filter(Boolean).join(' · ') || 'done';
+    }
+  }
+
+  #showBody() {
+    const { arguments: args, result, error, dialect } = this.call;
+    this.body.replaceChildren(...[
+      block('Arguments', args),
+      error ? block('Error', error) : null,
+      block('Result', result),
+      dialect ? el('p', { class: 'call-note' }, dialect === 'native' ? 'A native tool call.' : `Written as text (${dialect}).`) : null,
+    ].filter(Boolean));
+  }
+}
+
+function mark(state) {
+  if (state === 'running') return el('span', { class: 'spinner' });
+  return icon(state === 'ok' ? 'done' : state);
+}
+
+function statusLine({ state, message, error, result }) {
+  if (state === 'running') return message ?? '';
+  if (state === 'failed') return oneLine(error ?? '');
+  if (state === 'cancelled') return '';
+  return result === undefined || result === null ? '' : oneLine(typeof result === 'string' ? result : JSON.stringify(result));
+}
+
+function argumentsBrief(args) {
+  if (args === null || args === undefined) return '';
+  if (typeof args !== 'object') return oneLine(String(args));
+  return oneLine(Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(', '));
+}
+
+function oneLine(text) {
+  const line = text.slice(0, BRIEF * 4).replace(/\s+/g, ' ').trim();
+  return line.length > BRIEF ? `${line.slice(0, BRIEF)}…` : line;
+}
+
+function block(title, value) {
+  if (value === undefined || value === null) return null;
+  const text = pretty(value);
+  return el('div', { class: 'block' },
+    el('div', { class: 'block-head' }, el('h4', {}, title), copyButton(() => text)),
+    el('pre', { tabindex: 0, role: 'region', 'aria-label': title }, text === '' ? '(empty)' : text));
+}
+
+function pretty(value) {
+  if (typeof value !== 'string') return JSON.stringify(value, null, 2);
+  // Many tools return JSON as text.
+  if (/^\s*[[{]/.test(value)) {
+    try {
+      return JSON.stringify(JSON.parse(value), null, 2);
+    } catch {
+      return value;
+    }
+  }
+  return value;
+}
+
+function capped(value) {
+  if (value === undefined || value === null) return null;
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  if (text.length <= SHOWN) return value;
+  return `${text.slice(0, SHOWN)}\n… ${(text.length - SHOWN).toLocaleString('en')} more characters are not shown`;
+}

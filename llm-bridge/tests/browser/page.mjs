@@ -1,0 +1,228 @@
+// The chat page in a real browser, against a running server with the demo model.
+//
+//   TOOLRACK_URL   address of the server, default http://127.0.0.1:7331/
+//   CHROMIUM       the browser, default /usr/bin/chromium
+//   SHOTS          folder for screenshots; none are taken without it
+//
+// playwright-core comes from `npm install` here, from NODE_PATH, or from the
+// node_modules of the working directory.
+
+import { mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const URL_UNDER_TEST = new URL(process.env.TOOLRACK_URL ?? 'http://127.0.0.1:7331/').href;
+const WAIT = 20_000;
+const QUESTION = 'What is (17 + 4) * 23?';
+
+const { chromium } = playwright();
+let passed = 0;
+let failed = 0;
+
+function playwright() {
+  for (const from of [import.meta.url, join(process.cwd(), 'any.js')]) {
+    try {
+      return createRequire(from)('playwright-core');
+    } catch (error) {
+      if (error.code !== 'MODULE_NOT_FOUND') throw error;
+    }
+  }
+  console.error('playwright-core is missing: run `npm install` beside this file');
+  process.exit(2);
+}
+
+async function check(name, body) {
+  try {
+    await body();
+    passed += 1;
+    console.log(`ok      ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED  ${name}\n        ${error.message.replaceAll('\n', '\n        ')}`);
+  }
+}
+
+function equal(actual, expected, what) {
+  const [a, b] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (a !== b) throw new Error(`${what}: ${a}, expected ${b}`);
+}
+
+/** A page that notes everything the browser complains about. */
+async function open(browser, options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const complaints = [];
+  page.setDefaultTimeout(WAIT);
+  page.on('console', (message) => { if (message.type() === 'error') complaints.push(message.text()); });
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('request', (request) => { if (!sameOrigin(request.url())) complaints.push(`request to ${request.url()}`); });
+  await page.exposeFunction('reportViolation', (text) => complaints.push(text));
+  await page.addInitScript(() => addEventListener('securitypolicyviolation',
+    (event) => window.reportViolation(`CSP ${event.violatedDirective}: ${event.blockedURI}`)));
+  await page.goto(URL_UNDER_TEST);
+  await page.waitForSelector('#examples button');
+  return { page, complaints, context };
+}
+
+function sameOrigin(address) {
+  return address.startsWith('data:') || new URL(address).origin === new URL(URL_UNDER_TEST).origin;
+}
+
+async function shot(page, name) {
+  if (!process.env.SHOTS) return;
+  mkdirSync(process.env.SHOTS, { recursive: true });
+  await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), animations: 'disabled' });
+}
+
+async function ask(page, text) {
+  await page.fill('#question', text);
+  await page.press('#question', 'Enter');
+}
+
+const idle = (page) => page.waitForSelector('#stop', { state: 'hidden' });
+const answerText = (page) => page.locator('.answer:last-child .text').allInnerTexts().then((texts) => texts.join('\n'));
+
+async function noOverflow(page) {
+  const [whole, log] = await page.evaluate(() => {
+    const scroller = document.getElementById('scroller');
+    return [document.documentElement.scrollWidth - 360, scroller.scrollWidth - scroller.clientWidth];
+  });
+  equal([Math.max(whole, 0), log], [0, 0], 'pixels too wide (page, conversation)');
+}
+
+async function desktop(browser) {
+  const { page, complaints, context } = await open(browser, { viewport: { width: 1280, height: 860 } });
+  await shot(page, 'desktop-empty');
+
+  await check('example questions come from the enabled tools', async () => {
+    const count = await page.locator('#examples button').count();
+    if (count < 1 || count > 4) throw new Error(`${count} examples`);
+  });
+
+  await check('a question makes a call, and its card ends as done', async () => {
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    await idle(page);
+    await shot(page, 'desktop-answer');
+  });
+
+  await check('the answer contains the result', async () => {
+    const text = await answerText(page);
+    if (!text.includes('483')) throw new Error(`no 483 in: ${text}`);
+  });
+
+  await check('the finished text is rendered', () => page.waitForSelector('.answer .text:not(.plain) p'));
+
+  await check('the card opens and shows arguments and result', async () => {
+    await page.click('.call summary');
+    const text = await page.locator('.call .call-body').first().innerText();
+    for (const word of ['Arguments', '17 + 4', 'Result', '483']) {
+      if (!text.includes(word)) throw new Error(`no ${word} in: ${text}`);
+    }
+    await shot(page, 'desktop-card');
+  });
+
+  await check('a reload keeps the conversation', async () => {
+    await page.reload();
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    equal(await page.locator('.asked').innerText(), QUESTION, 'question');
+  });
+
+  await check('a second question sends roles and contents only', async () => {
+    const request = page.waitForRequest((sent) => sent.url().endsWith('/v1/chat/completions'));
+    await ask(page, QUESTION);
+    const { messages } = (await request).postDataJSON();
+    equal(messages.map((message) => message.role), ['user', 'assistant', 'user'], 'roles');
+    equal([...new Set(messages.flatMap(Object.keys))].sort(), ['content', 'role'], 'fields');
+    await idle(page);
+  });
+
+  await check('the tools panel lists, filters and closes', async () => {
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-list .tool-name:text-is("calculate")');
+    await shot(page, 'desktop-tools');
+    await page.fill('#tools-filter', 'calculate');
+    equal(await page.locator('#tools-list .tool-name').first().innerText(), 'calculate', 'first tool');
+    await page.fill('#tools-filter', 'no such tool anywhere');
+    equal(await page.locator('#tools-list .tool').count(), 0, 'tools shown');
+    await page.click('#tools-close');
+    await page.waitForSelector('#tools', { state: 'hidden' });
+  });
+
+  await check('Escape stops an answer', async () => {
+    await page.route('**/v1/chat/completions', () => {});
+    await ask(page, QUESTION);
+    await page.waitForSelector('#stop:not([hidden])');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.answer:last-child .notice:text-is("Stopped.")');
+    await page.unroute('**/v1/chat/completions');
+    await page.click('#new-chat');
+  });
+
+  await check('an error of the server is shown, and a second try works', async () => {
+    const before = complaints.length;
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ status: 502, json: { error: { message: 'no model here' } } }));
+    await ask(page, QUESTION);
+    await page.waitForSelector('.answer:last-child .error p:text-is("no model here")');
+    await shot(page, 'desktop-error');
+    // The browser reports the 502 that this check has ordered.
+    complaints.splice(before);
+    await page.unroute('**/v1/chat/completions');
+    await page.click('.retry:visible');
+    await page.waitForSelector('.answer:last-child .call[data-state="ok"]');
+    await idle(page);
+  });
+
+  await check('a new chat is empty', async () => {
+    await page.click('#new-chat');
+    await page.waitForSelector('#welcome:not([hidden])');
+    equal(await page.locator('#log > *').count(), 0, 'messages left');
+  });
+
+  await check('no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}
+
+async function phone(browser) {
+  const { page, complaints, context } = await open(browser,
+    { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, colorScheme: 'dark' });
+  await shot(page, 'phone-empty');
+  await check('phone: the empty page does not scroll sideways', () => noOverflow(page));
+
+  await check('phone: an answer with an open card does not scroll sideways', async () => {
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-state="ok"]');
+    await idle(page);
+    await page.click('.call summary');
+    await shot(page, 'phone-answer');
+    await noOverflow(page);
+  });
+
+  await check('phone: the drawer opens, fits, and Escape closes it', async () => {
+    await page.click('#tools-toggle');
+    await page.waitForSelector('#tools-list .tool');
+    await shot(page, 'phone-tools');
+    await noOverflow(page);
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('#tools', { state: 'hidden' });
+  });
+
+  await check('phone: no console error, CSP violation or foreign request', () => equal(complaints, [], 'complaints'));
+  await context.close();
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+try {
+  await desktop(browser);
+  await phone(browser);
+} catch (error) {
+  failed += 1;
+  console.log(`FAILED  ${error.message}`);
+} finally {
+  await browser.close();
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed > 0 ? 1 : 0;
