@@ -1,1 +1,5 @@
-//! The bundled tools.
+//! The tools that come with Toolrack.
+//!
+//! A file here is a tool, a folder is a module of tools; both are found by themselves. What begins with `_` is internal.
+
+registry_core::discover!();
