@@ -10,6 +10,8 @@ pub mod clock;
 pub mod context;
 mod execute;
 pub mod guard;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod plugin;
 pub mod policy;
 pub mod prelude;
