@@ -10,6 +10,8 @@ pub mod clock;
 pub mod context;
 mod execute;
 pub mod guard;
+#[cfg(feature = "http")]
+pub mod http;
 mod parameter;
 pub mod plugin;
 pub mod policy;

@@ -1,0 +1,67 @@
+//! Clients for tools that fetch.
+//!
+//! [`HttpClient`] is for addresses that the operator configured, such as a search engine on this machine.
+//! [`PublicHttpClient`] is for addresses that a model may name: it reaches the public internet and nothing else.
+
+mod address;
+mod fetched;
+mod public;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::{ops::Deref, time::Duration};
+
+pub use self::{
+    fetched::Fetched,
+    public::{PublicHttpClient, PublicHttpClientBuilder},
+};
+pub use ipnet::IpNet;
+pub use reqwest;
+
+use crate::result::ToolError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A client for addresses that the operator configured. It reaches private networks too, so an address that comes from a
+/// model goes through [`PublicHttpClient`] instead.
+///
+/// It is a [`reqwest::Client`]: 5 s to connect, 30 s without a byte, no limit on the whole. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct HttpClient(reqwest::Client);
+
+impl HttpClient {
+    /// A client with the usual timeouts, which honours the proxy of the environment.
+    ///
+    /// # Errors
+    /// When the system's TLS cannot be set up.
+    pub fn new() -> Result<Self, ToolError> {
+        Ok(Self(build(|| reqwest::Client::builder().read_timeout(READ_TIMEOUT))?))
+    }
+}
+
+impl Deref for HttpClient {
+    type Target = reqwest::Client;
+
+    fn deref(&self) -> &reqwest::Client {
+        &self.0
+    }
+}
+
+/// Builds a client with what ours have in common.
+fn build(configure: impl Fn() -> reqwest::ClientBuilder) -> Result<reqwest::Client, reqwest::Error> {
+    // An error says that the process has a provider already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        configure()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|error| {
+        // A system without certificates, such as a bare container, can still reach a model server over plain HTTP.
+        let client = builder().tls_certs_only([]).build()?;
+        tracing::warn!(%error, "no https address can be reached: install the system's CA certificates");
+        Ok(client)
+    })
+}
