@@ -1,0 +1,193 @@
+//! A model for when there is none: it shows what the tools do before a real model is connected.
+//!
+//! It has no intelligence and says so. It picks the tool whose words a question has most in common with, fills in the
+//! arguments from the question, writes the call as text, in another dialect each time, and answers from the
+//! result. Everything is deterministic, and there is no clock and no network in it.
+
+mod extract;
+mod fill;
+mod find;
+mod hint;
+mod lexicon;
+mod pattern;
+mod pick;
+mod question;
+mod reply;
+mod schema;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod cases;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Map, Value};
+
+use question::Question;
+use reply::Outcome;
+use write::{Call, DIALECTS};
+
+/// What the demo model is called in a list of models.
+pub const NAME: &str = "toolrack-demo";
+
+/// Marks around a result that is handed to a model as text.
+const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
+
+/// The demo model. The same questions in the same order get the same answers.
+#[derive(Debug, Default)]
+pub struct DemoModel {
+    /// Answers with calls so far; each takes the next dialect.
+    written: AtomicUsize,
+}
+
+/// A tool the demo model may call.
+#[derive(Debug, Clone, Copy)]
+pub struct DemoTool<'a> {
+    /// Its name as the model has to write it.
+    pub name: &'a str,
+    /// What it does.
+    pub description: &'a str,
+    /// The JSON schema of its arguments.
+    pub parameters: &'a Value,
+}
+
+impl DemoModel {
+    /// A demo model that has not written anything yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the model writes next, given messages as the OpenAI API has them and the tools on offer.
+    pub fn answer(&self, messages: &[Value], tools: &[DemoTool<'_>]) -> String {
+        let outcomes = outcomes(messages);
+        if !outcomes.is_empty() {
+            return reply::from_results(&outcomes);
+        }
+        let asked =
+            messages.iter().rev().find(|message| role(message) == "user").map(content).unwrap_or_default();
+        let picks = pick::pick(&asked, tools);
+        let calls: Vec<Call> = picks
+            .iter()
+            .filter_map(|pick| {
+                let tool = tools.get(pick.tool)?;
+                let lead = words::split_name(tool.name).iter().map(|word| words::stem(word)).collect();
+                let question = Question::new(&pick.text, lead);
+                let arguments = fill::fill(tool.name, tool.parameters, &question);
+                Some(Call { name: tool.name.to_owned(), arguments })
+            })
+            .collect();
+        if calls.is_empty() { reply::introduction(tools) } else { self.write(&calls) }
+    }
+
+    fn write(&self, calls: &[Call]) -> String {
+        let turn = self.written.fetch_add(1, Ordering::Relaxed);
+        // One that cannot carry these calls lets the next go first.
+        for dialect in DIALECTS.iter().cycle().skip(turn % DIALECTS.len().max(1)).take(DIALECTS.len()) {
+            let Some(text) = (dialect.write)(calls) else { continue };
+            return if dialect.after_text { format!("{}\n\n{text}", sentence(calls, turn)) } else { text };
+        }
+        String::new()
+    }
+}
+
+fn sentence(calls: &[Call], turn: usize) -> String {
+    let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    let names = names.join(" and ");
+    match turn % 3 {
+        0 => format!("Let me ask {names}."),
+        1 => format!("I will use {names} for that."),
+        _ => format!("One moment, {names} should know."),
+    }
+}
+
+/// The results after the model's last words, oldest first.
+fn outcomes(messages: &[Value]) -> Vec<Outcome> {
+    let mut found: Vec<Outcome> = Vec::new();
+    for message in messages.iter().rev() {
+        match role(message) {
+            "tool" | "function" => {
+                found.push(Outcome { tool: called(messages, message), text: content(message) });
+            }
+            "user" => {
+                let responses = responses(&content(message));
+                if responses.is_empty() {
+                    break;
+                }
+                found.extend(responses.into_iter().rev().map(|text| Outcome { tool: None, text }));
+            }
+            _ => break,
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// Results in a text: what stands between the marks. Nothing, if the text is something else as well.
+fn responses(text: &str) -> Vec<String> {
+    let mut rest = text.trim();
+    let mut found = Vec::new();
+    while let Some(inside) = rest.strip_prefix(RESPONSE.0) {
+        let (response, after) = inside.split_once(RESPONSE.1).unwrap_or((inside, ""));
+        found.push(response.trim().to_owned());
+        rest = after.trim_start();
+    }
+    found
+}
+
+/// The name of the tool a result is from: it says so itself, or the call with its id does.
+fn called(messages: &[Value], result: &Value) -> Option<String> {
+    let own = result.get("name").and_then(Value::as_str).map(str::to_owned);
+    let id = result.get("tool_call_id").filter(|id| id.is_string());
+    own.or_else(|| {
+        let calls =
+            messages.iter().rev().filter_map(|message| message.get("tool_calls")?.as_array()).flatten();
+        let mut calls = calls.filter(|call| id.is_some() && call.get("id") == id);
+        calls.next()?.pointer("/function/name")?.as_str().map(str::to_owned)
+    })
+}
+
+fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A message's text: a string, or the text among its parts.
+fn content(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str()));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        Some(Value::Object(fields)) => text_of(fields),
+        _ => String::new(),
+    }
+}
+
+fn text_of(fields: &Map<String, Value>) -> String {
+    let text = fields.get("text").and_then(Value::as_str);
+    text.map_or_else(|| Value::Object(fields.clone()).to_string(), str::to_owned)
+}
+
+/// Cuts a text into pieces of two to six characters, so that streaming it is like streaming a real model. The same
+/// text is always cut in the same way; only a text of one character has a shorter piece.
+pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let mut step: u32 = 7;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        step = step.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        let mut length = 2 + (step >> 16) as usize % 5;
+        // A single character at the end is no piece of its own.
+        if rest.chars().take(length + 2).count() == length + 1 {
+            length = if length == 6 { 5 } else { length + 1 };
+        }
+        let at = rest.char_indices().nth(length).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at_checked(at)?;
+        rest = after;
+        Some(piece)
+    })
+}

@@ -1,0 +1,182 @@
+//! What the demo model says in its own words: from a result, or when there is nothing to call.
+
+use serde_json::Value;
+
+use super::DemoTool;
+
+/// A longer result is shortened to this many characters.
+const MOST: usize = 1_500;
+/// Tools that are named when none fits.
+const NAMED: usize = 5;
+
+const SIGNATURE: &str = "*Written by the built-in demo model, which only repeats what the tool returned.*";
+
+/// A tool's result as the history has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// The tool, where the history says which.
+    pub(super) tool: Option<String>,
+    pub(super) text: String,
+}
+
+/// Presents results.
+pub(super) fn from_results(outcomes: &[Outcome]) -> String {
+    let each: Vec<String> = outcomes.iter().map(present).collect();
+    format!("{}\n\n{SIGNATURE}", each.join("\n\n"))
+}
+
+fn present(outcome: &Outcome) -> String {
+    let tool = outcome.tool.as_deref().filter(|tool| !tool.is_empty());
+    let tool = tool.map_or_else(|| "The tool".to_owned(), |tool| format!("`{}`", tool.replace('`', "'")));
+    let text = outcome.text.trim();
+    if text.is_empty() || text == "null" {
+        return format!("{tool} ran and returned nothing.");
+    }
+    let value: Option<Value> = serde_json::from_str(text).ok();
+    if let Some(what) = fault(text, value.as_ref()) {
+        return format!("{tool} could not do it: {}", quote(&what));
+    }
+    match value {
+        Some(Value::Object(fields)) if fields.is_empty() => format!("{tool} ran and returned nothing."),
+        Some(Value::Array(items)) if items.is_empty() => format!("{tool} found nothing."),
+        Some(Value::Object(fields)) if fields.len() == 1 && fields.values().all(is_scalar) => {
+            let value = fields.values().next().map(scalar).unwrap_or_default();
+            format!("{tool} says: {}", quote(&value))
+        }
+        Some(value @ (Value::Object(_) | Value::Array(_))) => {
+            let mut list = String::new();
+            outline(&value, 0, &mut list);
+            format!("Here is what {tool} returned:\n\n{}", shorten(list.trim_end()))
+        }
+        Some(Value::String(text)) => format!("{tool} says: {}", quote(&text)),
+        // As it was written: parsing would turn 4.0 and 1e3 into something else.
+        _ => format!("{tool} says: {}", quote(text)),
+    }
+}
+
+/// What went wrong, if that is what the result says.
+fn fault(text: &str, value: Option<&Value>) -> Option<String> {
+    if let Some(Value::Object(fields)) = value {
+        let failed = fields.get("success") == Some(&Value::Bool(false))
+            || fields.get("ok") == Some(&Value::Bool(false));
+        let error = fields.get("error").filter(|error| !matches!(error, Value::Null | Value::Bool(false)));
+        let message = match error {
+            Some(Value::Object(inner)) => inner.get("message").map(scalar).or_else(|| error.map(scalar)),
+            Some(Value::Bool(true)) | None => fields.get("message").map(scalar),
+            Some(other) => Some(scalar(other)),
+        };
+        return (failed || error.is_some())
+            .then(|| message.unwrap_or_else(|| "it gave no reason.".to_owned()));
+    }
+    let start: String = text.chars().take(6).collect();
+    (start.to_ascii_lowercase() == "error:")
+        .then(|| text.chars().skip(6).collect::<String>().trim().to_owned())
+}
+
+/// One line stays on the line; several become a quotation, so that nothing in them reads as our own markup.
+fn quote(text: &str) -> String {
+    let text = shorten(text.trim());
+    if text.contains('\n') {
+        let lines: Vec<String> = text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+        format!("\n\n{}", lines.join("\n"))
+    } else {
+        text
+    }
+}
+
+/// Cuts a text and makes what looks like a tag harmless: a result must not be read as a call when it is repeated.
+fn shorten(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars().peekable();
+    for _ in 0..MOST {
+        let Some(c) = chars.next() else { break };
+        let tag = c == '<'
+            && chars.peek().is_some_and(|c| c.is_alphabetic() || matches!(c, '/' | '|' | '!' | '｜'));
+        if tag {
+            out.push_str("&lt;");
+        } else {
+            out.push(c);
+        }
+    }
+    if chars.peek().is_some() {
+        out.truncate(out.trim_end().len());
+        out.push_str(" … (shortened)");
+    }
+    out
+}
+
+/// JSON as a nested Markdown list.
+fn outline(value: &Value, depth: usize, out: &mut String) {
+    // What is past the limit is cut off anyway.
+    if out.len() > MOST * 4 {
+        return;
+    }
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if is_scalar(field) {
+                    out.push_str(&format!("{indent}- **{name}**: {}\n", one_line(&scalar(field))));
+                } else if depth > 3 {
+                    out.push_str(&format!("{indent}- **{name}**: {field}\n"));
+                } else {
+                    out.push_str(&format!("{indent}- **{name}**:\n"));
+                    outline(field, depth + 1, out);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                if is_scalar(item) || depth > 3 {
+                    out.push_str(&format!("{indent}- {}\n", one_line(&scalar(item))));
+                } else {
+                    out.push_str(&format!("{indent}- {}.\n", at + 1));
+                    outline(item, depth + 1, out);
+                }
+            }
+        }
+        scalar_value => out.push_str(&format!("{indent}- {}\n", one_line(&scalar(scalar_value)))),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Object(_) | Value::Array(_))
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Says what it is, what it could use, and how to have a real model.
+pub(super) fn introduction(tools: &[DemoTool<'_>]) -> String {
+    let mut text = String::from(
+        "I am the built-in demo model: I have no intelligence, I only match the words of your question to a tool.",
+    );
+    if tools.is_empty() {
+        text.push_str(" There is no tool I may use here.");
+    } else {
+        text.push_str(" None fits this question. I could use:\n\n");
+        for tool in tools.iter().take(NAMED) {
+            let first =
+                tool.description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a tool");
+            let first: String = first.chars().take(120).collect();
+            text.push_str(&format!("- `{}`: {}\n", tool.name, shorten(&first)));
+        }
+        if tools.len() > NAMED {
+            text.push_str(&format!("- and {} more\n", tools.len() - NAMED));
+        }
+    }
+    text.push_str(
+        "\n\nFor real answers connect a model: `toolrack serve --upstream http://127.0.0.1:11434/v1 --model NAME` \
+         with the address of Ollama, llama.cpp, vLLM or LM Studio.",
+    );
+    text.replace("\n\n\n", "\n\n")
+}
