@@ -1,4 +1,12 @@
-//! A chat backend in front of a local model: reads its tool calls native or as text and runs them.
+//! A chat backend in front of a local model: reads its tool calls, native or as text, and runs them.
+//!
+//! [`chat::Backend`] conducts a conversation between a client, a model server and a [`Registry`](registry_core::Registry) of
+//! tools. [`server`] puts the OpenAI API before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
 
 pub mod chat;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod dialect;
+pub mod listing;
+pub mod provider;
+pub mod server;

@@ -256,7 +256,7 @@ impl Registry {
     }
 
     /// A call that is not made: one record, and the reason.
-    async fn refuse(
+    pub(crate) async fn refuse(
         &self,
         tool: Option<&Tool>,
         context: &ToolContext,

@@ -100,6 +100,7 @@ pub struct Tool {
     // Made when first asked for, so that a thousand tools cost nothing at start.
     spec: OnceLock<ToolSpec>,
     checker: OnceLock<Result<ArgumentChecker, String>>,
+    definition: OnceLock<Box<str>>,
 }
 
 impl Tool {
@@ -117,6 +118,7 @@ impl Tool {
             removed: AtomicBool::new(false),
             spec: OnceLock::new(),
             checker: OnceLock::new(),
+            definition: OnceLock::new(),
         }
     }
 
@@ -141,7 +143,7 @@ impl Tool {
                 title: plugin.title.map(str::to_owned),
                 version: plugin.version.map(str::to_owned),
                 description: Some(plugin.description.to_owned()),
-                input_schema: (plugin.input_schema)(),
+                input_schema: Arc::new((plugin.input_schema)()),
                 output_schema: (plugin.output_schema)().unwrap_or(Value::Null),
                 tags: plugin.tags.iter().map(|tag| (*tag).to_owned()).collect(),
                 deprecated: plugin.deprecated.map(str::to_owned),
@@ -181,6 +183,18 @@ impl Tool {
             .get_or_init(|| ArgumentChecker::new(&self.spec().input_schema))
             .as_ref()
             .map_err(String::as_str)
+    }
+
+    /// Appends the definition in the common form, `{"type": "function", "function": {"name", "description", "parameters"}}`, as
+    /// JSON. `name` is what the tool is called on the wire, with characters that need no escape.
+    pub fn write_definition(&self, name: &str, json: &mut String) {
+        let tail = self.definition.get_or_init(|| {
+            let description = Value::from(self.spec().description.clone().unwrap_or_default());
+            format!("\",\"description\":{description},\"parameters\":{}}}}}", self.spec().input_schema).into()
+        });
+        json.push_str("{\"type\":\"function\",\"function\":{\"name\":\"");
+        json.push_str(name);
+        json.push_str(tail);
     }
 
     pub(crate) fn handler(&self) -> Option<&dyn Handler> {
@@ -226,6 +240,7 @@ pub(crate) struct Shared {
     pub(crate) audit: Arc<dyn AuditSink>,
     pub(crate) clock: Arc<dyn Clock>,
     writing: Mutex<()>,
+    duplicates: Vec<RegistryError>,
 }
 
 /// The tools and the one path of a call. Cheap to clone: all clones are the same registry.
@@ -311,6 +326,7 @@ impl Registry {
             removed: AtomicBool::new(false),
             spec: OnceLock::from(spec),
             checker: OnceLock::new(),
+            definition: OnceLock::new(),
         });
         let others = tools.sorted.iter().filter(|known| known.name != tool.name).cloned();
         let all = others.chain([Arc::clone(&tool)]).collect();
@@ -337,6 +353,11 @@ impl Registry {
             let others = tools.sorted.iter().filter(|known| &*known.name != name).cloned().collect();
             self.shared.tools.store(Arc::new(ToolSet::from_tools(others)));
         }
+    }
+
+    /// The compiled tools that were left out because another one has their name.
+    pub fn duplicates(&self) -> &[RegistryError] {
+        &self.shared.duplicates
     }
 
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.
@@ -440,9 +461,9 @@ impl RegistryBuilder {
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
         let created_at = self.clock.now();
-        let mut tools = Vec::new();
+        let (mut tools, mut duplicates) = (Vec::new(), Vec::new());
         if self.compiled {
-            tools = collect(created_at);
+            (tools, duplicates) = collect(created_at);
             if tools.is_empty() {
                 return Err(RegistryError::Empty);
             }
@@ -453,43 +474,43 @@ impl RegistryBuilder {
             audit: self.audit,
             clock: self.clock,
             writing: Mutex::new(()),
+            duplicates,
         };
         Ok(Registry { shared: Arc::new(shared) })
     }
 }
 
-/// The compiled tools, one of each name, in an order that does not depend on the linker.
-fn collect(created_at: Timestamp) -> Vec<Arc<Tool>> {
+/// The compiled tools, one of each name, in an order that does not depend on the linker; and those left out.
+fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
     let folders: HashMap<&str, &'static str> =
         inventory::iter::<Folder>().map(|folder| (folder.module_path, folder.name)).collect();
-    let mut tools: Vec<Arc<Tool>> = inventory::iter::<Plugin>()
-        .map(|plugin| Arc::new(Tool::compiled(plugin, module_of(plugin, &folders), created_at)))
+    let mut all: Vec<Tool> = inventory::iter::<Plugin>()
+        .map(|plugin| Tool::compiled(plugin, module_of(plugin, &folders), created_at))
         .collect();
-    tools.sort_unstable_by(|a, b| {
-        let place = |tool: &Tool| match tool.source {
-            Source::Compiled(place) => (place.file, place.line),
-            Source::Host => ("", 0),
-        };
-        a.name.cmp(&b.name).then_with(|| place(a).cmp(&place(b)))
-    });
-    tools.dedup_by(|second, first| {
-        let duplicate = second.name == first.name;
-        if duplicate {
-            let error = RegistryError::Duplicate {
-                name: first.name.to_string(),
-                first: first.source,
-                second: second.source,
-            };
-            tracing::error!("{error}");
-        } else {
-            tracing::info!("Loaded tool: {}", first.name);
+    let place = |tool: &Tool| match tool.source {
+        Source::Compiled(place) => (place.file, place.line),
+        Source::Host => ("", 0),
+    };
+    all.sort_unstable_by(|a, b| a.name.cmp(&b.name).then_with(|| place(a).cmp(&place(b))));
+    let (mut tools, mut duplicates): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(all.len()), Vec::new());
+    for tool in all {
+        match tools.last().filter(|last| last.name == tool.name) {
+            Some(first) => {
+                let error = RegistryError::Duplicate {
+                    name: tool.name.to_string(),
+                    first: first.source,
+                    second: tool.source,
+                };
+                tracing::error!("{error}");
+                duplicates.push(error);
+            }
+            None => {
+                tracing::info!("Loaded tool: {}", tool.name);
+                tools.push(Arc::new(tool));
+            }
         }
-        duplicate
-    });
-    if let Some(last) = tools.last() {
-        tracing::info!("Loaded tool: {}", last.name);
     }
-    tools
+    (tools, duplicates)
 }
 
 /// The folder that a plugin's Rust module is in.

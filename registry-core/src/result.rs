@@ -130,6 +130,8 @@ pub enum ErrorKind {
     Panicked,
     /// Its code gave an error.
     Failed,
+    /// The door it came through turned it down, as for a limit of its own.
+    Refused,
     /// The call could not be written to the audit, so it was not made.
     NotAudited,
 }

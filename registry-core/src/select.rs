@@ -69,6 +69,11 @@ impl Selection {
     pub async fn execute(&self, context: &ToolContext, call: ToolCall) -> ToolOutcome {
         self.registry.run(self.get(&call.name).cloned(), context, call).await
     }
+
+    /// Turns a call down for a reason of the door's own; it leaves its record like any other.
+    pub async fn refuse(&self, context: &ToolContext, call: ToolCall, error: ToolError) -> ToolOutcome {
+        self.registry.refuse(self.get(&call.name).map(Arc::as_ref), context, call, error).await
+    }
 }
 
 impl Registry {
@@ -87,18 +92,17 @@ impl Registry {
     /// The definitions of the tools that the context's caller may use now, in the common form
     /// `{"type": "function", "function": {"name", "description", "parameters"}}`, with the registry's own names.
     pub fn get_tools(&self, context: &ToolContext) -> Vec<Value> {
-        self.select(context).tools().iter().map(|tool| definition(tool)).collect()
+        let definition = |tool: &Arc<Tool>| {
+            let spec = tool.spec();
+            json!({
+                "type": "function",
+                "function": {
+                    "name": spec.tool_name,
+                    "description": spec.description,
+                    "parameters": spec.input_schema,
+                },
+            })
+        };
+        self.select(context).tools().iter().map(definition).collect()
     }
-}
-
-fn definition(tool: &Tool) -> Value {
-    let spec = tool.spec();
-    json!({
-        "type": "function",
-        "function": {
-            "name": spec.tool_name,
-            "description": spec.description,
-            "parameters": spec.input_schema,
-        },
-    })
 }

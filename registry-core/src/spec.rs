@@ -1,5 +1,7 @@
 //! What a tool is to a model: its name, what it does, what it takes and what it gives.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,7 +23,7 @@ pub struct ToolSpec {
     #[serde(default)]
     pub description: Option<String>,
     /// JSON Schema of the arguments. The registry asks only that it is JSON; a tool that is called needs an object schema.
-    pub input_schema: Value,
+    pub input_schema: Arc<Value>,
     /// JSON Schema of the result; `null` where nothing is promised.
     pub output_schema: Value,
     /// Words to find the tool by.
@@ -40,7 +42,7 @@ impl ToolSpec {
             title: None,
             version: None,
             description: None,
-            input_schema,
+            input_schema: Arc::new(input_schema),
             output_schema: Value::Null,
             tags: Vec::new(),
             deprecated: None,

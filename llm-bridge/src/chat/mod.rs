@@ -1,3 +1,172 @@
-//! The chat: one turn with a model, and the demo model for when there is none.
+//! The turn: ask the model, run the calls it makes, give it the results, until it answers.
 
 pub mod demo;
+mod limits;
+mod memory;
+mod native;
+mod offer;
+pub mod prompt;
+mod reader;
+mod recover;
+mod runner;
+mod turn;
+pub mod upstream;
+
+use std::sync::Arc;
+
+use registry_core::{Caller, Registry, ToolEvent, ToolOutcome};
+use serde_json::Value;
+
+pub use limits::Limits;
+pub use turn::Turn;
+pub use upstream::{Upstream, UpstreamError};
+
+use crate::provider::openai::{BadRequest, ChatRequest, Object};
+
+/// How tools are told to the model and its calls replayed to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolStyle {
+    /// In the fields of the API, and in the prompt where the server refuses those.
+    #[default]
+    Auto,
+    /// In the fields of the API.
+    Native,
+    /// In the prompt, as text.
+    Prompt,
+}
+
+/// How the bridge conducts a chat.
+#[derive(Debug, Clone)]
+pub struct ChatSettings {
+    /// The model to ask for where the client names none; `None` for the first that the server has.
+    pub model: Option<String>,
+    /// How far a turn may go.
+    pub limits: Limits,
+    /// Put before a conversation without a system message when no tool is offered; empty for nothing.
+    pub system_prompt: String,
+    /// The same when tools are offered.
+    pub system_prompt_with_tools: String,
+    /// How tools are told to the model.
+    pub tool_style: ToolStyle,
+    /// Reads text calls in this dialect only, and tells tools in it where they are told in the prompt.
+    pub dialect: Option<&'static str>,
+    /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
+    pub thinking: bool,
+}
+
+impl Default for ChatSettings {
+    fn default() -> Self {
+        Self {
+            model: None,
+            limits: Limits::default(),
+            system_prompt: prompt::SYSTEM_PROMPT.to_owned(),
+            system_prompt_with_tools: prompt::SYSTEM_PROMPT_WITH_TOOLS.to_owned(),
+            tool_style: ToolStyle::Auto,
+            dialect: None,
+            thinking: false,
+        }
+    }
+}
+
+/// A chat backend: a registry of tools in front of a model. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Backend(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    registry: Registry,
+    upstream: Upstream,
+    settings: ChatSettings,
+    memory: memory::Memory,
+    /// Set when the server has refused tools in the fields of the API.
+    refuses_tools: std::sync::atomic::AtomicBool,
+}
+
+impl Backend {
+    /// A backend.
+    pub fn new(registry: Registry, upstream: Upstream, settings: ChatSettings) -> Self {
+        Self(Arc::new(Shared {
+            registry,
+            upstream,
+            settings,
+            memory: memory::Memory::default(),
+            refuses_tools: false.into(),
+        }))
+    }
+
+    /// The tools.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// The model.
+    pub fn upstream(&self) -> &Upstream {
+        &self.0.upstream
+    }
+
+    /// How chats are conducted.
+    pub fn settings(&self) -> &ChatSettings {
+        &self.0.settings
+    }
+
+    /// Begins a turn. It runs until it is finished or the [`Turn`] is dropped.
+    ///
+    /// # Errors
+    /// When the request asks for something that is not there, such as a call of a tool that is not offered.
+    pub fn start(&self, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
+        turn::start(self.clone(), request, caller)
+    }
+}
+
+/// What happens in a turn, in order.
+#[derive(Debug, Clone)]
+pub enum TurnEvent {
+    /// The model that answers.
+    Model(String),
+    /// Text of the answer.
+    Text(String),
+    /// The model's reasoning.
+    Reasoning(String),
+    /// The model has called a tool of the server.
+    CallStarted {
+        /// The call's id.
+        id: String,
+        /// The tool's name in the registry.
+        name: String,
+        /// The arguments as the model gave them.
+        arguments: Value,
+        /// `native`, or the dialect it was written in.
+        dialect: String,
+    },
+    /// A running tool says something.
+    CallStatus(ToolEvent),
+    /// A tool has finished.
+    CallFinished(Box<ToolOutcome>),
+    /// Something that the user should know and that is not part of the answer.
+    Notice(String),
+    /// Fields of the model server's answer that pass through.
+    Extra(Object),
+    /// The model has called tools of the client. The turn ends with this and [`Finished`](Self::Finished).
+    ClientCalls(Vec<ClientCall>),
+    /// The turn is over.
+    Finished {
+        /// `stop`, `length`, `tool_calls` or what else the model server said.
+        reason: String,
+        /// The tokens used, over all rounds.
+        usage: Option<Value>,
+    },
+    /// The turn broke off.
+    Failed(UpstreamError),
+}
+
+/// A call of one of the client's own tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCall {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text.
+    pub arguments: String,
+}

@@ -41,12 +41,12 @@ mod table;
 mod typing;
 mod xml;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 pub use json::JsonStyle;
 pub use offered::{Offered, OfferedTool, Tag};
 pub use scanner::Scanner;
-pub use table::{DIALECTS, Dialect, Family, Mark, dialect, dialects};
+pub use table::{DIALECTS, Dialect, Family, Mark, TAG_LINE, dialect, dialects};
 pub use xml::XmlStyle;
 
 /// How a text is to be read.
@@ -116,6 +116,16 @@ pub enum Abort {
     Unreadable,
     /// It is longer than [`ScanOptions::max_call_bytes`].
     TooLong,
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Incomplete => "the text ended inside it",
+            Self::Unreadable => "it is not written as a call",
+            Self::TooLong => "it is too long",
+        })
+    }
 }
 
 /// A call as it was read.

@@ -106,7 +106,7 @@ pub fn dialect(name: &str) -> Option<&'static Dialect> {
 }
 
 /// The name under which calls of tag lines are reported; the tools declare them, so there is no row.
-pub(super) const TAG_LINE: &str = "tag_line";
+pub const TAG_LINE: &str = "tag_line";
 
 /// Thinking marks, opening and closing.
 pub(super) const THINKING: &[(&str, &str)] = &[

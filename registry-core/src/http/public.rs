@@ -188,7 +188,7 @@ impl PublicHttpClientBuilder {
     pub fn build(self) -> Result<PublicHttpClient, ToolError> {
         let allowed = Arc::new(self.allowed);
         let resolver = Arc::new(Checked { allowed: Arc::clone(&allowed), inner: self.resolver });
-        let client = super::build(|| {
+        let client = super::build_client(|| {
             reqwest::Client::builder()
                 .no_proxy()
                 .redirect(redirect::Policy::none())

@@ -1,0 +1,123 @@
+//! Calls that the model server reads itself, put together from their pieces.
+
+use crate::provider::openai::CallPiece;
+
+/// A call, put together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NativeCall {
+    index: Option<u64>,
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+/// The calls of one answer so far. Servers leave out ids and indices or give one index to several calls, and none of
+/// that may lose or mix calls.
+#[derive(Debug, Default)]
+pub(super) struct NativeCalls(Vec<NativeCall>);
+
+impl NativeCalls {
+    pub(super) fn push(&mut self, piece: CallPiece) {
+        match self.continued_by(&piece) {
+            Some(call) => {
+                call.arguments.push_str(&piece.arguments);
+                call.id = call.id.take().or(piece.id);
+                if let Some(name) = piece.name
+                    && call.name.is_empty()
+                {
+                    call.name = name;
+                }
+            }
+            None => self.0.push(NativeCall {
+                index: piece.index,
+                id: piece.id,
+                name: piece.name.unwrap_or_default(),
+                arguments: piece.arguments,
+            }),
+        }
+    }
+
+    /// The call that a piece goes on with. A piece with a name and another id than the call of its index is a new call.
+    fn continued_by(&mut self, piece: &CallPiece) -> Option<&mut NativeCall> {
+        let begins = piece.name.is_some();
+        let found = self.0.iter().rposition(|call| match (&piece.id, &call.id) {
+            (Some(new), Some(known)) if new == known => true,
+            (Some(_), Some(_)) if begins => false,
+            _ if begins && !call.name.is_empty() && piece.id.is_none() && piece.index.is_none() => false,
+            _ => piece.index == call.index,
+        });
+        let at = match found {
+            Some(at) => at,
+            // A piece of arguments without any mark of its own belongs to the last call.
+            None if !begins && piece.index.is_none() => self.0.len().checked_sub(1)?,
+            None => return None,
+        };
+        self.0.get_mut(at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn into_calls(self) -> Vec<NativeCall> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> CallPiece {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        CallPiece { index, id: some(id), name: some(name), arguments: arguments.into() }
+    }
+
+    fn calls(pieces: impl IntoIterator<Item = CallPiece>) -> Vec<(String, String)> {
+        let mut calls = NativeCalls::default();
+        pieces.into_iter().for_each(|piece| calls.push(piece));
+        calls.into_calls().into_iter().map(|call| (call.name, call.arguments)).collect()
+    }
+
+    fn expect(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned())).collect()
+    }
+
+    #[test]
+    fn pieces_are_put_together_by_index() {
+        let pieces = [
+            piece(Some(0), "a", "f", ""),
+            piece(Some(1), "b", "g", "{"),
+            piece(Some(0), "", "", "{}"),
+            piece(Some(1), "", "", "}"),
+        ];
+        assert_eq!(calls(pieces), expect(&[("f", "{}"), ("g", "{}")]));
+    }
+
+    #[test]
+    fn one_index_for_two_calls_does_not_mix_them() {
+        let pieces = [
+            piece(Some(0), "a", "f", "{\"x\":"),
+            piece(Some(0), "", "", "1}"),
+            piece(Some(0), "b", "g", "{}"),
+        ];
+        assert_eq!(calls(pieces), expect(&[("f", "{\"x\":1}"), ("g", "{}")]));
+    }
+
+    #[test]
+    fn missing_ids_and_indices_do_not_lose_calls() {
+        let pieces = [
+            piece(None, "", "f", "{"),
+            piece(None, "", "", "}"),
+            piece(None, "", "g", "{}"),
+            piece(None, "", "g", "{}"),
+        ];
+        assert_eq!(calls(pieces), expect(&[("f", "{}"), ("g", "{}"), ("g", "{}")]));
+    }
+
+    #[test]
+    fn an_id_repeated_in_every_piece_is_one_call() {
+        let pieces = [piece(Some(0), "a", "f", "{"), piece(Some(0), "a", "f", "}")];
+        assert_eq!(calls(pieces), expect(&[("f", "{}")]));
+    }
+}

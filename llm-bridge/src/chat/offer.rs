@@ -1,0 +1,154 @@
+//! What the model is offered in a turn, and whose a call is.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use registry_core::{Selection, ToolContext};
+use serde_json::{Value, json};
+
+use crate::{
+    chat::Backend,
+    dialect::{Offered, OfferedTool, Tag},
+    provider::{
+        names::WireNames,
+        openai::{BadRequest, ChatRequest, ClientTool, ToolChoice},
+    },
+};
+
+/// The tools of one turn: the server's that the caller may use, and the client's own.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub(super) selection: Selection,
+    /// Server tools with their names on the wire.
+    names: WireNames,
+    client: HashSet<String>,
+    /// All definitions as one JSON array; `None` where nothing is offered.
+    pub(super) definitions: Option<String>,
+    /// The same for the scanner.
+    pub(super) offered: Arc<Offered>,
+    /// What the client asked for, in the words of the API, for the first round.
+    pub(super) choice: Option<Value>,
+}
+
+/// Whose tool a call is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The server's, by its name in the registry.
+    Server(String),
+    /// The client's.
+    Client,
+}
+
+impl Offer {
+    /// Puts together what the request and the server have to offer.
+    pub(super) fn new(
+        backend: &Backend,
+        request: &ChatRequest,
+        context: &ToolContext,
+    ) -> Result<Self, BadRequest> {
+        let mut client: Vec<&ClientTool> = request.tools.iter().collect();
+        let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
+        let registry = backend.registry();
+        let mut selection = registry.select(context);
+        let mut wire: Vec<String> = selection.tools().iter().map(|tool| names.assign(tool.name())).collect();
+
+        let mut choice = None;
+        match &request.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::Required => choice = Some(json!("required")),
+            ToolChoice::Named(name) => {
+                let known = client.iter().any(|tool| tool.name == *name);
+                let wire_name = if known { Some(name) } else { find_wire(&wire, &names, name) };
+                let Some(wire_name) = wire_name else {
+                    let message =
+                        format!("`tool_choice` names `{name}`, which is not among the tools offered");
+                    return Err(BadRequest { param: "tool_choice", message });
+                };
+                choice = Some(json!({"type": "function", "function": {"name": wire_name}}));
+            }
+            ToolChoice::None | ToolChoice::Allowed { .. } => {
+                let (allowed, required): (&[String], bool) = match &request.tool_choice {
+                    ToolChoice::Allowed { names, required } => (names, *required),
+                    _ => (&[], false),
+                };
+                client.retain(|tool| allowed.contains(&tool.name));
+                let mine: Vec<String> = wire
+                    .iter()
+                    .filter(|wire| {
+                        allowed.contains(wire)
+                            || names.original(wire).is_some_and(|name| allowed.iter().any(|a| a == name))
+                    })
+                    .filter_map(|wire| names.original(wire).map(str::to_owned))
+                    .collect();
+                let narrowed = context.clone().with_caller(context.caller().clone().only_tools(mine));
+                selection = registry.select(&narrowed);
+                wire.retain(|wire| names.original(wire).is_some_and(|name| selection.get(name).is_some()));
+                choice = required.then(|| json!("required"));
+            }
+        }
+
+        let offered = Arc::new(Self::offered(&selection, &wire, &client));
+        let definitions = Self::definitions(&selection, &wire, &client);
+        let client = client.into_iter().map(|tool| tool.name.clone()).collect();
+        Ok(Self { selection, names, client, definitions, offered, choice })
+    }
+
+    fn offered(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Offered {
+        let server = selection.tools().iter().zip(wire).flat_map(|(tool, wire)| {
+            let schema = Some(Arc::clone(&tool.spec().input_schema));
+            let tag = tool.policy().text_tag.map(|tag| Tag {
+                tag_prefix: tag.tag_prefix.to_owned(),
+                arg_pattern: tag.arg_pattern.to_owned(),
+                arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
+                strip_from_display: tag.strip_from_display,
+            });
+            // A model that knows a tool by its own name with the dot may use that.
+            let own = (tool.name() != wire).then(|| OfferedTool {
+                name: tool.name().to_owned(),
+                schema: schema.clone(),
+                tag: None,
+            });
+            [Some(OfferedTool { name: wire.clone(), schema, tag }), own].into_iter().flatten()
+        });
+        let client = client.iter().map(|tool| OfferedTool {
+            name: tool.name.clone(),
+            schema: tool.parameters.clone().map(Arc::new),
+            tag: None,
+        });
+        Offered::new(server.chain(client))
+    }
+
+    fn definitions(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Option<String> {
+        if wire.is_empty() && client.is_empty() {
+            return None;
+        }
+        let mut json = String::from("[");
+        for (tool, wire) in selection.tools().iter().zip(wire) {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            tool.write_definition(wire, &mut json);
+        }
+        for tool in client {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(&tool.definition.to_string());
+        }
+        json.push(']');
+        Some(json)
+    }
+
+    /// Whose tool a name is. A name that nobody offered is the registry's to answer.
+    pub(super) fn target(&self, name: &str) -> Target {
+        if self.client.contains(name) {
+            return Target::Client;
+        }
+        Target::Server(self.names.original(name).unwrap_or(name).to_owned())
+    }
+}
+
+/// The wire name of a server tool that was given by either of its names.
+fn find_wire<'w>(wire: &'w [String], names: &WireNames, name: &str) -> Option<&'w String> {
+    wire.iter().find(|wire| *wire == name || names.original(wire) == Some(name))
+}

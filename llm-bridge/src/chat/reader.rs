@@ -1,0 +1,181 @@
+//! One answer of the model, from its pieces to events and calls.
+
+use std::sync::Arc;
+
+use registry_core::Origin;
+use serde_json::Value;
+
+use super::{
+    TurnEvent,
+    native::NativeCalls,
+    offer::{Offer, Target},
+};
+use crate::{
+    dialect::{Event, ScanOptions, Scanner},
+    provider::openai::Piece,
+};
+
+/// A call that the model has made.
+#[derive(Debug, Clone)]
+pub(super) struct FoundCall {
+    pub(super) id: String,
+    /// The name as the model wrote it.
+    pub(super) wire_name: String,
+    pub(super) target: Target,
+    /// The arguments as JSON text; from a native call it may be broken.
+    pub(super) arguments: String,
+    pub(super) origin: Origin,
+    /// The text behind the tag, for a tag line.
+    pub(super) raw_argument: Option<String>,
+}
+
+impl FoundCall {
+    /// The arguments as a value; text that is no JSON stays text, which the registry refuses with a reason.
+    pub(super) fn arguments_value(&self) -> Value {
+        if self.arguments.trim().is_empty() {
+            return Value::Object(serde_json::Map::new());
+        }
+        serde_json::from_str(&self.arguments).unwrap_or_else(|_| Value::String(self.arguments.clone()))
+    }
+}
+
+/// Takes the pieces of one answer.
+pub(super) struct Reader {
+    offer: Arc<Offer>,
+    scanner: Scanner,
+    native: NativeCalls,
+    pub(super) text: String,
+    pub(super) native_reasoning: String,
+    pub(super) calls: Vec<FoundCall>,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Option<Value>,
+    /// All of the content as the server sent it, to tell what of a recovered text is new.
+    pub(super) raw: String,
+}
+
+impl Reader {
+    pub(super) fn new(offer: Arc<Offer>, options: ScanOptions) -> Self {
+        Self {
+            scanner: Scanner::new(Arc::clone(&offer.offered), options),
+            offer,
+            native: NativeCalls::default(),
+            text: String::new(),
+            native_reasoning: String::new(),
+            calls: Vec::new(),
+            finish: None,
+            usage: None,
+            raw: String::new(),
+        }
+    }
+
+    /// Takes a piece; what comes of it is added to `events`.
+    pub(super) fn take(&mut self, piece: Piece, events: &mut Vec<TurnEvent>) {
+        match piece {
+            Piece::Text(text) => {
+                self.raw.push_str(&text);
+                let Self { scanner, offer, text: shown, calls, .. } = self;
+                scanner.push(&text, &mut |event| take_event(event, offer, shown, calls, events));
+            }
+            Piece::Reasoning(text) => {
+                self.native_reasoning.push_str(&text);
+                events.push(TurnEvent::Reasoning(text));
+            }
+            Piece::Call(piece) => self.native.push(piece),
+            Piece::Finish(reason) => self.finish = Some(reason),
+            Piece::Usage(usage) => self.usage = Some(usage),
+            Piece::Extra(fields) => events.push(TurnEvent::Extra(fields)),
+        }
+    }
+
+    /// The answer is at its end.
+    pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
+        let Self { scanner, offer, text: shown, calls, .. } = self;
+        scanner.finish(&mut |event| take_event(event, offer, shown, calls, events));
+        for call in std::mem::take(&mut self.native).into_calls() {
+            let known = |id: &String| self.calls.iter().any(|call| call.id == *id);
+            let id = call.id.filter(|id| !known(id)).unwrap_or_else(new_call_id);
+            let found = FoundCall {
+                id,
+                target: self.offer.target(&call.name),
+                wire_name: call.name,
+                arguments: call.arguments,
+                origin: Origin::Native,
+                raw_argument: None,
+            };
+            announce(&found, events);
+            self.calls.push(found);
+        }
+    }
+
+    /// Whether nothing has come yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.raw.is_empty() && self.native.is_empty() && self.native_reasoning.is_empty()
+    }
+}
+
+fn take_event(
+    event: Event<'_>,
+    offer: &Offer,
+    shown: &mut String,
+    calls: &mut Vec<FoundCall>,
+    events: &mut Vec<TurnEvent>,
+) {
+    match event {
+        Event::Text(text) => {
+            shown.push_str(text);
+            match events.last_mut() {
+                Some(TurnEvent::Text(last)) => last.push_str(text),
+                _ => events.push(TurnEvent::Text(text.to_owned())),
+            }
+        }
+        Event::Reasoning(text) => match events.last_mut() {
+            Some(TurnEvent::Reasoning(last)) => last.push_str(text),
+            _ => events.push(TurnEvent::Reasoning(text.to_owned())),
+        },
+        Event::Call(call) => {
+            let raw_argument = (call.dialect == crate::dialect::TAG_LINE)
+                .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
+                .flatten();
+            let found = FoundCall {
+                id: new_call_id(),
+                target: offer.target(&call.name),
+                wire_name: call.name,
+                arguments: call.arguments,
+                origin: Origin::Text(call.dialect.into()),
+                raw_argument,
+            };
+            announce(&found, events);
+            calls.push(found);
+        }
+        Event::Aborted { reason, .. } => {
+            events.push(TurnEvent::Notice(format!(
+                "A tool call could not be read and is shown as text: {reason}"
+            )));
+        }
+        Event::Frame(_) | Event::CallBegin { .. } | Event::CallDelta { .. } => {}
+    }
+}
+
+fn announce(call: &FoundCall, events: &mut Vec<TurnEvent>) {
+    if let Target::Server(name) = &call.target {
+        events.push(TurnEvent::CallStarted {
+            id: call.id.clone(),
+            name: name.clone(),
+            arguments: call.arguments_value(),
+            dialect: match &call.origin {
+                Origin::Text(dialect) => dialect.to_string(),
+                _ => "native".to_owned(),
+            },
+        });
+    }
+}
+
+/// An id that no other call of this server has: nine letters and digits, which is the form that Mistral's templates ask for
+/// and all others take.
+pub(super) fn new_call_id() -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    (0..9)
+        .filter_map(|_| DIGITS.get(fastrand::usize(..DIGITS.len())))
+        .map(|digit| char::from(*digit))
+        .collect()
+}

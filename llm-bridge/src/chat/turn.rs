@@ -1,0 +1,407 @@
+//! One turn: from a request to the model's last word.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use registry_core::{Caller, Conversation, ToolContext};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    Backend, ClientCall, ToolStyle, TurnEvent,
+    limits::{Meter, Reached},
+    offer::{Offer, Target},
+    prompt,
+    reader::{FoundCall, Reader},
+    recover, runner,
+    upstream::{Answer, UpstreamError},
+};
+use crate::{
+    dialect::ScanOptions,
+    provider::openai::{self, BadRequest, ChatRequest, Object, text_of},
+};
+
+/// How many events may wait for a slow reader before the turn waits for it.
+const EVENTS_AHEAD: usize = 64;
+
+/// A turn that is running. Dropping it cancels the model's answer and the tools.
+#[derive(Debug)]
+pub struct Turn {
+    events: mpsc::Receiver<TurnEvent>,
+    cancellation: CancellationToken,
+    _cancel: DropGuard,
+}
+
+impl Turn {
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<TurnEvent> {
+        self.events.recv().await
+    }
+
+    /// Ends the turn from outside.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+}
+
+pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
+    let cancellation = CancellationToken::new();
+    let context = context_of(&backend, &request, caller).with_cancellation(cancellation.clone());
+    let offer = Arc::new(Offer::new(&backend, &request, &context)?);
+    let messages = backend.0.memory.complete(request.messages);
+    let (sender, events) = mpsc::channel(EVENTS_AHEAD);
+    let run = Run {
+        meter: Meter::new(backend.settings().limits),
+        prompt_style: match backend.settings().tool_style {
+            ToolStyle::Prompt => true,
+            ToolStyle::Native => false,
+            ToolStyle::Auto => backend.0.refuses_tools.load(Ordering::Relaxed),
+        },
+        backend,
+        offer,
+        context,
+        messages,
+        added: Vec::new(),
+        model: request.model,
+        stream: request.stream,
+        rest: request.rest,
+        usage: None,
+        events: sender,
+    };
+    tokio::spawn(run.to_the_end(cancellation.clone()));
+    Ok(Turn { events, _cancel: cancellation.clone().drop_guard(), cancellation })
+}
+
+/// The caller as the request narrows it, with the conversation around.
+fn context_of(backend: &Backend, request: &ChatRequest, mut caller: Caller) -> ToolContext {
+    let extension = &request.toolrack;
+    if let Some(tools) = &extension.allowed_tools {
+        caller = caller.only_tools(tools);
+    }
+    if let Some(modules) = &extension.allowed_modules {
+        caller = caller.only_modules(modules);
+    }
+    let user_message = request
+        .messages
+        .iter()
+        .rfind(|message| message.get("role").and_then(Value::as_str) == Some("user"))
+        .and_then(|message| message.get("content"))
+        .map(text_of);
+    backend.registry().context(caller).with_conversation(Conversation {
+        user_message,
+        chat_id: extension.chat_id.clone(),
+        kb_context: extension.kb_context.clone(),
+        confidence: extension.confidence,
+    })
+}
+
+struct Run {
+    backend: Backend,
+    offer: Arc<Offer>,
+    context: ToolContext,
+    /// The conversation as the client sent it.
+    messages: Vec<Value>,
+    /// What this turn has added to it.
+    added: Vec<Value>,
+    model: Option<String>,
+    stream: bool,
+    rest: Object,
+    /// Whether tools are told in the prompt.
+    prompt_style: bool,
+    meter: Meter,
+    usage: Option<Value>,
+    events: mpsc::Sender<TurnEvent>,
+}
+
+/// Why a turn ends.
+enum End {
+    /// The model has answered, or called the client's tools.
+    Answered {
+        reason: String,
+    },
+    Limit(Reached),
+    Upstream(UpstreamError),
+    /// Nobody listens any more.
+    Gone,
+}
+
+impl Run {
+    async fn to_the_end(mut self, cancellation: CancellationToken) {
+        let limits = self.backend.settings().limits;
+        let end = tokio::select! {
+            end = self.rounds() => end,
+            () = cancellation.cancelled() => End::Gone,
+            () = tokio::time::sleep(limits.wall_clock()) => End::Limit(Reached::Time(limits.max_seconds)),
+        };
+        // Tools that still run belong to a turn that is over.
+        let last = match end {
+            End::Answered { reason } => TurnEvent::Finished { reason, usage: self.usage.take() },
+            End::Limit(reached) => {
+                cancellation.cancel();
+                tracing::warn!(limit = ?reached, "a turn was stopped");
+                let _ = self.events.send(TurnEvent::Text(format!("\n\n{}", reached.message()))).await;
+                TurnEvent::Finished { reason: "stop".into(), usage: self.usage.take() }
+            }
+            End::Upstream(error) => {
+                tracing::error!(%error, "the model did not answer");
+                TurnEvent::Failed(error)
+            }
+            End::Gone => {
+                cancellation.cancel();
+                return;
+            }
+        };
+        let _ = self.events.send(last).await;
+    }
+
+    async fn rounds(&mut self) -> End {
+        if let Err(error) = self.choose_model().await {
+            return End::Upstream(error);
+        }
+        loop {
+            let round = match self.meter.begin_round() {
+                Ok(round) => round,
+                Err(reached) => return End::Limit(reached),
+            };
+            let reader = match self.read_answer(round).await {
+                Ok(reader) => reader,
+                Err(end) => return end,
+            };
+            if let Some(usage) = reader.usage {
+                self.usage = Some(openai::add_usage(self.usage.take(), usage));
+            }
+            if reader.calls.is_empty() {
+                let reason =
+                    reader.finish.filter(|reason| reason != "tool_calls").unwrap_or_else(|| "stop".into());
+                return End::Answered { reason };
+            }
+            let results = runner::run(
+                &reader.calls,
+                &self.offer.selection,
+                &self.context,
+                &mut self.meter,
+                &self.events,
+            )
+            .await;
+            self.remember(&reader.text, &reader.native_reasoning, &reader.calls, results.texts);
+            if let Some(reached) = results.reached {
+                return End::Limit(reached);
+            }
+            if let Some(end) = self.hand_over(reader.calls).await {
+                return end;
+            }
+        }
+    }
+
+    /// The model's name, once for the turn.
+    async fn choose_model(&mut self) -> Result<(), UpstreamError> {
+        let configured = self.model.take().or_else(|| self.backend.settings().model.clone());
+        let model = match configured {
+            Some(model) => model,
+            None => {
+                let models = self.backend.upstream().models().await?;
+                let first = models.first().and_then(|model| model.get("id")).and_then(Value::as_str);
+                first.unwrap_or("default").to_owned()
+            }
+        };
+        let _ = self.events.send(TurnEvent::Model(model.clone())).await;
+        self.model = Some(model);
+        Ok(())
+    }
+
+    /// Asks the model and reads its answer. What a server could not read itself is taken from its error and read here.
+    async fn read_answer(&mut self, round: u32) -> Result<Reader, End> {
+        let mut asked_again = false;
+        loop {
+            let mut reader = self.new_reader();
+            let tools = self.offer.definitions.as_deref().filter(|_| !self.prompt_style);
+            let error = match self.backend.upstream().ask(&self.request(round), tools).await {
+                Ok(answer) => match self.read(answer, &mut reader).await? {
+                    None => return Ok(reader),
+                    Some(error) => error,
+                },
+                Err(error) => error,
+            };
+            let message = match &error {
+                UpstreamError::Status { message, .. } | UpstreamError::Failed(message) => message.as_str(),
+                _ => return Err(End::Upstream(error)),
+            };
+            if let UpstreamError::Status { status, .. } = error
+                && self.may_use_prompt()
+                && recover::refuses_tools(status, message)
+            {
+                tracing::warn!(
+                    message,
+                    "the model server takes no tools; they are told in the prompt from now on"
+                );
+                self.backend.0.refuses_tools.store(true, Ordering::Relaxed);
+                self.prompt_style = true;
+                continue;
+            }
+            let Some(raw) = recover::raw_text(message).map(str::to_owned) else {
+                return Err(End::Upstream(error));
+            };
+            // A streaming server has sent the beginning already.
+            let rest = raw.strip_prefix(reader.raw.as_str()).unwrap_or(&raw).to_owned();
+            if !asked_again && reader.is_blank() && !self.reads_as_call(&raw) {
+                // Half a call tells nothing. Asked once more the model mostly writes a whole one.
+                tracing::warn!(message, "the model server could not read a call; asking once more");
+                asked_again = true;
+                continue;
+            }
+            tracing::warn!(message, "the model server could not read a call; it was read from its error");
+            return match self.read(Answer::recovered(rest), &mut reader).await? {
+                None => Ok(reader),
+                Some(error) => Err(End::Upstream(error)),
+            };
+        }
+    }
+
+    fn new_reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.offer), self.scan_options())
+    }
+
+    fn scan_options(&self) -> ScanOptions {
+        let settings = self.backend.settings();
+        ScanOptions { thinking: settings.thinking, only: settings.dialect, ..ScanOptions::default() }
+    }
+
+    /// Whether a text has a call in it.
+    fn reads_as_call(&self, text: &str) -> bool {
+        !crate::dialect::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
+    }
+
+    fn may_use_prompt(&self) -> bool {
+        !self.prompt_style
+            && self.offer.definitions.is_some()
+            && self.backend.settings().tool_style == ToolStyle::Auto
+    }
+
+    /// Reads an answer to its end; an error of the server comes back with what was read before it.
+    async fn read(&self, mut answer: Answer, reader: &mut Reader) -> Result<Option<UpstreamError>, End> {
+        let mut events = Vec::new();
+        while let Some(piece) = answer.next().await {
+            let error = match piece {
+                Ok(piece) => {
+                    reader.take(piece, &mut events);
+                    None
+                }
+                Err(error @ UpstreamError::Failed(_)) if recoverable(&error) => return Ok(Some(error)),
+                Err(error) => Some(error),
+            };
+            if let Some(error) = error {
+                reader.end(&mut events);
+                self.send_all(&mut events).await?;
+                return Err(End::Upstream(error));
+            }
+            self.send_all(&mut events).await?;
+        }
+        reader.end(&mut events);
+        self.send_all(&mut events).await?;
+        Ok(None)
+    }
+
+    async fn send_all(&self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
+        for event in events.drain(..) {
+            self.events.send(event).await.map_err(|_| End::Gone)?;
+        }
+        Ok(())
+    }
+
+    /// The request for the model server, without the tools.
+    fn request(&self, round: u32) -> Object {
+        let mut request = self.rest.clone();
+        request.insert("model".into(), self.model.clone().into());
+        request.insert("stream".into(), self.stream.into());
+        if self.stream {
+            let options = request.entry("stream_options").or_insert_with(|| json!({}));
+            if let Value::Object(options) = options {
+                options.insert("include_usage".into(), true.into());
+            }
+        }
+        let mut messages = self.messages.clone();
+        messages.extend(self.added.iter().cloned());
+        self.add_system_prompt(&mut messages);
+        if let Some(definitions) = &self.offer.definitions {
+            if self.prompt_style {
+                request.shift_remove("parallel_tool_calls");
+                prompt::tell_tools(&mut messages, definitions, self.backend.settings().dialect);
+            } else {
+                // A call was asked for and made; asked for again there would be no end to it.
+                if let Some(choice) = self.offer.choice.as_ref().filter(|_| round == 1) {
+                    request.insert("tool_choice".into(), choice.clone());
+                }
+            }
+        }
+        request.insert("messages".into(), messages.into());
+        request
+    }
+
+    fn add_system_prompt(&self, messages: &mut Vec<Value>) {
+        let has_one = messages.iter().any(|message| {
+            matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
+        });
+        if has_one {
+            return;
+        }
+        let settings = self.backend.settings();
+        let mut text = match self.offer.definitions {
+            Some(_) => settings.system_prompt_with_tools.clone(),
+            None => settings.system_prompt.clone(),
+        };
+        if let Some(lines) = prompt::tag_lines(&self.offer.selection) {
+            text = format!("{text}\n\n{lines}");
+        }
+        if !text.is_empty() {
+            messages.insert(0, json!({"role": "system", "content": text}));
+        }
+    }
+
+    /// Puts the answer and the results into the conversation.
+    fn remember(&mut self, text: &str, reasoning: &str, calls: &[FoundCall], results: Vec<Option<String>>) {
+        let tool_calls: Vec<Value> = calls
+            .iter()
+            .map(|call| openai::tool_call(&call.id, &call.wire_name, &call.arguments_value().to_string()))
+            .collect();
+        let content = if text.trim().is_empty() { Value::Null } else { text.trim_end().into() };
+        let mut message = json!({"role": "assistant", "content": content, "tool_calls": tool_calls});
+        if let Value::Object(fields) = &mut message
+            && !reasoning.is_empty()
+        {
+            fields.insert("reasoning_content".into(), reasoning.into());
+        }
+        self.added.push(message);
+        let limit = self.backend.settings().limits.max_result_characters;
+        for (call, result) in calls.iter().zip(results) {
+            if let Some(text) = result {
+                self.added.push(openai::tool_message(&call.id, &runner::shorten(text, limit)));
+            }
+        }
+    }
+
+    /// Ends the turn where the client has to run something.
+    async fn hand_over(&mut self, calls: Vec<FoundCall>) -> Option<End> {
+        let client: Vec<ClientCall> = calls
+            .into_iter()
+            .filter(|call| call.target == Target::Client)
+            .map(|call| ClientCall {
+                // Broken JSON is the client's to see as it was written.
+                arguments: if call.arguments.trim().is_empty() { "{}".to_owned() } else { call.arguments },
+                id: call.id,
+                name: call.wire_name,
+            })
+            .collect();
+        if client.is_empty() {
+            return None;
+        }
+        self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), &self.added);
+        match self.events.send(TurnEvent::ClientCalls(client)).await {
+            Ok(()) => Some(End::Answered { reason: "tool_calls".into() }),
+            Err(_) => Some(End::Gone),
+        }
+    }
+}
+
+fn recoverable(error: &UpstreamError) -> bool {
+    matches!(error, UpstreamError::Failed(message) if recover::raw_text(message).is_some())
+}

@@ -1,0 +1,162 @@
+//! `toolrack parse`: what the scanner makes of a model's output.
+
+use std::{
+    io::{BufRead, Read, Write},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::dialect::{self, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?}, and print one line for each
+    #[arg(long)]
+    jsonl: bool,
+    /// Feed the text in pieces of N characters
+    #[arg(long, value_name = "N")]
+    chunk: Option<usize>,
+    /// File with the tools that were offered: a JSON array of definitions. Without it any name counts as offered
+    #[arg(long, value_name = "FILE")]
+    tools: Option<std::path::PathBuf>,
+    /// Read calls in this dialect only
+    #[arg(long, value_name = "NAME")]
+    dialect: Option<String>,
+    /// The prompt has opened the model's thinking
+    #[arg(long)]
+    thinking: bool,
+}
+
+/// A line of `--jsonl`.
+#[derive(Debug, Deserialize)]
+struct Case {
+    input: String,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    dialect: Option<String>,
+    #[serde(default)]
+    thinking: bool,
+    #[serde(default)]
+    chunk: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct Output<'p> {
+    content: &'p str,
+    reasoning: &'p str,
+    calls: Vec<OutputCall<'p>>,
+    dialect: Option<&'p str>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputCall<'p> {
+    name: &'p str,
+    // As the model wrote it, to the byte.
+    arguments: &'p RawValue,
+}
+
+pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
+    let stdin = std::io::stdin().lock();
+    let mut out = std::io::stdout().lock();
+    let tools = arguments.tools.as_deref().map(read_tools).transpose()?;
+    if !arguments.jsonl {
+        let mut input = Vec::new();
+        { stdin }.read_to_end(&mut input).map_err(|error| format!("cannot read standard input: {error}"))?;
+        let case = Case {
+            input: String::from_utf8_lossy(&input).into_owned(),
+            tools,
+            dialect: arguments.dialect,
+            thinking: arguments.thinking,
+            chunk: arguments.chunk,
+        };
+        return write(&mut out, &case).map(|()| ExitCode::SUCCESS);
+    }
+    for (index, line) in stdin.lines().enumerate() {
+        let line = line.map_err(|error| format!("line {}: {error}", index + 1))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let mut case: Case =
+            serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", index + 1))?;
+        case.tools = case.tools.or_else(|| tools.clone());
+        case.dialect = case.dialect.or_else(|| arguments.dialect.clone());
+        case.chunk = case.chunk.or(arguments.chunk);
+        case.thinking |= arguments.thinking;
+        write(&mut out, &case).map_err(|error| format!("line {}: {error}", index + 1))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_tools(file: &std::path::Path) -> Result<Vec<Value>, String> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {place}: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("{place} is not a JSON array of tools: {error}"))
+}
+
+fn write(out: &mut impl Write, case: &Case) -> Result<(), String> {
+    let parsed = read(case)?;
+    let calls: Result<Vec<_>, _> = parsed
+        .calls
+        .iter()
+        .map(|call| Ok(OutputCall { name: &call.name, arguments: serde_json::from_str(&call.arguments)? }))
+        .collect();
+    let calls =
+        calls.map_err(|error: serde_json::Error| format!("a call's arguments are not JSON: {error}"))?;
+    let output =
+        Output { content: &parsed.content, reasoning: &parsed.reasoning, calls, dialect: parsed.dialect };
+    let line = serde_json::to_string(&output).map_err(|error| error.to_string())?;
+    writeln!(out, "{line}").map_err(|error| error.to_string())
+}
+
+fn read(case: &Case) -> Result<Parsed, String> {
+    let only = match &case.dialect {
+        None => None,
+        Some(name) => Some(dialect::dialect(name).ok_or_else(|| {
+            let known: Vec<&str> = dialect::dialects().map(|row| row.name).collect();
+            format!("there is no dialect `{name}`; the dialects are {}", known.join(", "))
+        })?),
+    };
+    let options =
+        ScanOptions { thinking: case.thinking, only: only.map(|row| row.name), ..ScanOptions::default() };
+    let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
+    let mut parsed = Parsed::default();
+    let mut scanner = Scanner::new(offered, options);
+    let mut sink = |event: dialect::Event<'_>| parsed.take(event);
+    match case.chunk.filter(|size| *size > 0) {
+        None => scanner.push(&case.input, &mut sink),
+        Some(size) => pieces(&case.input, size).for_each(|piece| scanner.push(piece, &mut sink)),
+    }
+    scanner.finish(&mut sink);
+    Ok(parsed)
+}
+
+/// The tools of OpenAI definitions; both the wrapped form and the bare one are in use.
+fn offered(tools: &[Value]) -> Offered {
+    Offered::new(tools.iter().filter_map(|tool| {
+        let function = tool.get("function").unwrap_or(tool);
+        let schema = function.get("parameters").or_else(|| function.get("input_schema"));
+        Some(OfferedTool {
+            name: function.get("name")?.as_str()?.to_owned(),
+            schema: schema.cloned().map(Arc::new),
+            tag: None,
+        })
+    }))
+}
+
+/// A text in pieces of so many characters.
+fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
+        let (piece, tail) = rest.split_at(end);
+        rest = tail;
+        Some(piece)
+    })
+}

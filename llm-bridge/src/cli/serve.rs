@@ -1,0 +1,63 @@
+//! `toolrack serve`.
+
+use std::process::ExitCode;
+
+use registry_core::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::Settings;
+use crate::{chat::Backend, server};
+
+pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitCode, String> {
+    registry.check();
+    let access = settings.server_settings().access;
+    access.check_address(settings.listen)?;
+    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
+        format!("cannot listen on {}: {error}. Another one? See --listen", settings.listen)
+    })?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let upstream = settings.upstream().await?;
+    if upstream.is_demo() && settings.upstream.is_none() {
+        tracing::warn!(
+            "No model server found on the usual ports: the built-in demo model answers. See --upstream"
+        );
+    }
+    tracing::info!("{} tools, model: {}", registry.len(), upstream.address());
+    tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
+    let backend = Backend::new(registry, upstream, settings.chat_settings());
+
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    server::serve(listener, backend, settings.server_settings(), stop).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Cancels the token at the first signal to stop; the second ends the program at once.
+async fn stop_on_signal(stop: CancellationToken) {
+    wait_for_signal().await;
+    stop.cancel();
+    wait_for_signal().await;
+    std::process::exit(130);
+}
+
+async fn wait_for_signal() {
+    let interrupted = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupted => {}
+        () = terminated => {}
+    }
+}

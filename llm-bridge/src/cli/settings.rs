@@ -1,0 +1,306 @@
+//! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use registry_core::{Caller, Permission};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::{
+    chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
+    dialect,
+    server::{Access, ServerSettings},
+};
+
+/// The file that is read where none is named.
+const DEFAULT_FILE: &str = "toolrack.toml";
+
+/// What can be set on the command line and in the environment, for every command.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Configuration file [default: toolrack.toml where there is one]
+    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address to serve on [default: 127.0.0.1:7331]
+    #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Base address of an OpenAI-compatible server such as http://127.0.0.1:8080/v1, or `demo` for the built-in model
+    /// [default: the first found on the usual local ports, else demo]
+    #[arg(long, env = "TOOLRACK_UPSTREAM", global = true, value_name = "URL")]
+    pub upstream: Option<String>,
+    /// Key for the upstream
+    #[arg(
+        long,
+        env = "TOOLRACK_UPSTREAM_API_KEY",
+        global = true,
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    pub upstream_api_key: Option<String>,
+    /// Model to ask for where the client names none [default: the upstream's first]
+    #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Folder for what is kept [default: .toolrack]
+    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Key that clients have to bring
+    #[arg(long, env = "TOOLRACK_API_KEY", global = true, value_name = "KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+}
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Address to serve on.
+    pub listen: SocketAddr,
+    /// Base address of the upstream, or `demo`; `None` to look for one.
+    pub upstream: Option<String>,
+    /// Key for the upstream.
+    pub upstream_api_key: Option<String>,
+    /// Model to ask for where the client names none.
+    pub model: Option<String>,
+    /// Folder for what is kept.
+    pub data_dir: PathBuf,
+    /// Key that clients have to bring.
+    pub api_key: Option<String>,
+    /// Names of this server beside `localhost` and plain addresses.
+    pub allowed_hosts: Vec<String>,
+    /// Who uses this server.
+    pub user: User,
+    /// How chats are conducted.
+    pub chat: Chat,
+    /// How far a turn may go.
+    pub limits: Limits,
+    /// The tables that belong to the host's own resources.
+    #[serde(skip)]
+    host: toml::Table,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7331)),
+            upstream: None,
+            upstream_api_key: None,
+            model: None,
+            data_dir: ".toolrack".into(),
+            api_key: None,
+            allowed_hosts: Vec::new(),
+            user: User::default(),
+            chat: Chat::default(),
+            limits: Limits::default(),
+            host: toml::Table::new(),
+        }
+    }
+}
+
+/// Who uses this server.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct User {
+    /// The user's id.
+    pub id: String,
+    /// How far the user is trusted.
+    pub level: Permission,
+    /// The modules that may be used; all where nothing is said.
+    pub allowed_modules: Option<Vec<String>>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self { id: "local".into(), level: Permission::User, allowed_modules: None }
+    }
+}
+
+/// How chats are conducted; see [`ChatSettings`].
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Chat {
+    /// Put before a conversation without a system message when no tool is offered.
+    pub system_prompt: Option<String>,
+    /// The same when tools are offered.
+    pub system_prompt_with_tools: Option<String>,
+    /// `auto`, `native` or `prompt`.
+    pub tool_style: ToolStyle,
+    /// The one dialect in which text calls are read; every one where nothing is said.
+    pub dialect: Option<String>,
+    /// Whether the server's template opens the model's thinking.
+    pub thinking: bool,
+}
+
+impl Settings {
+    /// Reads the file and lays the flags over it. `host_tables` are the tables of the file that are the host's own.
+    ///
+    /// # Errors
+    /// A text with file, line and what to do.
+    pub fn load(flags: &Flags, host_tables: &[&str]) -> Result<Self, String> {
+        let mut settings = match &flags.config {
+            Some(file) => Self::from_file(file, host_tables)?,
+            None if Path::new(DEFAULT_FILE).exists() => {
+                Self::from_file(Path::new(DEFAULT_FILE), host_tables)?
+            }
+            None => Self::default(),
+        };
+        let flags = flags.clone();
+        settings.listen = flags.listen.unwrap_or(settings.listen);
+        settings.upstream = flags.upstream.or(settings.upstream);
+        settings.upstream_api_key = flags.upstream_api_key.or(settings.upstream_api_key);
+        settings.model = flags.model.or(settings.model);
+        settings.data_dir = flags.data_dir.unwrap_or(settings.data_dir);
+        settings.api_key = flags.api_key.or(settings.api_key).filter(|key| !key.is_empty());
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn from_file(file: &Path, host_tables: &[&str]) -> Result<Self, String> {
+        let place = file.display();
+        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {place}: {error}"))?;
+        Self::from_toml(&text, host_tables).map_err(|error| format!("{place}: {error}"))
+    }
+
+    fn from_toml(text: &str, host_tables: &[&str]) -> Result<Self, String> {
+        let mut host: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        // A fault is reported with its line, which only reading the text itself knows. The host's tables are blanked out for that.
+        let own = blank_tables(text, host_tables);
+        let mut settings: Self = toml::from_str(&own).map_err(|error| error.to_string())?;
+        host.retain(|name, _| host_tables.iter().any(|table| *table == name));
+        settings.host = host;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(name) = &self.chat.dialect
+            && dialect::dialect(name).is_none()
+        {
+            let known: Vec<&str> = dialect::dialects().map(|row| row.name).collect();
+            return Err(format!(
+                "chat.dialect: there is no dialect `{name}`; the dialects are {}",
+                known.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// A table of the host's own.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn host_table<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, String> {
+        match self.host.get(name) {
+            None => Ok(T::default()),
+            Some(table) => {
+                table.clone().try_into().map_err(|error| format!("[{name}] in the configuration: {error}"))
+            }
+        }
+    }
+
+    /// The user as a caller.
+    pub fn caller(&self) -> Caller {
+        let caller = Caller::new(&self.user.id, self.user.level);
+        match &self.user.allowed_modules {
+            Some(modules) => caller.only_modules(modules),
+            None => caller,
+        }
+    }
+
+    /// The model to stand in front of.
+    ///
+    /// # Errors
+    /// When the upstream's address is none.
+    pub async fn upstream(&self) -> Result<Upstream, String> {
+        let idle = Duration::from_secs(self.limits.idle_seconds);
+        match self.upstream.as_deref() {
+            Some(DEMO) => Ok(Upstream::demo()),
+            Some(base) => Upstream::http(base, self.upstream_api_key.clone(), idle)
+                .map_err(|error| format!("upstream: {error}")),
+            None => Ok(Upstream::find(self.upstream_api_key.clone(), idle).await),
+        }
+    }
+
+    /// How chats are conducted.
+    pub fn chat_settings(&self) -> ChatSettings {
+        let defaults = ChatSettings::default();
+        let chat = self.chat.clone();
+        ChatSettings {
+            model: self.model.clone(),
+            limits: self.limits,
+            system_prompt: chat.system_prompt.unwrap_or(defaults.system_prompt),
+            system_prompt_with_tools: chat
+                .system_prompt_with_tools
+                .unwrap_or(defaults.system_prompt_with_tools),
+            tool_style: chat.tool_style,
+            dialect: chat.dialect.and_then(|name| dialect::dialect(&name)).map(|row| row.name),
+            thinking: chat.thinking,
+        }
+    }
+
+    /// What the server needs to know.
+    pub fn server_settings(&self) -> ServerSettings {
+        ServerSettings {
+            caller: self.caller(),
+            access: Access { api_key: self.api_key.clone(), allowed_hosts: self.allowed_hosts.clone() },
+        }
+    }
+}
+
+/// The text with the lines of some tables emptied, so that the lines of the others keep their numbers.
+fn blank_tables(text: &str, tables: &[&str]) -> String {
+    let mut inside = false;
+    text.lines()
+        .map(|line| {
+            if let Some(header) = line.trim_start().strip_prefix('[') {
+                let name = header.trim_start_matches('[').split([']', '.']).next().unwrap_or_default().trim();
+                inside = tables.contains(&name);
+            }
+            if inside { "\n".to_owned() } else { format!("{line}\n") }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Search {
+        engine: String,
+    }
+
+    #[test]
+    fn a_file_is_read_and_flags_win() {
+        let text = "model = \"a\"\nlisten = \"127.0.0.1:1\"\n\n[user]\nlevel = \"admin\"\n\n[search]\nengine = \"x\"\n\n[limits]\nmax_rounds = 3\n";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let flags = Flags { config: Some(file.path().into()), model: Some("b".into()), ..Flags::default() };
+        let settings = Settings::load(&flags, &["search"]).unwrap();
+        assert_eq!(settings.model.as_deref(), Some("b"));
+        assert_eq!(settings.listen.port(), 1);
+        assert_eq!(settings.caller().level, Permission::Admin);
+        assert_eq!(settings.limits.max_rounds, 3);
+        assert_eq!(settings.host_table::<Search>("search"), Ok(Search { engine: "x".into() }));
+        assert_eq!(settings.host_table::<Search>("other"), Ok(Search::default()));
+    }
+
+    #[test]
+    fn a_fault_names_its_line() {
+        let error = Settings::from_toml("[search]\nengine = 1\n\n[user]\nlevl = \"admin\"\n", &["search"])
+            .unwrap_err();
+        assert!(error.contains("line 5") && error.contains("levl") && error.contains("level"), "{error}");
+        let error = Settings::from_toml("[user]\nlevel = \"king\"", &[]).unwrap_err();
+        assert!(error.contains("guest"), "{error}");
+        let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
+        assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_dialect_names_the_known_ones() {
+        let settings =
+            Settings { chat: Chat { dialect: Some("x".into()), ..Chat::default() }, ..Settings::default() };
+        assert!(settings.check().unwrap_err().contains("hermes"));
+    }
+}

@@ -1,0 +1,135 @@
+//! `toolrack tools list` and `toolrack tools check`.
+
+use std::{io::IsTerminal, process::ExitCode};
+
+use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use registry_core::{Permission, Registry};
+
+use super::{Settings, caller_at};
+use crate::listing::{self, Row};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArguments {
+    /// Print an array of objects
+    #[arg(long)]
+    json: bool,
+    /// Only what a caller of this level may use
+    #[arg(long, value_name = "LEVEL")]
+    user: Option<Permission>,
+    /// Only this module; tools without one are in `local`
+    #[arg(long, value_name = "M")]
+    module: Option<String>,
+}
+
+pub(super) fn list(
+    arguments: &ListArguments,
+    settings: &Settings,
+    registry: &Registry,
+) -> Result<ExitCode, String> {
+    let context = registry.context(caller_at(settings, arguments.user));
+    let mut rows = listing::rows(registry, &context, arguments.user.is_none());
+    if let Some(module) = &arguments.module {
+        rows.retain(|row| row.module == *module);
+        if rows.is_empty() && !registry.list_all(true).iter().any(|tool| tool.module() == module) {
+            return Err(format!("there is no module `{module}`"));
+        }
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?);
+    } else {
+        println!("{}", table(&rows));
+        let enabled = rows.iter().filter(|row| row.enabled).count();
+        let tokens: usize = rows.iter().filter(|row| row.enabled).map(|row| row.tokens).sum();
+        println!("{} tools, {enabled} enabled, about {tokens} tokens in a prompt", rows.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        table.set_width(140);
+        table.force_no_tty();
+    }
+    table.set_header(["name", "level", "effect", "tokens", "from", "enabled"]);
+    for row in rows {
+        let name = match (&row.version, &row.deprecated) {
+            (_, Some(why)) => format!("{} (deprecated: {why})", row.name),
+            (Some(version), None) => format!("{} {version}", row.name),
+            (None, None) => row.name.clone(),
+        };
+        let enabled = match &row.reason {
+            None => Cell::new("yes").fg(Color::Green),
+            Some(why) => Cell::new(format!("no: {why}")).fg(Color::Yellow),
+        };
+        table.add_row([
+            Cell::new(name),
+            Cell::new(&row.level),
+            Cell::new(row.effect),
+            Cell::new(row.tokens),
+            Cell::new(&row.source),
+            enabled,
+        ]);
+    }
+    table
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArguments {
+    /// The most tokens that all definitions together may take
+    #[arg(long, default_value_t = 8000, value_name = "TOKENS")]
+    budget: usize,
+}
+
+/// A tool's description longer than this is refused by some providers.
+const MAX_DESCRIPTION: usize = 1024;
+
+pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<ExitCode, String> {
+    let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
+    let rows = listing::rows(registry, &context, true);
+    let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
+    for tool in registry.list_all(true) {
+        faults.extend(tool.fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
+    }
+    faults.extend(rows.iter().flat_map(faults_of));
+    let tokens: usize = rows.iter().map(|row| row.tokens).sum();
+    if tokens > arguments.budget {
+        faults.push(format!(
+            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions or switch tools off",
+            arguments.budget
+        ));
+    }
+    for fault in &faults {
+        println!("{fault}");
+    }
+    println!("{} tools, {} faults, about {tokens} tokens of {}", rows.len(), faults.len(), arguments.budget);
+    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the compiler has not checked already.
+fn faults_of(row: &Row) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut fault = |what: String| faults.push(format!("{} ({}): {what}", row.name, row.source));
+    let own_name = row.name.rsplit('.').next().unwrap_or(&row.name);
+    let file = row.source.rsplit_once(':').map_or(row.source.as_str(), |(file, _)| file);
+    let stem = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str());
+    if file.ends_with(".rs") && stem != Some(own_name) {
+        fault(format!("the file should be named after its tool: {own_name}.rs"));
+    }
+    if row.name.len() > 64 {
+        fault(format!("the name has {} characters; providers take 64", row.name.len()));
+    }
+    if row.description.len() > MAX_DESCRIPTION {
+        let length = row.description.len();
+        fault(format!("the description has {length} bytes; providers take {MAX_DESCRIPTION}"));
+    }
+    let properties = row.parameters.get("properties").and_then(serde_json::Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        let described = property.get("description").and_then(serde_json::Value::as_str);
+        if described.is_none_or(str::is_empty) {
+            fault(format!("the parameter `{name}` has no description"));
+        }
+    }
+    faults
+}

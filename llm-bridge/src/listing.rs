@@ -1,0 +1,81 @@
+//! The tools there are, for people and programs that look at them from outside.
+
+use registry_core::{ErrorKind, Registry, Tool, ToolContext};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One tool in a listing.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// The unique name.
+    pub name: String,
+    /// The module.
+    pub module: String,
+    /// A short name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// The version, where it has one.
+    pub version: Option<String>,
+    /// The level a caller needs.
+    pub level: String,
+    /// `read`, `write` or `destructive`.
+    pub effect: &'static str,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Whether the caller may use it now.
+    pub enabled: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// About how many tokens its definition takes in a prompt.
+    pub tokens: usize,
+    /// Where it comes from.
+    pub source: String,
+    /// Why it should not be used any more.
+    pub deprecated: Option<String>,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// JSON Schema of its result, where one is promised.
+    pub output_schema: Value,
+}
+
+/// The tools, by name. Those that the context's caller is not allowed are there only where `denied` says so.
+pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row> {
+    registry.list_all(true).iter().filter_map(|tool| row(registry, context, tool, denied)).collect()
+}
+
+fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) -> Option<Row> {
+    let refusal = registry.why_not(tool, context);
+    let is_denied = refusal.as_ref().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    if is_denied && !denied {
+        return None;
+    }
+    let spec = tool.spec();
+    Some(Row {
+        name: spec.tool_name.clone(),
+        module: tool.module().to_owned(),
+        title: spec.title.clone(),
+        description: spec.description.clone().unwrap_or_default(),
+        version: spec.version.clone(),
+        level: tool.policy().permission.to_string(),
+        effect: tool.policy().effect.as_str(),
+        tags: spec.tags.clone(),
+        enabled: refusal.is_none(),
+        reason: refusal.map(|error| {
+            let prefix = format!("{} cannot be used: ", tool.name());
+            error.message().strip_prefix(&prefix).unwrap_or(error.message()).to_owned()
+        }),
+        tokens: tokens(tool),
+        source: tool.source().to_string(),
+        deprecated: spec.deprecated.clone(),
+        parameters: spec.input_schema.as_ref().clone(),
+        output_schema: spec.output_schema.clone(),
+    })
+}
+
+/// About how many tokens a definition takes: four bytes each, which is what tokenizers come to with JSON in English.
+fn tokens(tool: &Tool) -> usize {
+    let mut definition = String::new();
+    tool.write_definition(tool.name(), &mut definition);
+    definition.len().div_ceil(4)
+}

@@ -1,0 +1,81 @@
+//! The OpenAI chat completions API, as clients speak it to the bridge and as the bridge speaks it to a model server.
+//!
+//! Shapes: <https://platform.openai.com/docs/api-reference/chat>. Fields that are not known here pass through untouched,
+//! so requests and replies stay JSON objects; only what the bridge acts on is read. Local servers deviate (ids missing,
+//! arguments as objects, `reasoning` or `reasoning_content`), and reading is tolerant of that.
+
+mod answer;
+mod reply;
+mod request;
+
+use serde_json::{Map, Value, json};
+
+pub use answer::{CallPiece, Piece, read_answer};
+pub use reply::{StreamReply, WholeReply, error_body};
+pub use request::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice};
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// The text of an error in any of the forms that servers use.
+pub fn error_message(error: &Value) -> Option<String> {
+    match error {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(message) => Some(message.clone()),
+        Value::Object(fields) => {
+            let message = fields.get("message").or_else(|| fields.get("error"));
+            Some(message.and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_owned))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+/// The text of a message's content, which is a string, an array of parts, or nothing.
+pub fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part.get("text").and_then(Value::as_str))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// A call as it stands in an assistant's message.
+pub fn tool_call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// The message with the result of a call.
+pub fn tool_message(id: &str, content: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": content})
+}
+
+/// The sum of the tokens of several requests; details are those of the last.
+pub fn add_usage(total: Option<Value>, more: Value) -> Value {
+    let Some(Value::Object(before)) = total else { return more };
+    let Value::Object(mut sum) = more else { return Value::Object(before) };
+    for field in ["prompt_tokens", "completion_tokens", "total_tokens"] {
+        let count = |usage: &Object| usage.get(field).and_then(Value::as_u64).unwrap_or(0);
+        let tokens = count(&before) + count(&sum);
+        sum.insert(field.into(), tokens.into());
+    }
+    Value::Object(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_adds_up() {
+        let one = json!({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3});
+        let two = json!({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30, "x": 1});
+        assert_eq!(
+            add_usage(Some(one), two),
+            json!({"prompt_tokens": 11, "completion_tokens": 22, "total_tokens": 33, "x": 1})
+        );
+    }
+}

@@ -1,0 +1,285 @@
+//! The reply as it goes to a client: a stream of chunks, or one object.
+//!
+//! What happens to a tool rides on ordinary chunks with an empty text and extra fields, which is the one form that every SDK
+//! takes: `event` is what Open WebUI shows as a status, `x_toolrack` has the details.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::Object;
+use crate::chat::{ClientCall, TurnEvent};
+
+/// What both forms of a reply have in common.
+#[derive(Debug)]
+struct Head {
+    id: String,
+    created: u64,
+    model: String,
+}
+
+impl Head {
+    fn new() -> Self {
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self { id: format!("chatcmpl-{:016x}", fastrand::u64(..)), created, model: String::new() }
+    }
+
+    fn object(&self, kind: &str, choices: Value) -> Object {
+        let mut object = Object::new();
+        object.insert("id".into(), self.id.as_str().into());
+        object.insert("object".into(), kind.into());
+        object.insert("created".into(), self.created.into());
+        object.insert("model".into(), self.model.as_str().into());
+        object.insert("choices".into(), choices);
+        object
+    }
+}
+
+/// Writes a turn as the chunks of a stream.
+#[derive(Debug)]
+pub struct StreamReply {
+    head: Head,
+    include_usage: bool,
+    begun: bool,
+    /// Passing fields that wait for the next chunk.
+    extra: Object,
+}
+
+impl StreamReply {
+    /// A stream, with the usage at its end where the client asked for it.
+    pub fn new(include_usage: bool) -> Self {
+        Self { head: Head::new(), include_usage, begun: false, extra: Object::new() }
+    }
+
+    /// The chunks that an event is. [`TurnEvent::Failed`] has none: it is [`error_body`].
+    pub fn chunks(&mut self, event: TurnEvent) -> Vec<Value> {
+        match event {
+            TurnEvent::Model(name) => {
+                self.head.model = name;
+                Vec::new()
+            }
+            TurnEvent::Text(text) => vec![self.delta(json!({"content": text}), None)],
+            TurnEvent::Reasoning(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
+            TurnEvent::Extra(fields) => {
+                self.extra.extend(fields);
+                Vec::new()
+            }
+            TurnEvent::ClientCalls(calls) => {
+                let calls: Vec<Value> = calls
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, call)| {
+                        let mut json = client_call(&call);
+                        json.insert("index".into(), index.into());
+                        json.into()
+                    })
+                    .collect();
+                vec![self.delta(json!({"tool_calls": calls}), None)]
+            }
+            TurnEvent::Finished { reason, usage } => {
+                let mut chunks = vec![self.delta(json!({}), Some(&reason))];
+                if self.include_usage {
+                    let mut chunk = self.head.object("chat.completion.chunk", json!([]));
+                    chunk.insert("usage".into(), usage.unwrap_or_else(no_usage));
+                    chunks.push(chunk.into());
+                }
+                chunks
+            }
+            TurnEvent::Failed(_) => Vec::new(),
+            other => {
+                let Some((status, details)) = describe(&other) else { return Vec::new() };
+                let mut chunk = self.delta(json!({"content": ""}), None);
+                if let Value::Object(fields) = &mut chunk {
+                    fields.insert("event".into(), status);
+                    fields.insert("x_toolrack".into(), details);
+                }
+                vec![chunk]
+            }
+        }
+    }
+
+    fn delta(&mut self, mut delta: Value, finish: Option<&str>) -> Value {
+        if !self.begun
+            && let Value::Object(fields) = &mut delta
+        {
+            self.begun = true;
+            fields.shift_insert(0, "role".into(), "assistant".into());
+        }
+        let logprobs = self.extra.shift_remove("logprobs");
+        let choice = json!({"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish});
+        let mut chunk = self.head.object("chat.completion.chunk", json!([choice]));
+        chunk.append(&mut self.extra);
+        chunk.into()
+    }
+}
+
+/// Gathers a turn into one reply.
+#[derive(Debug)]
+pub struct WholeReply {
+    head: Head,
+    content: String,
+    reasoning: String,
+    calls: Vec<Value>,
+    details: Vec<Value>,
+    finish: String,
+    usage: Option<Value>,
+    extra: Object,
+}
+
+impl Default for WholeReply {
+    fn default() -> Self {
+        Self {
+            head: Head::new(),
+            content: String::new(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            details: Vec::new(),
+            finish: "stop".into(),
+            usage: None,
+            extra: Object::new(),
+        }
+    }
+}
+
+impl WholeReply {
+    /// Takes an event.
+    pub fn take(&mut self, event: TurnEvent) {
+        match event {
+            TurnEvent::Model(name) => self.head.model = name,
+            TurnEvent::Text(text) => self.content.push_str(&text),
+            TurnEvent::Reasoning(text) => self.reasoning.push_str(&text),
+            TurnEvent::Extra(fields) => self.extra.extend(fields),
+            TurnEvent::ClientCalls(calls) => {
+                self.calls.extend(calls.iter().map(|call| Value::from(client_call(call))));
+            }
+            TurnEvent::Finished { reason, usage } => {
+                self.finish = reason;
+                self.usage = usage;
+            }
+            TurnEvent::Failed(_) => {}
+            other => self.details.extend(describe(&other).map(|(_, details)| details)),
+        }
+    }
+
+    /// The reply.
+    pub fn into_json(mut self) -> Value {
+        let mut message = Object::new();
+        message.insert("role".into(), "assistant".into());
+        let silent = self.content.is_empty() && !self.calls.is_empty();
+        message.insert("content".into(), if silent { Value::Null } else { self.content.into() });
+        if !self.reasoning.is_empty() {
+            message.insert("reasoning_content".into(), self.reasoning.into());
+        }
+        if !self.calls.is_empty() {
+            message.insert("tool_calls".into(), self.calls.into());
+        }
+        let logprobs = self.extra.shift_remove("logprobs");
+        let choice =
+            json!({"index": 0, "message": message, "logprobs": logprobs, "finish_reason": self.finish});
+        let mut reply = self.head.object("chat.completion", json!([choice]));
+        reply.insert("usage".into(), self.usage.unwrap_or_else(no_usage));
+        reply.append(&mut self.extra);
+        if !self.details.is_empty() {
+            reply.insert("x_toolrack".into(), self.details.into());
+        }
+        reply.into()
+    }
+}
+
+fn client_call(call: &ClientCall) -> Object {
+    let mut object = Object::new();
+    object.insert("id".into(), call.id.as_str().into());
+    object.insert("type".into(), "function".into());
+    object.insert("function".into(), json!({"name": call.name, "arguments": call.arguments}));
+    object
+}
+
+fn no_usage() -> Value {
+    json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0})
+}
+
+/// What happens to a tool, for people (in Open WebUI's form) and for programs.
+fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
+    let (text, done, details) = match event {
+        TurnEvent::CallStarted { id, name, arguments, dialect } => (
+            format!("{name}: running"),
+            false,
+            json!({"type": "call_started", "id": id, "name": name, "arguments": arguments, "dialect": dialect}),
+        ),
+        TurnEvent::CallStatus(status) => (
+            format!("{}: {}", status.tool_name, status.message),
+            false,
+            json!({
+                "type": "call_status", "id": status.call_id, "name": status.tool_name,
+                "message": status.message, "progress": status.progress,
+            }),
+        ),
+        TurnEvent::CallFinished(outcome) => {
+            let reply = outcome.to_reply();
+            let took = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
+            let text = match &reply.error {
+                None => format!("{}: done in {took} ms", reply.tool_name),
+                Some(error) => format!("{}: {error}", reply.tool_name),
+            };
+            let details = json!({
+                "type": "call_finished", "id": outcome.call_id, "name": reply.tool_name, "success": reply.success,
+                "result": reply.result, "error": reply.error, "message": reply.message,
+                "side_effects": reply.side_effects, "duration_ms": took,
+            });
+            (text, true, details)
+        }
+        TurnEvent::Notice(text) => (text.clone(), true, json!({"type": "notice", "message": text})),
+        _ => return None,
+    };
+    Some((json!({"type": "status", "data": {"description": text, "done": done}}), details))
+}
+
+/// The body of an error.
+pub fn error_body(kind: &str, message: &str, param: Option<&str>) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": param, "code": Value::Null}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_begins_with_the_role_and_ends_with_the_usage() {
+        let mut reply = StreamReply::new(true);
+        assert!(reply.chunks(TurnEvent::Model("m".into())).is_empty());
+        let first = reply.chunks(TurnEvent::Text("a".into())).remove(0);
+        assert_eq!(first["choices"][0]["delta"], json!({"role": "assistant", "content": "a"}));
+        assert_eq!(first["model"], "m");
+        let notice = reply.chunks(TurnEvent::Notice("n".into())).remove(0);
+        assert_eq!(notice["choices"][0]["delta"], json!({"content": ""}));
+        assert_eq!(notice["event"]["data"]["description"], "n");
+        let usage = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
+        let last = reply.chunks(TurnEvent::Finished { reason: "stop".into(), usage: Some(usage.clone()) });
+        assert_eq!(last[0]["choices"][0]["finish_reason"], "stop");
+        assert_eq!(last[1]["choices"], json!([]));
+        assert_eq!(last[1]["usage"], usage);
+    }
+
+    #[test]
+    fn passing_fields_go_with_the_next_chunk() {
+        let mut reply = StreamReply::new(false);
+        let fields = json!({"timings": {"ms": 1}, "logprobs": {"content": []}}).as_object().unwrap().clone();
+        assert!(reply.chunks(TurnEvent::Extra(fields)).is_empty());
+        let chunk = reply.chunks(TurnEvent::Text("a".into())).remove(0);
+        assert_eq!(chunk["timings"]["ms"], 1);
+        assert_eq!(chunk["choices"][0]["logprobs"], json!({"content": []}));
+        assert!(reply.chunks(TurnEvent::Text("b".into())).remove(0).get("timings").is_none());
+    }
+
+    #[test]
+    fn a_whole_reply_with_calls_has_no_content() {
+        let mut reply = WholeReply::default();
+        let call = ClientCall { id: "c".into(), name: "f".into(), arguments: "{}".into() };
+        reply.take(TurnEvent::ClientCalls(vec![call]));
+        reply.take(TurnEvent::Finished { reason: "tool_calls".into(), usage: None });
+        let json = reply.into_json();
+        assert_eq!(json["choices"][0]["message"]["content"], Value::Null);
+        assert_eq!(json["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "f");
+        assert_eq!(json["choices"][0]["finish_reason"], "tool_calls");
+    }
+}

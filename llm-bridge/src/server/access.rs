@@ -1,0 +1,136 @@
+//! Who may come in: the key, and the checks that keep other web pages out.
+//!
+//! A browser lets any page send requests to a server on this machine. Two headers that a page cannot forge tell: `Origin` says which
+//! page asks, and `Host` shows a page that has bound its own name to this machine's address (DNS rebinding).
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::Next,
+    response::Response,
+};
+use subtle::ConstantTimeEq;
+
+use super::{ServerSettings, error};
+
+/// Who may come in.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The key that every request has to bring as `Authorization: Bearer KEY`; `None` for no key, on loopback only.
+    pub api_key: Option<String>,
+    /// Names of this server beside `localhost` and plain addresses.
+    pub allowed_hosts: Vec<String>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").field("allowed_hosts", &self.allowed_hosts).finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// Whether this is safe on an address.
+    ///
+    /// # Errors
+    /// When anybody in the network could use the tools.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
+        if self.api_key.is_some() || address.ip().is_loopback() {
+            return Ok(());
+        }
+        Err(format!(
+            "refusing to serve on {address} without a key: anybody who reaches it could run the tools. \
+             Set TOOLRACK_API_KEY, or listen on 127.0.0.1"
+        ))
+    }
+
+    fn knows_host(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+        is_address
+            || name.eq_ignore_ascii_case("localhost")
+            || self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+    }
+
+    fn has_key(&self, headers: &HeaderMap) -> bool {
+        let Some(key) = &self.api_key else { return true };
+        let given = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .unwrap_or_default();
+        // Equal lengths are compared in a time that says nothing about where they differ.
+        given.as_bytes().ct_eq(key.as_bytes()).into()
+    }
+}
+
+/// The host without its port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// Lets a request in or answers why not.
+pub(super) async fn check(
+    State(settings): State<Arc<ServerSettings>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let access = &settings.access;
+    let headers = request.headers();
+    // Without the header (HTTP/1.0) there is no name that could have been rebound.
+    let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default());
+    if let Some(host) = host.filter(|host| !access.knows_host(host)) {
+        let message =
+            format!("this server does not go by the name `{host}`; see `allowed_hosts` in the configuration");
+        return error(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", &message, None);
+    }
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        let origin = origin.to_str().unwrap_or_default();
+        let page = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if page.is_none() || page != host {
+            let message = format!("pages of `{origin}` may not use this server");
+            return error(StatusCode::FORBIDDEN, "origin_not_allowed", &message, None);
+        }
+    }
+    // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
+    let open = request.method() == axum::http::Method::GET
+        && !request.uri().path().starts_with("/v1/")
+        && !request.uri().path().starts_with("/api/");
+    if !open && !access.has_key(headers) {
+        let message = "this server asks for a key: send `Authorization: Bearer KEY`";
+        return error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None);
+    }
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_ours_is_not_known() {
+        let access = Access { allowed_hosts: vec!["rack.lan".into()], ..Access::default() };
+        for host in ["localhost:7331", "127.0.0.1", "[::1]:7331", "192.168.1.4:80", "Rack.lan:7331"] {
+            assert!(access.knows_host(host), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:7331", ""] {
+            assert!(!access.knows_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_open_address_needs_a_key() {
+        let with_key = Access { api_key: Some("k".into()), ..Access::default() };
+        let open: SocketAddr = "0.0.0.0:7331".parse().unwrap();
+        assert!(Access::default().check_address(open).is_err());
+        assert!(Access::default().check_address("127.0.0.1:7331".parse().unwrap()).is_ok());
+        assert!(with_key.check_address(open).is_ok());
+    }
+}

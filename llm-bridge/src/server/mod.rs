@@ -1,0 +1,114 @@
+//! The HTTP doors, one file for each group of routes.
+
+mod access;
+mod chat;
+mod markdown;
+mod models;
+mod page;
+mod tools;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::DefaultBodyLimit,
+    http::StatusCode,
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use registry_core::Caller;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+pub use access::Access;
+
+use crate::{chat::Backend, provider::openai};
+
+/// The largest request that is read, in bytes: a conversation with pictures in it.
+const MAX_BODY: usize = 32 * 1024 * 1024;
+/// How long open answers may go on after the server was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What the server needs to know beside its backend.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Who a request without further identity is.
+    pub caller: Caller,
+    /// Who may come in.
+    pub access: Access,
+}
+
+/// What the routes share.
+#[derive(Debug, Clone)]
+struct App {
+    backend: Backend,
+    settings: Arc<ServerSettings>,
+    /// Cancelled when open answers have to end.
+    closing: CancellationToken,
+}
+
+/// All routes. `closing` ends the answers that are open.
+pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationToken) -> Router {
+    let settings = Arc::new(settings);
+    let app = App { backend, settings: Arc::clone(&settings), closing };
+    page::routes()
+        .route("/v1/chat/completions", post(chat::completions))
+        .route("/v1/models", get(models::list))
+        .route("/healthz", get(models::health))
+        .route("/api/tools", get(tools::list))
+        .route("/api/render", post(markdown::render))
+        .fallback(|| async {
+            error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
+        })
+        .method_not_allowed_fallback(|| async {
+            error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "this address does not take that method",
+                None,
+            )
+        })
+        .layer(middleware::from_fn_with_state(settings, access::check))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(CatchPanicLayer::custom(|_| {
+            error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal_error",
+                "the server failed; its log says why",
+                None,
+            )
+        }))
+        .with_state(app)
+}
+
+/// Serves until `stop` is cancelled. Open answers may then go on for ten seconds.
+///
+/// # Errors
+/// When the address is not safe to serve on without a key, or the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    backend: Backend,
+    settings: ServerSettings,
+    stop: CancellationToken,
+) -> Result<(), String> {
+    let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
+    settings.access.check_address(address)?;
+    let closing = CancellationToken::new();
+    let router = router(backend, settings, closing.clone());
+    let stopping = async move {
+        stop.cancelled().await;
+        tracing::info!("Stopping; open answers have {} s", GRACE.as_secs());
+        tokio::spawn(async move {
+            tokio::time::sleep(GRACE).await;
+            closing.cancel();
+        });
+    };
+    axum::serve(listener, router).with_graceful_shutdown(stopping).await.map_err(|error| error.to_string())
+}
+
+/// An error in the form that the API's clients know.
+fn error(status: StatusCode, kind: &str, message: &str, param: Option<&str>) -> Response {
+    (status, Json(openai::error_body(kind, message, param))).into_response()
+}
