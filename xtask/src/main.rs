@@ -1,1 +1,48 @@
-fn main() {}
+//! The developer's commands. One file for each; they link nothing but the standard library, so they start at once.
+
+mod new_tool;
+mod toolrack;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  new-tool [MODULE/]NAME                       write a tool that compiles, with a test of it
+  list-tools [--json] [--user LEVEL] [--module M]   the tools, and why one is off
+  call NAME [JSON]                             call a tool and print its reply
+  check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
+";
+
+type Result<T = ()> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    let done = match command.as_str() {
+        "new-tool" => new_tool::run(&project_root(), &rest),
+        "list-tools" => toolrack::run(&["tools", "list"], &rest),
+        "call" => toolrack::run(&["call"], &rest),
+        "check" => toolrack::run(&["tools", "check"], &rest),
+        "" | "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => Err(format!("there is no command `{other}`\n\n{USAGE}")),
+    };
+    done.unwrap_or_else(|message| {
+        eprintln!("error: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The folder of the workspace.
+fn project_root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}

@@ -1,0 +1,21 @@
+//! Runs the `toolrack` program as it is now, built first where a file has changed.
+
+use std::{
+    env,
+    process::{Command, ExitCode},
+};
+
+use crate::Result;
+
+pub(crate) fn run(command: &[&str], arguments: &[String]) -> Result<ExitCode> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
+        .args(command)
+        .args(arguments)
+        .current_dir(crate::project_root())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
