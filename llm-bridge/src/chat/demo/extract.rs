@@ -11,7 +11,8 @@ use super::{find, lexicon, pattern, schema};
 /// Words in front of what something is turned into.
 const INTO: &[&str] = &["to", "in", "into", "as", "many", "much"];
 
-/// The words that introduce an argument's text, and whether each does so without a further sign.
+/// The words that introduce an argument's text: stems of its name, which need a further sign, and words as they are
+/// (`true`), which do not.
 pub(super) fn introductions(leaf: &Leaf, tool: &[String]) -> Vec<(String, bool)> {
     const CALLED: &[&str] = &["called", "named", "titled", "labelled", "entitled"];
     const SAYING: &[&str] = &["saying", "says", "reading", "containing"];
@@ -20,13 +21,13 @@ pub(super) fn introductions(leaf: &Leaf, tool: &[String]) -> Vec<(String, bool)>
     let mut words: Vec<(String, bool)> =
         leaf.name_stems().into_iter().filter(|word| !tool.contains(word)).map(|word| (word, false)).collect();
     if is(&["title", "name", "label", "subject"]) {
-        words.extend(CALLED.iter().map(|word| (stem(word), true)));
+        words.extend(CALLED.iter().map(|word| ((*word).to_owned(), true)));
     }
     if is(&["body", "content", "message", "text", "description"]) {
-        words.extend(SAYING.iter().map(|word| (stem(word), true)));
+        words.extend(SAYING.iter().map(|word| ((*word).to_owned(), true)));
     }
     if is(&["tags", "labels"]) {
-        words.extend([("tagged", true), ("labelled", true)].map(|(word, plain)| (stem(word), plain)));
+        words.extend(["tagged", "labelled"].map(|word| (word.to_owned(), true)));
     }
     words
 }
@@ -39,7 +40,9 @@ impl Filler<'_> {
         let names = self.all_names();
         let mut found = None;
         for (nth, word) in self.question.words.iter().enumerate() {
-            let Some((_, plain)) = words.iter().find(|(stem, _)| *stem == word.stem) else { continue };
+            let introduces =
+                |(text, plain): &&(String, bool)| *text == *(if *plain { &word.lower } else { &word.stem });
+            let Some((_, plain)) = words.iter().find(introduces) else { continue };
             if !self.question.is_free(&word.range) || self.question.is_quoted(&word.range) {
                 continue;
             }
@@ -77,7 +80,9 @@ impl Filler<'_> {
             }
             let last = self.question.words.iter().find(|other| {
                 other.range.start > start
-                    && (names.contains(&other.stem) || !self.question.is_free(&other.range))
+                    && (names.contains(&other.stem)
+                        || names.contains(&other.lower)
+                        || !self.question.is_free(&other.range))
             });
             end = end.min(last.map_or(end, |word| word.range.start));
             let text = trim_joint(self.question.text.get(start..end).unwrap_or_default());

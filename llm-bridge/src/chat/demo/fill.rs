@@ -90,7 +90,13 @@ impl<'a> Filler<'a> {
             {
                 self.collect(&inner, &path, required);
             } else {
-                let hint = Hint::of(name, &inner);
+                // A list asks for what its items are.
+                let item = schema::item_of(&inner, 0)
+                    .and_then(|item| schema::expand(self.root, item).into_iter().next());
+                let hint = Hint::of(
+                    name,
+                    item.as_ref().filter(|_| schema::kind(&inner) == "array").unwrap_or(&inner),
+                );
                 self.leaves.push(Leaf { path, schema: of.clone(), flat: inner, required, hint, value: None });
             }
         }

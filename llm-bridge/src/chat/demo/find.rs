@@ -119,6 +119,10 @@ pub(super) fn sum(question: &Question<'_>) -> Option<Found> {
     question
         .matches(&SUM)
         .into_iter()
+        .map(|range| {
+            let text = question.slice(&range);
+            range.start + text.len() - text.trim_start().len()..range.end
+        })
         .filter(|range| !dates.iter().any(|date| date.start < range.end && range.start < date.end))
         .filter(|range| {
             // A digit inside a word or an address is no operand.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hint::Hint;
 use super::question::Question;
-use super::words::{akin, is_stop, is_weak, split_name, stem, words};
+use super::words::{akin, is_jargon, is_stop, is_weak, split_name, stem, words};
 use super::{DemoTool, find, lexicon, schema};
 
 /// Below this a question is not about any of the tools.
@@ -287,7 +287,7 @@ impl Entry {
     }
 
     fn weigh(&mut self, lower: &str, weight: f64) {
-        if !is_stop(lower) && !lower.starts_with(|c: char| c.is_ascii_digit()) {
+        if !is_stop(lower) && !is_jargon(lower) && !lower.starts_with(|c: char| c.is_ascii_digit()) {
             self.keep(stem(lower), weight);
         }
     }
