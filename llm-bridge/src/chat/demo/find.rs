@@ -25,7 +25,7 @@ static DATE: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)\b\d{4}-\d\d-\d\d\b|\b\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*,?\s+\d{4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}\b|\b(?:day after )?tomorrow\b|\btoday\b|\btonight\b|\byesterday\b|\b(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bnext (?:week|month|year)\b").ok()
 });
 static SUM: Pattern = LazyLock::new(|| {
-    const NUMBER: &str = r"\d[\d,]*(?:\.\d+)?";
+    const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
     const FUNCTION: &str = r"(?:sqrt|abs|sin|cos|tan|log|ln|exp|floor|ceil|round|min|max|pow)\s*\(";
     const BETWEEN: &str = r"(?:\*\*|//|[-+*/^%×÷−·,]|\b(?:plus|minus|times|x|mod)\b|\b(?:multiplied|divided) by\b|\bto the power of\b|\bpercent of\b|% of\b)";
     let operand = format!(r"[-−]?\s*(?:(?:{FUNCTION}|\()\s*)*[-−]?\s*(?:{NUMBER}|\bpi\b)(?:\s*\))*");

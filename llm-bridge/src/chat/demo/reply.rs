@@ -69,8 +69,7 @@ fn fault(text: &str, value: Option<&Value>) -> Option<String> {
             .then(|| message.unwrap_or_else(|| "it gave no reason.".to_owned()));
     }
     let start: String = text.chars().take(6).collect();
-    (start.to_ascii_lowercase() == "error:")
-        .then(|| text.chars().skip(6).collect::<String>().trim().to_owned())
+    (start.eq_ignore_ascii_case("error:")).then(|| text.chars().skip(6).collect::<String>().trim().to_owned())
 }
 
 /// One line stays on the line; several become a quotation, so that nothing in them reads as our own markup.
