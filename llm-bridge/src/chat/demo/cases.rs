@@ -309,6 +309,7 @@ fn results_are_presented() {
         ),
         ("[{\"title\":\"A\"}]", "- 1.\n  - **title**: A"),
         ("Error: no such city", "could not do it: no such city"),
+        ("{\"result\":\"483\",\"exact\":true}", "`calculate` says: 483\n\n- **exact**: true"),
         ("{\"error\":{\"message\":\"too slow\"}}", "could not do it: too slow"),
         ("{\"success\":false,\"message\":\"blocked\"}", "could not do it: blocked"),
         ("two\nlines", "> two\n> lines"),

@@ -18,8 +18,7 @@ pub(super) fn introductions(leaf: &Leaf, tool: &[String]) -> Vec<(String, bool)>
     const SAYING: &[&str] = &["saying", "says", "reading", "containing"];
     let parts = split_name(leaf.name());
     let is = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
-    let mut words: Vec<(String, bool)> =
-        leaf.name_stems().into_iter().filter(|word| !tool.contains(word)).map(|word| (word, false)).collect();
+    let mut words: Vec<(String, bool)> = Vec::new();
     if is(&["title", "name", "label", "subject"]) {
         words.extend(CALLED.iter().map(|word| ((*word).to_owned(), true)));
     }
@@ -29,6 +28,7 @@ pub(super) fn introductions(leaf: &Leaf, tool: &[String]) -> Vec<(String, bool)>
     if is(&["tags", "labels"]) {
         words.extend(["tagged", "labelled"].map(|word| (word.to_owned(), true)));
     }
+    words.extend(leaf.name_stems().into_iter().filter(|word| !tool.contains(word)).map(|word| (word, false)));
     words
 }
 
@@ -54,7 +54,8 @@ impl Filler<'_> {
                 before.is_some_and(|word| matches!(word.lower.as_str(), "with" | "and" | "a" | "my"));
             let quoted = after.trim_start().starts_with(['"', '“', '«']);
             // Where something is named among others ("with 3 sides and colour red") a free text begins.
-            let free = matches!(leaf.kind(), "string" | "array") && leaf.hint == Hint::Text;
+            let free =
+                matches!(leaf.kind(), "string" | "array") && matches!(leaf.hint, Hint::Text | Hint::Thing);
             if !(assigned || free && (*plain || joined || quoted)) {
                 continue;
             }
@@ -86,6 +87,12 @@ impl Filler<'_> {
             });
             end = end.min(last.map_or(end, |word| word.range.start));
             let text = trim_joint(self.question.text.get(start..end).unwrap_or_default());
+            let text = if leaf.kind() == "array" {
+                let ends = [" for ", " at ", " on ", " from "].iter().filter_map(|word| text.find(word));
+                ends.min().and_then(|end| text.get(..end)).unwrap_or(text)
+            } else {
+                text
+            };
             if !text.is_empty() {
                 found = Some((word.range.start..start + text.len(), text.to_owned()));
                 break;
@@ -181,7 +188,7 @@ impl Filler<'_> {
             Hint::Sum => find::sum(question),
             Hint::Language => self.language(leaf),
             Hint::Currency => self.currency(leaf),
-            Hint::Place | Hint::Text => None,
+            Hint::Place | Hint::Thing | Hint::Text => None,
         }?;
         self.accept(at, found)
     }
@@ -228,9 +235,9 @@ impl Filler<'_> {
         let parts = split_name(leaf.name());
         let is = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
         let after: Option<&[&str]> = if is(&["from", "origin", "departure", "source", "start"]) {
-            Some(&["from"])
+            Some(&["from", "between"])
         } else if is(&["to", "destination", "arrival", "end"]) {
-            Some(&["to", "into"])
+            Some(&["to", "into", "and"])
         } else {
             None
         };
@@ -368,7 +375,7 @@ impl Filler<'_> {
                 }));
             }
             if parts.is_empty() && leaf.required && !self.has_required_text() {
-                let (range, text) = self.question.rest()?;
+                let (range, text) = self.question.rest(&[])?;
                 parts.extend(split_list(&text).into_iter().map(|text| (range.clone(), Value::String(text))));
             }
         }
@@ -384,6 +391,22 @@ impl Filler<'_> {
     /// Yes where its word occurs, no where a "no" or "without" stands before it.
     pub(super) fn flag(&mut self, at: usize) -> Option<Value> {
         let leaf = self.leaves.get(at).filter(|leaf| leaf.kind() == "boolean")?;
+        let parts = split_name(leaf.name());
+        // A switch is spoken of by its two ends.
+        if parts
+            .iter()
+            .any(|part| matches!(part.as_str(), "on" | "enabled" | "enable" | "active" | "state" | "power"))
+        {
+            let end = self.question.words.iter().find_map(|word| match word.lower.as_str() {
+                "off" | "disable" | "deactivate" => Some((word.range.clone(), false)),
+                "on" | "enable" | "activate" => Some((word.range.clone(), true)),
+                _ => None,
+            });
+            if let Some((range, on)) = end {
+                self.question.take(range);
+                return Some(Value::Bool(on));
+            }
+        }
         let names = leaf.name_stems();
         let said = self.question.words.iter().find(|word| {
             names.contains(&word.stem)
@@ -441,9 +464,10 @@ fn split_list(text: &str) -> Vec<String> {
 fn trim_joint(text: &str) -> &str {
     let mut text = text.trim_end_matches([' ', ',', ':']);
     loop {
-        let shorter = [" and", " with", " the", " a", ",", " please", " in", " to", " for"]
-            .iter()
-            .find_map(|joint| text.strip_suffix(joint));
+        let shorter =
+            [" and", " with", " the", " a", ",", " please", " in", " to", " for", " on", " at", " from"]
+                .iter()
+                .find_map(|joint| text.strip_suffix(joint));
         match shorter {
             Some(shorter) => text = shorter.trim_end(),
             None => return text.trim_end(),

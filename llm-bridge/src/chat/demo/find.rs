@@ -25,7 +25,8 @@ static DATE: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)\b\d{4}-\d\d-\d\d\b|\b\d{1,2}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*,?\s+\d{4}\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}\b|\b(?:day after )?tomorrow\b|\btoday\b|\btonight\b|\byesterday\b|\b(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bnext (?:week|month|year)\b").ok()
 });
 static SUM: Pattern = LazyLock::new(|| {
-    const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
+    const NUMBER: &str =
+        r"(?:\d+(?:,\d{3})*(?:\.\d+)?|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b)";
     const FUNCTION: &str = r"(?:sqrt|abs|sin|cos|tan|log|ln|exp|floor|ceil|round|min|max|pow)\s*\(";
     const BETWEEN: &str = r"(?:\*\*|//|[-+*/^%×÷−·,]|\b(?:plus|minus|times|x|mod)\b|\b(?:multiplied|divided) by\b|\bto the power of\b|\bpercent of\b|% of\b)";
     let operand = format!(r"[-−]?\s*(?:(?:{FUNCTION}|\()\s*)*[-−]?\s*(?:{NUMBER}|\bpi\b)(?:\s*\))*");
@@ -162,6 +163,16 @@ fn signs(text: &str) -> String {
         ("÷", "/"),
         ("−", "-"),
         ("**", "^"),
+        ("one", "1"),
+        ("two", "2"),
+        ("three", "3"),
+        ("four", "4"),
+        ("five", "5"),
+        ("six", "6"),
+        ("seven", "7"),
+        ("eight", "8"),
+        ("nine", "9"),
+        ("ten", "10"),
     ] {
         text = text.replace(word, sign);
     }
@@ -313,6 +324,33 @@ pub(super) fn place(question: &Question<'_>, after: Option<&[&str]>) -> Option<F
     Some((word.range.clone(), vec![question.slice(&word.range).to_owned()]))
 }
 
+/// A name or the like: a word in capitals, or what follows the last preposition. `rest` is what is left of the question;
+/// where that is short already, it is it.
+pub(super) fn thing(question: &Question<'_>, rest: Option<&str>) -> Option<Found> {
+    if let Some((range, ways)) =
+        place(question, None).filter(|(_, ways)| ways.iter().any(|way| way.starts_with(char::is_uppercase)))
+    {
+        return Some((range, ways));
+    }
+    if rest.is_some_and(|rest| rest.split_whitespace().count() <= 3) {
+        return None;
+    }
+    let free = |word: &&super::words::Word| question.is_free(&word.range);
+    let words: Vec<_> = question.words.iter().filter(free).collect();
+    let at = words.iter().rposition(|word| {
+        matches!(word.lower.as_str(), "in" | "for" | "of" | "to" | "from" | "about" | "with")
+    })?;
+    let mut named =
+        words.into_iter().skip(at + 1).skip_while(|word| super::words::is_stop(&word.lower)).take(3);
+    let first = named.next()?;
+    let end = named
+        .take_while(|word| !super::words::is_stop(&word.lower))
+        .last()
+        .map_or(first.range.end, |word| word.range.end);
+    let range = first.range.start..end;
+    question.is_free(&range).then(|| (range.clone(), vec![question.slice(&range).to_owned()]))
+}
+
 fn first(question: &Question<'_>, pattern: &Pattern) -> Option<Found> {
     let range = question.matches(pattern).into_iter().next()?;
     Some((range.clone(), vec![question.slice(&range).to_owned()]))
@@ -344,6 +382,7 @@ mod tests {
             ("1,200 divided by 4", "1200 / 4"),
             ("What is 15% of 80?", "15 / 100 * 80"),
             ("7 squared", "7^2"),
+            ("what is two plus seven", "2 + 7"),
             ("square root of 144", "sqrt(144)"),
             ("work out sqrt(16) + max(1, 2)", "sqrt(16) + max(1, 2)"),
             ("what is 2**10 (exactly)", "2^10"),

@@ -43,6 +43,19 @@ fn present(outcome: &Outcome) -> String {
             let value = fields.values().next().map(scalar).unwrap_or_default();
             format!("{tool} says: {}", quote(&value))
         }
+        Some(Value::Object(mut fields)) if fields.keys().any(|name| is_main(name)) => {
+            // What counts first, the rest below it.
+            let main =
+                fields.keys().find(|name| is_main(name) && fields.get(*name).is_some_and(is_scalar)).cloned();
+            let main = main.and_then(|name| fields.shift_remove(&name));
+            let mut list = String::new();
+            outline(&Value::Object(fields), 0, &mut list);
+            let list = shorten(list.trim_end());
+            match main {
+                Some(main) => format!("{tool} says: {}\n\n{list}", quote(&scalar(&main))),
+                None => format!("Here is what {tool} returned:\n\n{list}"),
+            }
+        }
         Some(value @ (Value::Object(_) | Value::Array(_))) => {
             let mut list = String::new();
             outline(&value, 0, &mut list);
@@ -140,6 +153,10 @@ fn outline(value: &Value, depth: usize, out: &mut String) {
 
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn is_main(name: &str) -> bool {
+    matches!(name, "result" | "answer" | "value" | "text" | "message" | "summary")
 }
 
 fn is_scalar(value: &Value) -> bool {

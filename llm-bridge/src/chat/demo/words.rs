@@ -157,6 +157,7 @@ pub(super) fn akin(lower: &str) -> &'static [&'static str] {
         "picture" | "photo" => &["image"],
         "mail" => &["email"],
         "throw" => &["roll"],
+        "far" => &["distance"],
         _ => &[],
     }
 }
