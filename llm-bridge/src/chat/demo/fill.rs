@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::hint::Hint;
 use super::question::Question;
 use super::words::{is_stop, is_weak, split_name, stem, stems};
-use super::{extract, find, schema};
+use super::{extract, find, place, schema};
 
 /// Nested objects are filled this far down.
 const DEPTH: usize = 5;
@@ -202,7 +202,8 @@ impl<'a> Filler<'a> {
             }
             let rest = self.question.rest(&own);
             if thing
-                && let Some(found) = find::thing(&self.question, rest.as_ref().map(|(_, text)| text.as_str()))
+                && let Some(found) =
+                    place::thing(&self.question, rest.as_ref().map(|(_, text)| text.as_str()))
                 && let Some(value) = self.accept(at, found)
             {
                 self.set(at, value);

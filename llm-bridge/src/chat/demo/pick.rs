@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::hint::Hint;
 use super::question::Question;
 use super::words::{akin, is_jargon, is_stop, is_weak, split_name, stem, words};
-use super::{DemoTool, find, lexicon, schema};
+use super::{DemoTool, find, lexicon, place, schema};
 
 /// Below this a question is not about any of the tools.
 const LEAST: f64 = 1.1;
@@ -199,7 +199,7 @@ impl Index {
         let sum = find::sum(&question).is_some();
         let url = find::url(&question).is_some();
         let email = find::email(&question).is_some();
-        let place = find::place(&question, None).is_some();
+        let place = place::place(&question, None).is_some();
         let numbers = question.numbers().len();
         let mut best: Option<(usize, f64)> = None;
         for (at, tool) in self.tools.iter().enumerate() {

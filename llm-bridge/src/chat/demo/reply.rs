@@ -27,7 +27,10 @@ pub(super) fn from_results(outcomes: &[Outcome]) -> String {
 
 fn present(outcome: &Outcome) -> String {
     let tool = outcome.tool.as_deref().filter(|tool| !tool.is_empty());
-    let tool = tool.map_or_else(|| "The tool".to_owned(), |tool| format!("`{}`", tool.replace('`', "'")));
+    let tool = tool.map_or_else(
+        || "The tool".to_owned(),
+        |tool| format!("`{}`", shorten(&one_line(tool)).replace('`', "'")),
+    );
     let text = outcome.text.trim();
     if text.is_empty() || text == "null" {
         return format!("{tool} ran and returned nothing.");
@@ -96,7 +99,7 @@ fn quote(text: &str) -> String {
     }
 }
 
-/// Cuts a text and makes what looks like a tag harmless: a result must not be read as a call when it is repeated.
+/// Cuts a text and makes what looks like the mark of a call harmless: a result must not be read as a call when it is repeated.
 fn shorten(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars().peekable();
@@ -104,8 +107,14 @@ fn shorten(text: &str) -> String {
         let Some(c) = chars.next() else { break };
         let tag = c == '<'
             && chars.peek().is_some_and(|c| c.is_alphabetic() || matches!(c, '/' | '|' | '!' | '｜'));
+        let mark = c == '[' && {
+            let ahead: String = chars.clone().filter(|c| *c != '/').take(4).collect();
+            ahead.eq_ignore_ascii_case("tool")
+        };
         if tag {
             out.push_str("&lt;");
+        } else if mark {
+            out.push_str("&#91;");
         } else {
             out.push(c);
         }
@@ -127,6 +136,7 @@ fn outline(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
+                let name = one_line(name);
                 if is_scalar(field) {
                     out.push_str(&format!("{indent}- **{name}**: {}\n", one_line(&scalar(field))));
                 } else if depth > 3 {
