@@ -454,7 +454,7 @@ impl JsonBody {
 
     /// What follows the value: closing marks, another object, or other text.
     fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        let (end, closed, more) = tail(text, self.pos, self.row.close, b"}],;");
+        let (end, closed, more) = tail(text, self.pos, self.row.close, b"}],;`");
         if more && !eof {
             return Some(Step::More);
         }

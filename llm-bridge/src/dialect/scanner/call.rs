@@ -73,7 +73,7 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
         let mut ready = candidate.take_ready();
-        if !candidate.keeps_ready() {
+        if !candidate.keeps_ready() && reason != Abort::Incomplete {
             // Without a mark all of it is calls or none is; those that were announced have to be taken back.
             for call in ready.drain(..) {
                 if let Some(index) = call.index {
