@@ -194,8 +194,8 @@ impl Candidate {
         }
     }
 
-    /// If a call had begun when the body was given up: its index, where it was announced, and whether that is
-    /// worth an event though it was not.
+    /// If a call had begun when the body was given up: its index, where it was announced, and whether it was more
+    /// than the mention of a mark.
     pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
         match &mut self.body {
             Body::Json(_, body) => body.unfinished(),

@@ -18,7 +18,11 @@ use super::{json::JsonStyle, xml::XmlStyle};
 ///     family: Family::Json(JsonStyle::PLAIN),
 ///     result: "<my_result>{content}</my_result>",
 /// };
-/// # fn main() { assert!(llm_bridge::dialect::dialect("mine").is_some()) }
+/// # fn main() {
+/// # use llm_bridge::dialect::{Offered, ScanOptions, parse};
+/// let text = r#"<my_call>{"name": "add", "arguments": {}}</my_call>"#;
+/// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).dialect, Some("mine"));
+/// # }
 /// ```
 #[distributed_slice]
 pub static DIALECTS: [Dialect];

@@ -130,7 +130,7 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) {
         if let Some((index, loud)) = candidate.unfinished()
-            && (index.is_some() || loud && self.thinking.is_none())
+            && (index.is_some() || self.thinking.is_none() && (loud || reason == Abort::Incomplete))
         {
             sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
         }
