@@ -30,6 +30,7 @@
 //! the `source` of a [`Call`] that is not `shown`, in the input's order, however it was cut into pieces.
 
 mod body;
+mod envelope;
 mod fence;
 mod json;
 mod marks;
