@@ -9,8 +9,9 @@ async fn hello(
     /// How it sounds.
     #[arg(range = 1..=3)]
     tone: String,
-) -> std::cell::Cell<u8> {
-    std::cell::Cell::new(times)
+) -> std::rc::Rc<u8> {
+    format!("{name}{tone}");
+    std::rc::Rc::new(times)
 }
 
 fn main() {}
