@@ -11,9 +11,28 @@ const MAX_DEPTH: usize = 100;
 
 /// The functions, as they are called.
 const FUNCTIONS: [&str; 22] = [
-    "abs(x)", "sqrt(x)", "cbrt(x)", "exp(x)", "ln(x)", "log2(x)", "log10(x)", "log(x, base)", "sin(x)", "cos(x)",
-    "tan(x)", "asin(x)", "acos(x)", "atan(x)", "degrees(x)", "radians(x)", "floor(x)", "ceil(x)", "trunc(x)",
-    "round(x) or round(x, decimals)", "min(x, …)", "max(x, …)",
+    "abs(x)",
+    "sqrt(x)",
+    "cbrt(x)",
+    "exp(x)",
+    "ln(x)",
+    "log2(x)",
+    "log10(x)",
+    "log(x, base)",
+    "sin(x)",
+    "cos(x)",
+    "tan(x)",
+    "asin(x)",
+    "acos(x)",
+    "atan(x)",
+    "degrees(x)",
+    "radians(x)",
+    "floor(x)",
+    "ceil(x)",
+    "trunc(x)",
+    "round(x) or round(x, decimals)",
+    "min(x, …)",
+    "max(x, …)",
 ];
 
 /// What is wrong with an expression, and at which character (from 1).
@@ -33,7 +52,9 @@ impl fmt::Display for Fault {
 pub(crate) fn evaluate(text: &str) -> Result<Number, Fault> {
     let mut reader = Reader { text: text.chars().collect(), at: 0, depth: 0 };
     if reader.text.len() > MAX_LENGTH {
-        return Err(reader.fault(MAX_LENGTH, format!("the expression is longer than {MAX_LENGTH} characters")));
+        return Err(
+            reader.fault(MAX_LENGTH, format!("the expression is longer than {MAX_LENGTH} characters"))
+        );
     }
     let value = reader.expression(0)?;
     match reader.peek() {
@@ -280,10 +301,28 @@ mod tests {
     #[test]
     fn operators_bind_as_they_should() {
         for (text, expected) in [
-            ("1 + 2 * 3", "7"), ("(1 + 2) * 3", "9"), ("10 - 4 - 3", "3"), ("100 / 5 / 2", "10"), ("2 ^ 3 ^ 2", "512"),
-            ("2 ** 10", "1024"), ("-2 ^ 2", "-4"), ("(-2) ^ 2", "4"), ("2 ^ -1", "0.5"), ("--3", "3"), ("-+-3", "3"),
-            ("2 * -3", "-6"), ("7 % 3", "1"), ("-7 % 3", "2"), ("7 % -3", "-2"), ("5.5 % 2", "1.5"), ("6 × 7", "42"),
-            ("1 ÷ 4", "0.25"), ("5 − 7", "-2"), (" ( ( 1 ) ) ", "1"), ("2^-1^2", "0.5"), ("-3 % 2 ^ 2", "1"),
+            ("1 + 2 * 3", "7"),
+            ("(1 + 2) * 3", "9"),
+            ("10 - 4 - 3", "3"),
+            ("100 / 5 / 2", "10"),
+            ("2 ^ 3 ^ 2", "512"),
+            ("2 ** 10", "1024"),
+            ("-2 ^ 2", "-4"),
+            ("(-2) ^ 2", "4"),
+            ("2 ^ -1", "0.5"),
+            ("--3", "3"),
+            ("-+-3", "3"),
+            ("2 * -3", "-6"),
+            ("7 % 3", "1"),
+            ("-7 % 3", "2"),
+            ("7 % -3", "-2"),
+            ("5.5 % 2", "1.5"),
+            ("6 × 7", "42"),
+            ("1 ÷ 4", "0.25"),
+            ("5 − 7", "-2"),
+            (" ( ( 1 ) ) ", "1"),
+            ("2^-1^2", "0.5"),
+            ("-3 % 2 ^ 2", "1"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }
@@ -292,13 +331,34 @@ mod tests {
     #[test]
     fn what_can_be_exact_is() {
         for (text, expected) in [
-            ("2^53 + 1", "9007199254740993"), ("0.1 + 0.2", "0.3"), ("1/3 + 1/3 + 1/3", "1"), ("19.99 * 3", "59.97"),
-            ("2^126 + 1", "85070591730234615865843651857942052865"), ("1e3", "1000"), ("1.5e-3", "0.0015"),
-            ("1e-20", "0.00000000000000000001"), ("sqrt(16/9) * 3", "4"), ("4 ^ 0.5", "2"), ("(2/3) ^ -2 * 4", "9"),
-            ("1 ^ 1e30", "1"), ("(-1) ^ 1e30", "1"), ("0 ^ 0", "1"), ("round(2.5)", "3"), ("round(-2.5)", "-3"),
-            ("round(2.345, 2)", "2.35"), ("round(1234, -2)", "1200"), ("floor(-1.5)", "-2"), ("ceil(-1.5)", "-1"),
-            ("trunc(-1.5)", "-1"), ("max(1, 3, 2)", "3"), ("min(2^53 + 1, 2^53)", "9007199254740992"), (".5", "0.5"),
-            ("5.", "5"), ("abs(-0.25)", "0.25"), ("-0.05", "-0.05"), ("0 * -1", "0"),
+            ("2^53 + 1", "9007199254740993"),
+            ("0.1 + 0.2", "0.3"),
+            ("1/3 + 1/3 + 1/3", "1"),
+            ("19.99 * 3", "59.97"),
+            ("2^126 + 1", "85070591730234615865843651857942052865"),
+            ("1e3", "1000"),
+            ("1.5e-3", "0.0015"),
+            ("1e-20", "0.00000000000000000001"),
+            ("sqrt(16/9) * 3", "4"),
+            ("4 ^ 0.5", "2"),
+            ("(2/3) ^ -2 * 4", "9"),
+            ("1 ^ 1e30", "1"),
+            ("(-1) ^ 1e30", "1"),
+            ("0 ^ 0", "1"),
+            ("round(2.5)", "3"),
+            ("round(-2.5)", "-3"),
+            ("round(2.345, 2)", "2.35"),
+            ("round(1234, -2)", "1200"),
+            ("floor(-1.5)", "-2"),
+            ("ceil(-1.5)", "-1"),
+            ("trunc(-1.5)", "-1"),
+            ("max(1, 3, 2)", "3"),
+            ("min(2^53 + 1, 2^53)", "9007199254740992"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("abs(-0.25)", "0.25"),
+            ("-0.05", "-0.05"),
+            ("0 * -1", "0"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
             assert!(evaluate(text).unwrap().is_exact(), "{text}");
@@ -308,10 +368,23 @@ mod tests {
     #[test]
     fn the_rest_is_as_near_as_floating_point_is() {
         for (text, expected) in [
-            ("1/3", "0.333333333333333"), ("sqrt(2)", "1.4142135623731"), ("2^200", "1.60693804425899e60"),
-            ("2^-200", "6.22301527786114e-61"), ("sin(pi/6)", "0.5"), ("cos(0)", "1"), ("ln(e)", "1"), ("log10(1000)", "3"),
-            ("log2(8)", "3"), ("log(8, 2)", "3"), ("cbrt(27)", "3"), ("degrees(π)", "180"), ("2 * PI", "6.28318530717959"),
-            ("exp(1) - e", "0"), ("atan(1) * 4", "3.14159265358979"), ("1e300 * 1e8", "1e308"), ("floor(pi)", "3"),
+            ("1/3", "0.333333333333333"),
+            ("sqrt(2)", "1.4142135623731"),
+            ("2^200", "1.60693804425899e60"),
+            ("2^-200", "6.22301527786114e-61"),
+            ("sin(pi/6)", "0.5"),
+            ("cos(0)", "1"),
+            ("ln(e)", "1"),
+            ("log10(1000)", "3"),
+            ("log2(8)", "3"),
+            ("log(8, 2)", "3"),
+            ("cbrt(27)", "3"),
+            ("degrees(π)", "180"),
+            ("2 * PI", "6.28318530717959"),
+            ("exp(1) - e", "0"),
+            ("atan(1) * 4", "3.14159265358979"),
+            ("1e300 * 1e8", "1e308"),
+            ("floor(pi)", "3"),
             ("170141183460469231731687303715884105727 + 1", "1.70141183460469e38"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
@@ -327,7 +400,10 @@ mod tests {
             ("2 + * 3", "at character 5: expected a number, found `*`"),
             ("2(3)", "at character 2: expected an operator, found `(`"),
             ("(1 + 2", "at character 7: expected an operator or `)`, found the end"),
-            ("1,000 + 1", "at character 2: expected an operator (numbers are written without `,`), found `,`"),
+            (
+                "1,000 + 1",
+                "at character 2: expected an operator (numbers are written without `,`), found `,`",
+            ),
             ("1 / (2 - 2)", "at character 3: division by zero"),
             ("5 % 0", "at character 3: division by zero"),
             ("0 ^ -1", "at character 3: division by zero"),
@@ -344,7 +420,9 @@ mod tests {
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }
-        assert!(shown("foo(1)").starts_with("at character 1: unknown function `foo`; there are abs(x), sqrt(x)"));
+        assert!(
+            shown("foo(1)").starts_with("at character 1: unknown function `foo`; there are abs(x), sqrt(x)")
+        );
     }
 
     #[test]

@@ -110,22 +110,14 @@ impl Number {
     }
 
     pub(crate) fn mul(self, other: Self) -> Outcome {
-        self.either(
-            other,
-            |(a, b), (c, d)| Self::ratio(a.checked_mul(c)?, b.checked_mul(d)?),
-            |a, b| a * b,
-        )
+        self.either(other, |(a, b), (c, d)| Self::ratio(a.checked_mul(c)?, b.checked_mul(d)?), |a, b| a * b)
     }
 
     pub(crate) fn div(self, other: Self) -> Outcome {
         if other.is_zero() {
             return Err(BY_ZERO);
         }
-        self.either(
-            other,
-            |(a, b), (c, d)| Self::ratio(a.checked_mul(d)?, b.checked_mul(c)?),
-            |a, b| a / b,
-        )
+        self.either(other, |(a, b), (c, d)| Self::ratio(a.checked_mul(d)?, b.checked_mul(c)?), |a, b| a / b)
     }
 
     /// The remainder, which has the sign of the divisor.
@@ -140,7 +132,9 @@ impl Number {
         match (self, exponent) {
             (Exact(1, 1), _) => Ok(self),
             (_, Exact(1, 2)) => self.sqrt(),
-            (Exact(over, under), Exact(power, 1)) if let Some(result) = raise(over, under, power) => Ok(result),
+            (Exact(over, under), Exact(power, 1)) if let Some(result) = raise(over, under, power) => {
+                Ok(result)
+            }
             _ => Self::float(self.to_float().powf(exponent.to_float())),
         }
     }
@@ -175,6 +169,7 @@ impl Number {
 
     /// To a number of decimals; a half goes away from zero.
     pub(crate) fn round(self, decimals: Self) -> Outcome {
+        let Exact(_, 1) = decimals else { return Err("the number of decimals is a whole number") };
         let scale = Self::integer(10).pow(decimals)?;
         let scaled = self.mul(scale)?;
         let rounded = scaled.abs()?.add(Exact(1, 2))?.floor()?;

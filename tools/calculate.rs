@@ -3,19 +3,21 @@ use registry_core::prelude::*;
 use crate::arithmetic::evaluate;
 
 /// What an expression comes to.
+#[output]
 #[derive(Debug)]
-pub struct Calculation {
+struct Calculation {
     /// The number.
-    pub result: String,
+    result: String,
     /// Whether that is all of it; otherwise it is rounded to 15 digits.
-    pub exact: bool,
+    exact: bool,
 }
 
 /// Works out an arithmetic expression exactly. Use it for any calculation beyond the trivial.
 ///
 /// Integers and fractions are exact up to 128 bits, so `0.1 + 0.2` is `0.3`; beyond that and for what is not a fraction
 /// it is floating point, rounded to 15 digits.
-pub async fn calculate(
+#[tool(title = "Calculator", version = "1.0.0", tags = ["math"], timeout = secs(2))]
+async fn calculate(
     /// For example "(17.5 + 3) * 2^10 / sqrt(2)". Operators: + - * / ^ and % (remainder). Functions: sqrt, abs, round, floor, ceil, min, max, exp, ln, log10, log(x, base), sin, cos, tan (radians). Constants: pi, e.
     expression: &str,
 ) -> Result<Calculation, ToolError> {

@@ -3,14 +3,15 @@
 pub use inventory;
 pub use schemars;
 pub use serde;
-pub use serde_json;
+pub use serde_json::{self, Map, Value};
 
 pub use crate::{
     context::ToolContext,
     execute::BoxFuture,
+    parameter::*,
     plugin::{Folder, Place, Plugin},
     policy::TextTag,
     resource::{Resource, Resources},
-    result::{Failure, Output, ToolError, ToolResult},
-    schema::{Bound, of_arguments},
+    result::{ToolError, ToolResult},
+    schema::Bound,
 };

@@ -12,6 +12,7 @@ mod execute;
 pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
+mod parameter;
 pub mod plugin;
 pub mod policy;
 pub mod prelude;
@@ -26,6 +27,7 @@ pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext
 pub use execute::{BoxFuture, ToolOutcome};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
 pub use registry::{Registry, RegistryBuilder, RegistryError, Tool};
+pub use registry_macros::{args, discover, output, tool};
 pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use select::Selection;

@@ -9,6 +9,7 @@ pub use crate::{
     resource::Resource,
     result::{ToolError, ToolResult},
 };
+pub use registry_macros::{args, output, tool};
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};

@@ -1,7 +1,9 @@
 //! JSON Schemas of Rust types, in the form that models and providers take best.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::parameter::Describe;
 
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {
@@ -17,6 +19,33 @@ pub fn of_arguments<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The schema of a list of arguments: what `of_arguments` gives for a struct with these as fields.
+pub(crate) fn object_of(parameters: &[&dyn Describe]) -> Value {
+    let mut generator = generator(SchemaSettings::draft2020_12().for_deserialize());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for parameter in parameters {
+        properties.insert(parameter.name().to_owned(), parameter.describe(&mut generator).into());
+        if !parameter.is_optional() {
+            required.push(parameter.name());
+        }
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if let Value::Object(schema) = &mut schema {
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        schema.insert("additionalProperties".to_owned(), false.into());
+        // Types that contain themselves are the only ones that are not written in place.
+        let definitions = generator.take_definitions(true);
+        if !definitions.is_empty() {
+            schema.insert("$defs".to_owned(), definitions.into());
+        }
+    }
+    tidy(&mut schema);
+    schema
+}
+
 /// The schema of a tool's result.
 pub fn of_output<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
@@ -25,11 +54,15 @@ pub fn of_output<T: JsonSchema>() -> Value {
 }
 
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    generator(settings).into_root_schema_for::<T>().into()
+}
+
+fn generator(settings: SchemaSettings) -> SchemaGenerator {
     let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
-    SchemaGenerator::new(settings).into_root_schema_for::<T>().into()
+    SchemaGenerator::new(settings)
 }
 
 /// Takes out what providers refuse and models need not read: formats of Rust's own, and `null` as a value of

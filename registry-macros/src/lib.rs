@@ -1,1 +1,53 @@
-//! registry-macros
+//! The macros of `registry-core`, which re-exports them: a tool file names that crate only.
+//!
+//! `attr`, `signature`, `param` and `docs` read, `errors` collects what is wrong, `expand`, `data` and `discover` write.
+//! Nothing here knows about schemas or JSON: the output calls generic functions of the core.
+
+mod attr;
+mod data;
+mod discover;
+mod docs;
+mod errors;
+mod expand;
+mod param;
+mod signature;
+
+use proc_macro::TokenStream;
+
+/// Makes an `async fn` a tool.
+///
+/// The name is the function's. The description is the first paragraph of its doc comment; the other paragraphs are for
+/// people. Each parameter is an argument and needs a doc comment, save `&ToolContext` (the request) and `Resource<T>`
+/// (what the host provides); or one parameter, marked `#[args]`, takes all arguments. The keys of the attribute are the
+/// methods of `registry_core::plugin::Plugin`, and `crate = path` where the dependency has another name.
+///
+/// On a parameter: `#[arg(default = 3, range = 1..=14, length = 1..=20, pattern = "…", rename = "…", example = 5)]`.
+#[proc_macro_attribute]
+pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(attribute.into(), item.into()).into()
+}
+
+/// Makes a struct or an enum something that a model can give to a tool.
+///
+/// Adds `Deserialize` and `JsonSchema` (and `Serialize` to an enum of plain names), where the type does not derive them
+/// itself. The fields need doc comments and take `#[arg(…)]` as a tool's parameters do. Goes above `#[derive(…)]`.
+#[proc_macro_attribute]
+pub fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    data::args(attribute.into(), item.into()).into()
+}
+
+/// Makes a struct or an enum something that a tool can return: adds `Serialize` and `JsonSchema`. Goes above
+/// `#[derive(…)]`.
+#[proc_macro_attribute]
+pub fn output(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    data::output(attribute.into(), item.into()).into()
+}
+
+/// Declares every file beside this one as a module, and every folder of them as a module of tools.
+///
+/// `discover!()` takes the folder of the file it is written in, `discover!("tools")` one below the crate's root. What
+/// begins with `_` is left out. A build script has to watch the folder: `println!("cargo::rerun-if-changed=.")`.
+#[proc_macro]
+pub fn discover(input: TokenStream) -> TokenStream {
+    discover::discover(input.into()).into()
+}

@@ -1,0 +1,237 @@
+//! `key = value, key`: what stands in `#[tool(…)]`, `#[arg(…)]` and `#[args(…)]`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::{
+    Expr, ExprLit, ExprPath, Lit, LitStr, Path, Token,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+};
+
+use crate::errors::Errors;
+
+/// One `key = value`, or a `key` alone.
+pub(crate) struct Key {
+    pub(crate) name: Ident,
+    pub(crate) value: Option<Expr>,
+}
+
+impl Key {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = Ident::parse_any(input)?;
+        if input.peek(syn::token::Paren) {
+            return Err(input.error(format!("`{name}` takes its value after `=`")));
+        }
+        let value = match input.parse::<Option<Token![=]>>()? {
+            Some(_) => Some(input.parse()?),
+            None => None,
+        };
+        Ok(Self { name, value })
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// The text, where the value is one that is written out.
+    pub(crate) fn text(&self) -> Option<&LitStr> {
+        match &self.value {
+            Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The keys that could be read; a fault in one does not hide those in the next. Of two of one name the first stays.
+pub(crate) fn keys(tokens: TokenStream, errors: &mut Errors) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
+    let help = "write `key = value`, with commas between";
+    let read = |input: ParseStream<'_>| {
+        while !input.is_empty() {
+            match Key::parse(input) {
+                Ok(key) if keys.iter().any(|known| known.name == key.name) => {
+                    errors.push(&key.name, format!("`{}` is given twice", key.name), "leave one of them");
+                }
+                Ok(key) => keys.push(key),
+                Err(error) => {
+                    errors.absorb(&error, help);
+                    skip_to_comma(input)?;
+                }
+            }
+            if !input.is_empty()
+                && let Err(error) = input.parse::<Token![,]>()
+            {
+                errors.absorb(&error, help);
+                skip_to_comma(input)?;
+                input.parse::<Option<Token![,]>>()?;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = read.parse2(tokens) {
+        errors.absorb(&error, help);
+    }
+    keys
+}
+
+fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<proc_macro2::TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// Takes `crate = path` out of the keys: what the generated code calls the core.
+pub(crate) fn core_path(keys: &mut Vec<Key>, errors: &mut Errors) -> TokenStream {
+    let named = keys.iter().position(|key| key.is("crate")).map(|at| keys.remove(at));
+    match named {
+        None => quote!(::registry_core),
+        Some(Key { value: Some(Expr::Path(ExprPath { qself: None, path, .. })), .. }) => quote!(#path),
+        Some(key) => {
+            errors.push(&key.name, "`crate` takes a path", "write `crate = my_name_for_registry_core`");
+            quote!(::registry_core)
+        }
+    }
+}
+
+/// The statements that turn the keys of `#[tool]` into calls on the builder. Each names the type of its result, so
+/// that rustc goes on after a key it does not know.
+pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Errors) -> Vec<TokenStream> {
+    keys.iter()
+        .filter_map(|key| {
+            let value = value(key, arguments, errors)?;
+            let method = &key.name;
+            Some(quote!(let __plugin: __private::Plugin = __plugin.#method(#value);))
+        })
+        .collect()
+}
+
+fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option<TokenStream> {
+    let name = key.name.to_string();
+    if matches!(name.as_str(), "missing" | "clone" | "new") {
+        errors.push(&key.name, format!("there is no key `{name}`"), "remove it");
+        return None;
+    }
+    let Some(value) = &key.value else {
+        if matches!(name.as_str(), "gate" | "idempotent") {
+            return Some(quote!(true));
+        }
+        errors.push(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
+        return None;
+    };
+    match name.as_str() {
+        "name" => {
+            let Some(text) = key.text() else {
+                errors.push(value, "the name has to be written out", "write `name = \"…\"`");
+                return None;
+            };
+            check_name(&text.value(), text, errors);
+        }
+        "version" => {
+            if let Some(text) = key.text()
+                && !is_semver(&text.value())
+            {
+                let what = format!("`{}` is not a semantic version", text.value());
+                errors.push(text, what, "write three numbers, as in `version = \"1.0.0\"`");
+            }
+        }
+        "title" | "deprecated" => {
+            if let Some(text) = key.text()
+                && text.value().trim().is_empty()
+            {
+                errors.push(text, format!("`{name}` is empty"), "say something or remove the key");
+            }
+        }
+        "tags" => {
+            if let Expr::Array(tags) = value {
+                return Some(quote!(&#tags));
+            }
+        }
+        "text_tag" => {
+            if let Some(prefix) = key.text() {
+                check_prefix(prefix, errors);
+                return Some(quote!(__private::TextTag::new(#prefix)));
+            }
+            check_text_tag(value, arguments, errors);
+        }
+        _ => {}
+    }
+    Some(quote!(#value))
+}
+
+/// A name that every provider takes.
+pub(crate) fn check_name(name: &str, at: impl quote::ToTokens, errors: &mut Errors) {
+    let fits = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if !fits {
+        errors.push(
+            at,
+            format!("`{name}` is not a name that every model takes"),
+            "use at most 64 of a-z, 0-9 and `_`, a letter first; `#[tool(name = \"…\")]` gives another name than the function's",
+        );
+    }
+}
+
+fn check_prefix(prefix: &LitStr, errors: &mut Errors) {
+    let text = prefix.value();
+    let fits = text.starts_with(|first: char| first.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    if !fits {
+        errors.push(
+            prefix,
+            format!("`{text}` is not a tag"),
+            "use A-Z, 0-9 and `_`, a letter first, as in `text_tag = \"RESEARCH\"`",
+        );
+    }
+}
+
+/// What can be seen of `TextTag::new("TAG").groups(&["category", "content"])` as it is written.
+fn check_text_tag(value: &Expr, arguments: Option<&[String]>, errors: &mut Errors) {
+    match value {
+        Expr::MethodCall(call) => {
+            check_text_tag(&call.receiver, arguments, errors);
+            let Some(Expr::Reference(groups)) = call.args.first().filter(|_| call.method == "groups") else {
+                return;
+            };
+            let (Expr::Array(groups), Some(arguments)) = (&*groups.expr, arguments) else { return };
+            for group in &groups.elems {
+                if let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = group
+                    && !arguments.contains(&text.value())
+                {
+                    let what = format!("the group `{}` is no argument of this tool", text.value());
+                    errors.push(text, what, format!("its arguments are: {}", arguments.join(", ")));
+                }
+            }
+        }
+        Expr::Call(call) => {
+            if let Some(Expr::Lit(ExprLit { lit: Lit::Str(prefix), .. })) = call.args.first() {
+                check_prefix(prefix, errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The grammar of semver.org, without the limit on the size of the numbers.
+fn is_semver(text: &str) -> bool {
+    let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
+    let (core, pre) = rest.split_once('-').map_or((rest, None), |(core, pre)| (core, Some(pre)));
+    let is_number = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_ascii_digit())
+            && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let is_pre = |part: &str| is_word(part) && (!part.chars().all(|c| c.is_ascii_digit()) || is_number(part));
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| pre.split('.').all(is_pre))
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+/// Whether a path is one name, the last of which is `name`: `Resource`, `registry_core::Resource`.
+pub(crate) fn ends_in<'p>(path: &'p Path, name: &str) -> Option<&'p syn::PathSegment> {
+    path.segments.last().filter(|last| last.ident == name)
+}

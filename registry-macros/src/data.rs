@@ -1,0 +1,167 @@
+//! `#[args]` and `#[output]`: the derives that a type needs, with the core's paths.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{
+    Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Meta, Path, Token, ext::IdentExt,
+    punctuated::Punctuated,
+};
+
+use crate::{
+    attr,
+    docs::Docs,
+    errors::Errors,
+    param::{Options, Shape, meant},
+};
+
+pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand("args", attribute, item, |item, core, errors| {
+        let mut wanted = vec![("Deserialize", "serde"), ("JsonSchema", "schemars")];
+        let ident = item.ident.clone();
+        let mut defaults = Vec::new();
+        match &mut item.data {
+            Data::Struct(data) => {
+                fields(&ident, "", &mut data.fields, core, &mut defaults, errors);
+                // A field that takes what is left over cannot also refuse it.
+                let is_flat = |field: &Field| serde_words(&field.attrs).any(|word| word == "flatten");
+                let says_so = serde_words(&item.attrs).any(|word| word == "deny_unknown_fields");
+                if matches!(data.fields, Fields::Named(_)) && !says_so && !data.fields.iter().any(is_flat) {
+                    item.attrs.push(syn::parse_quote!(#[serde(deny_unknown_fields)]));
+                }
+            }
+            Data::Enum(data) => {
+                for variant in &mut data.variants {
+                    let prefix = format!("{}_", variant.ident.unraw());
+                    fields(&ident, &prefix, &mut variant.fields, core, &mut defaults, errors);
+                }
+                if data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit)) {
+                    wanted.push(("Serialize", "serde"));
+                }
+            }
+            Data::Union(data) => {
+                errors.push(data.union_token, "a union has no schema", "use an enum");
+            }
+        }
+        let (generics, types, clause) = item.generics.split_for_impl();
+        let defaults = (!defaults.is_empty()).then(|| {
+            quote! {
+                #[allow(non_snake_case)]
+                const _: () = { impl #generics #ident #types #clause { #(#defaults)* } };
+            }
+        });
+        (wanted, defaults.unwrap_or_default())
+    })
+}
+
+pub(crate) fn output(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand("output", attribute, item, |_, _, _| {
+        (vec![("Serialize", "serde"), ("JsonSchema", "schemars")], TokenStream::new())
+    })
+}
+
+/// The derives that are wanted, each with its crate, and what goes behind the item.
+type Change = (Vec<(&'static str, &'static str)>, TokenStream);
+
+fn expand(
+    macro_name: &str,
+    attribute: TokenStream,
+    item: TokenStream,
+    change: impl FnOnce(&mut DeriveInput, &TokenStream, &mut Errors) -> Change,
+) -> TokenStream {
+    let mut errors = Errors::new(format!("`#[{macro_name}]`"));
+    let mut keys = attr::keys(attribute, &mut errors);
+    let core = attr::core_path(&mut keys, &mut errors);
+    for key in keys {
+        errors.push(&key.name, format!("there is no key `{}`", key.name), "the only one is `crate = path`");
+    }
+    let mut parsed: DeriveInput = match syn::parse2(item.clone()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            errors.absorb(&error, format!("`#[{macro_name}]` goes on a struct or an enum"));
+            let errors = errors.into_tokens();
+            return quote!(#item #errors);
+        }
+    };
+    let (wanted, behind) = change(&mut parsed, &core, &mut errors);
+    let derived = derived(&parsed.attrs);
+    let wanted = wanted.into_iter().filter(|(name, _)| !derived.iter().any(|derived| derived == name));
+    let derives = wanted.map(|(name, krate)| {
+        let (name, krate) = (Ident::new(name, Span::call_site()), Ident::new(krate, Span::call_site()));
+        quote!(#core::__private::#krate::#name)
+    });
+    let path = |krate: &str| {
+        let path = format!("{core}::__private::{krate}").replace(' ', "");
+        LitStr::new(&path, Span::call_site())
+    };
+    let (serde, schemars) = (path("serde"), path("schemars"));
+    parsed.attrs.push(syn::parse_quote!(#[serde(crate = #serde)]));
+    parsed.attrs.push(syn::parse_quote!(#[schemars(crate = #schemars)]));
+    let errors = errors.into_tokens();
+    quote! {
+        #[derive(#(#derives),*)]
+        #parsed
+        #behind
+        #errors
+    }
+}
+
+/// Turns `#[arg(…)]` on fields into what serde and schemars read.
+fn fields(
+    owner: &Ident,
+    prefix: &str,
+    fields: &mut Fields,
+    core: &TokenStream,
+    defaults: &mut Vec<TokenStream>,
+    errors: &mut Errors,
+) {
+    let is_named = matches!(fields, Fields::Named(_));
+    for (index, field) in fields.iter_mut().enumerate() {
+        let name = field.ident.as_ref().map_or_else(|| index.to_string(), |ident| ident.unraw().to_string());
+        let docs = Docs::of(&field.attrs);
+        let is_flat = serde_words(&field.attrs).any(|word| word == "flatten" || word == "skip");
+        if is_named && docs.text().is_none() && docs.computed().is_none() && !is_flat {
+            let what = format!("the field `{name}` has no doc comment");
+            errors.push(&field.ident, what, "say in `/// …` above it what the model is to give");
+        }
+        let shape = Shape::of(&field.ty);
+        let ty = &shape.owned;
+        let options = Options::of(&field.attrs, &shape, errors);
+        field.attrs.retain(|attr| !attr.path().is_ident("arg"));
+        if let Some((key, default)) = &options.default {
+            let make = format_ident!("__default_{prefix}{name}", span = *key);
+            let path = LitStr::new(&format!("{owner}::{make}"), *key);
+            let default = meant(default, ty);
+            defaults.push(quote!(fn #make() -> #ty { #default }));
+            field.attrs.push(syn::parse_quote!(#[serde(default = #path)]));
+        }
+        if let Some(name) = &options.rename {
+            field.attrs.push(syn::parse_quote!(#[serde(rename = #name)]));
+        }
+        if let Some((_, example)) = &options.example {
+            let example = meant(example, ty);
+            field.attrs.push(syn::parse_quote!(#[schemars(example = #example)]));
+        }
+        for bound in options.bounds(&quote!(#core::__private), ty) {
+            field.attrs.push(syn::parse_quote!(#[schemars(transform = #bound)]));
+        }
+    }
+}
+
+/// The names of what a type derives itself.
+fn derived(attrs: &[Attribute]) -> Vec<String> {
+    attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("derive"))
+        .filter_map(|attr| attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated).ok())
+        .flatten()
+        .filter_map(|path| path.segments.last().map(|last| last.ident.to_string()))
+        .collect()
+}
+
+/// The words in `#[serde(…)]`.
+fn serde_words(attrs: &[Attribute]) -> impl Iterator<Item = String> {
+    attrs.iter().filter(|attr| attr.path().is_ident("serde")).flat_map(|attr| match &attr.meta {
+        Meta::List(list) => list.tokens.clone().into_iter().map(|token| token.to_string()).collect(),
+        _ => Vec::new(),
+    })
+}

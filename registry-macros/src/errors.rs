@@ -1,0 +1,43 @@
+//! What is wrong with an item: all of it, each on its token.
+
+use std::fmt::Display;
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+
+/// The errors of one item.
+pub(crate) struct Errors {
+    subject: String,
+    errors: Vec<syn::Error>,
+}
+
+impl Errors {
+    /// `subject` begins every message: "tool `weather`".
+    pub(crate) fn new(subject: impl Into<String>) -> Self {
+        Self { subject: subject.into(), errors: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, at: impl ToTokens, what: impl Display, help: impl Display) {
+        let message = format!("{}: {what}\nhelp: {help}", self.subject);
+        self.errors.push(syn::Error::new_spanned(at, message));
+    }
+
+    pub(crate) fn push_at(&mut self, at: Span, what: impl Display, help: impl Display) {
+        self.errors.push(syn::Error::new(at, format!("{}: {what}\nhelp: {help}", self.subject)));
+    }
+
+    /// What a parser had to say.
+    pub(crate) fn absorb(&mut self, error: &syn::Error, help: impl Display) {
+        for one in error.clone() {
+            self.push_at(one.span(), one, &help);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.errors.iter().map(syn::Error::to_compile_error).collect()
+    }
+}

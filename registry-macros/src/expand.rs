@@ -1,0 +1,254 @@
+//! What `#[tool]` writes: the function, and one `const` block behind it.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{ext::IdentExt, spanned::Spanned};
+
+use crate::{
+    attr,
+    docs::{Docs, parameter_list},
+    errors::Errors,
+    param::meant,
+    signature::{self, Argument, Input, Returns, ToolFn},
+};
+
+pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let function: ToolFn = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(error) => {
+            let mut errors = Errors::new("`#[tool]`");
+            errors.absorb(&error, "`#[tool]` goes on an `async fn`");
+            let errors = errors.into_tokens();
+            return quote!(#item #errors);
+        }
+    };
+    let ident = &function.sig.ident;
+    let mut errors = Errors::new(format!("tool `{}`", ident.unraw()));
+    signature::check(&function, &mut errors);
+    let inputs = signature::inputs(&function.sig, &mut errors);
+    let returns = signature::returns(&function.sig, &mut errors);
+    let description = description(&function, &mut errors);
+
+    let mut keys = attr::keys(attribute, &mut errors);
+    let core = attr::core_path(&mut keys, &mut errors);
+    if !keys.iter().any(|key| key.is("name")) {
+        attr::check_name(&ident.unraw().to_string(), ident, &mut errors);
+    }
+    let arguments: Vec<&Argument> = inputs
+        .iter()
+        .filter_map(|input| match input {
+            Input::Argument(argument) => Some(&**argument),
+            _ => None,
+        })
+        .collect();
+    let names: Vec<String> = arguments.iter().map(|argument| argument.name.clone()).collect();
+    let has_whole = inputs.iter().any(|input| matches!(input, Input::Whole(_)));
+    let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
+
+    let list: Vec<(&str, &str)> =
+        arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
+    let cleaned = function.cleaned(&parameter_list(&list));
+    let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let constants = arguments.iter().map(|argument| constant(argument));
+    let whole = inputs.iter().find_map(|input| match input {
+        Input::Whole(shape) => {
+            let ty = &shape.owned;
+            Some(quote!(const __ARGUMENTS: __private::Whole<#ty> = __private::whole::<#ty>();))
+        }
+        _ => None,
+    });
+    let ends = returns.as_ref().map(ends);
+    let (lints, plugin) = match (&returns, errors.is_empty()) {
+        (Some(returns), true) => (quote!(), plugin(&function, &inputs, returns, &description, &calls)),
+        // What can be checked is checked all the same, so that one build shows all there is to mend.
+        _ => (
+            quote!(, dead_code),
+            quote! {
+                const __PLUGIN: __private::Plugin = {
+                    let __plugin = __private::unregistered();
+                    #(#calls)*
+                    __plugin
+                };
+            },
+        ),
+    };
+    let errors = errors.into_tokens();
+    quote! {
+        #cleaned
+
+        #(#cfgs)*
+        #[allow(non_upper_case_globals, deprecated #lints)]
+        const _: () = {
+            use #core::__private;
+            #(#constants)*
+            #whole
+            #ends
+            #plugin
+        };
+        #errors
+    }
+}
+
+fn description(function: &ToolFn, errors: &mut Errors) -> String {
+    let docs = Docs::of(&function.attrs);
+    match (docs.first_paragraph(), docs.computed()) {
+        (Some(text), _) => return text,
+        (None, Some(computed)) => errors.push(
+            computed,
+            "the description has to be written out",
+            "write its first paragraph as `/// …` above this",
+        ),
+        (None, None) => errors.push(
+            &function.sig.ident,
+            "it has no description",
+            "say in `/// …` above it what it does and when to use it; a model chooses by that",
+        ),
+    }
+    String::new()
+}
+
+fn constant_of(argument: &Argument) -> Ident {
+    format_ident!("__{}", argument.ident.unraw(), span = argument.ident.span())
+}
+
+/// What is known about one argument.
+fn constant(argument: &Argument) -> TokenStream {
+    let Argument { name, description, shape, options, .. } = argument;
+    let constant = constant_of(argument);
+    let ty = &shape.owned;
+    let (held, make) = if shape.optional {
+        (quote!(::core::option::Option<#ty>), quote!(optional))
+    } else {
+        (quote!(#ty), quote!(parameter))
+    };
+    let mut value = quote!(__private::#make::<#ty>(#name, #description));
+    if let Some((key, default)) = &options.default {
+        let method = Ident::new("default", *key);
+        let default = meant(default, ty);
+        value.extend(quote!(.#method(|| #default)));
+    }
+    if let Some((key, example)) = &options.example {
+        let show = Ident::new("example", *key);
+        let example = meant(example, ty);
+        value.extend(quote!(.examples(|| __private::#show::<#ty>(#example))));
+    }
+    let bounds = options.bounds(&quote!(__private), ty);
+    if !bounds.is_empty() {
+        value.extend(quote!(.bounds(|| ::std::vec::Vec::from([#(#bounds),*]))));
+    }
+    quote!(const #constant: __private::Parameter<#held> = #value;)
+}
+
+/// What is known about the function's value and failure.
+fn ends(returns: &Returns) -> TokenStream {
+    match returns {
+        Returns::Value(ty) | Returns::Result(ty, None) => {
+            quote!(const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();)
+        }
+        Returns::Result(ty, Some(error)) => quote! {
+            const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();
+            const __FAILS: __private::Fails<#error> = __private::fails::<#error>();
+        },
+    }
+}
+
+fn plugin(
+    function: &ToolFn,
+    inputs: &[Input],
+    returns: &Returns,
+    description: &str,
+    calls: &[TokenStream],
+) -> TokenStream {
+    let ident = &function.sig.ident;
+    let name = ident.unraw().to_string();
+    let schema = schema(inputs);
+    let missing = missing(inputs);
+    let passed = inputs.iter().map(pass);
+    let takes_given = inputs.iter().any(|input| matches!(input, Input::Whole(_) | Input::Argument(_)));
+    let given = if takes_given { quote!(mut __given) } else { quote!(_) };
+    let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
+    let context = if takes_context { quote!(__context) } else { quote!(_) };
+    let call = quote!(#ident(#(#passed),*).await);
+    let outcome = match returns {
+        Returns::Value(_) => quote!(__RETURNS.give(#call)),
+        Returns::Result(_, error) => {
+            let fail = match error {
+                Some(_) => quote!(::core::result::Result::Err(__FAILS.give(__error))),
+                None => quote!(__private::fail(__error)),
+            };
+            quote! {
+                match #call {
+                    ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
+                    ::core::result::Result::Err(__error) => #fail,
+                }
+            }
+        }
+    };
+    // The span is what rustc points at when the future cannot be sent between threads.
+    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #outcome }));
+    quote! {
+        fn __run<'__a>(
+            #context: &'__a __private::ToolContext,
+            #given: __private::Map<::std::string::String, __private::Value>,
+        ) -> __private::BoxFuture<'__a, ::core::result::Result<__private::ToolResult, __private::ToolError>> {
+            #boxed
+        }
+
+        const __PLUGIN: __private::Plugin = {
+            let __plugin = __private::Plugin::new(
+                #name,
+                #description,
+                || #schema,
+                || __RETURNS.schema(),
+                __run,
+                __private::Place {
+                    module_path: ::core::module_path!(),
+                    file: ::core::file!(),
+                    line: ::core::line!(),
+                },
+            );
+            #missing
+            #(#calls)*
+            __plugin
+        };
+        __private::inventory::submit!(__PLUGIN);
+    }
+}
+
+fn schema(inputs: &[Input]) -> TokenStream {
+    if inputs.iter().any(|input| matches!(input, Input::Whole(_))) {
+        return quote!(__ARGUMENTS.schema());
+    }
+    let constants = inputs.iter().filter_map(|input| match input {
+        Input::Argument(argument) => Some(constant_of(argument)),
+        _ => None,
+    });
+    quote!(__private::of_parameters(&[#(&#constants),*]))
+}
+
+/// The condition that follows from what the function asks of the host.
+fn missing(inputs: &[Input]) -> Option<TokenStream> {
+    let mut resources = inputs.iter().filter_map(|input| match input {
+        Input::Resource(ty) => Some(ty),
+        _ => None,
+    });
+    let first = resources.next()?;
+    let others = resources.map(|ty| quote!(.or_else(|| __resources.missing::<#ty>())));
+    Some(quote! {
+        let __plugin = __plugin.missing(|__resources| __resources.missing::<#first>() #(#others)*);
+    })
+}
+
+/// The expression that the function is called with, for one parameter.
+fn pass(input: &Input) -> TokenStream {
+    match input {
+        Input::Context => quote!(__context),
+        Input::Resource(ty) => quote_spanned!(ty.span()=> __private::resource(__context)?),
+        Input::MaybeResource(ty) => quote_spanned!(ty.span()=> __context.resource()),
+        Input::Whole(shape) => shape.pass(&quote!(__ARGUMENTS.take(&mut __given)?)),
+        Input::Argument(argument) => {
+            let constant = constant_of(argument);
+            argument.shape.pass(&quote!(#constant.take(&mut __given)?))
+        }
+    }
+}
