@@ -6,5 +6,16 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_html.rs"]
+mod html;
+#[path = "_markdown.rs"]
+mod markdown;
 #[path = "_number.rs"]
 mod number;
+#[path = "_search_engine.rs"]
+mod search_engine;
+#[cfg(test)]
+#[path = "_test_server.rs"]
+mod test_server;
+
+pub use search_engine::{InvalidSearchEngine, SearchEngine};
