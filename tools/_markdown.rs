@@ -165,8 +165,7 @@ impl Writer {
             Role::Code if !self.preformatted => self.code = Some(Open { start: None, address: None }),
             Role::Link => {
                 self.close_link();
-                let address = attribute("href").and_then(|href| self.resolve(&href));
-                self.link = Some(Open { start: None, address });
+                self.link = Some(Open { start: None, address: attribute("href") });
             }
             Role::Row => {
                 self.end_row();
@@ -353,6 +352,7 @@ impl Writer {
         if self.preformatted || self.out.get(start..).is_none_or(|text| text.contains('\n')) {
             return;
         }
+        let Some(address) = self.resolve(&address) else { return };
         self.out.insert(start, '[');
         self.out.push_str("](");
         self.out.push_str(&address);
