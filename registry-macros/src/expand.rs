@@ -9,7 +9,7 @@ use crate::{
     docs::{Docs, parameter_list},
     errors::Errors,
     param::meant,
-    signature::{self, Argument, Input, Returns, ToolFn},
+    signature::{self, Argument, Failure, Input, Returns, ToolFn},
 };
 
 pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -141,15 +141,12 @@ fn constant(argument: &Argument) -> TokenStream {
 
 /// What is known about the function's value and failure.
 fn ends(returns: &Returns) -> TokenStream {
-    match returns {
-        Returns::Value(ty) | Returns::Result(ty, None) => {
-            quote!(const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();)
-        }
-        Returns::Result(ty, Some(error)) => quote! {
-            const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();
-            const __FAILS: __private::Fails<#error> = __private::fails::<#error>();
-        },
+    let value = &returns.value;
+    let mut ends = quote!(const __RETURNS: __private::Returns<#value> = __private::returns::<#value>(););
+    if let Failure::Named(error) = &returns.failure {
+        ends.extend(quote!(const __FAILS: __private::Fails<#error> = __private::fails::<#error>();));
     }
+    ends
 }
 
 fn plugin(
@@ -169,20 +166,19 @@ fn plugin(
     let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
     let context = if takes_context { quote!(__context) } else { quote!(_) };
     let call = quote!(#ident(#(#passed),*).await);
-    let outcome = match returns {
-        Returns::Value(_) => quote!(__RETURNS.give(#call)),
-        Returns::Result(_, error) => {
-            let fail = match error {
-                Some(_) => quote!(::core::result::Result::Err(__FAILS.give(__error))),
-                None => quote!(__private::fail(__error)),
-            };
-            quote! {
-                match #call {
-                    ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
-                    ::core::result::Result::Err(__error) => #fail,
-                }
+    let fail = match returns.failure {
+        Failure::Never => None,
+        Failure::Hidden => Some(quote!(__private::fail(__error))),
+        Failure::Named(_) => Some(quote!(::core::result::Result::Err(__FAILS.give(__error)))),
+    };
+    let outcome = match fail {
+        None => quote!(__RETURNS.give(#call)),
+        Some(fail) => quote! {
+            match #call {
+                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
+                ::core::result::Result::Err(__error) => #fail,
             }
-        }
+        },
     };
     // The span is what rustc points at when the future cannot be sent between threads.
     let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #outcome }));

@@ -79,12 +79,16 @@ fn owned(borrowed: &Type) -> Type {
 /// The `T` of a `NAME<T>`.
 pub(crate) fn inside<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
     let Type::Path(TypePath { qself: None, path }) = ty else { return None };
-    first_type(&ends_in(path, name)?.arguments)
+    types(&ends_in(path, name)?.arguments).next()
 }
 
-pub(crate) fn first_type(arguments: &PathArguments) -> Option<&Type> {
-    let PathArguments::AngleBracketed(arguments) = arguments else { return None };
-    arguments.args.iter().find_map(|argument| match argument {
+/// The types between `<` and `>`.
+pub(crate) fn types(arguments: &PathArguments) -> impl Iterator<Item = &Type> {
+    let arguments = match arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
@@ -219,14 +223,14 @@ impl Interval {
             errors.push(value, "a range without ends bounds nothing", help);
             return None;
         }
-        let exclusive = matches!(limits, RangeLimits::HalfOpen(_)) && end.is_some();
-        if let (Some(min), Some(max)) = (start.as_deref().and_then(number), end.as_deref().and_then(number))
+        let (min, max) = (start.as_deref().cloned(), end.as_deref().cloned());
+        let exclusive = matches!(limits, RangeLimits::HalfOpen(_)) && max.is_some();
+        if let (Some(min), Some(max)) = (min.as_ref().and_then(number), max.as_ref().and_then(number))
             && (min > max || (exclusive && min >= max))
         {
             errors.push(value, "there is nothing in this range", "put the lesser end first");
         }
-        let end = |end: &Option<Box<Expr>>| end.as_deref().cloned();
-        Some(Self { key, min: end(start), max: end(value_end(value)), exclusive })
+        Some(Self { key, min, max, exclusive })
     }
 
     fn of_length(key: Span, value: &Expr, errors: &mut Errors) -> Option<Self> {
@@ -234,13 +238,6 @@ impl Interval {
             Expr::Range(_) => Self::of(key, value, errors),
             exact => Some(Self { key, min: Some(exact.clone()), max: Some(exact.clone()), exclusive: false }),
         }
-    }
-}
-
-fn value_end(value: &Expr) -> &Option<Box<Expr>> {
-    match value {
-        Expr::Range(range) => &range.end,
-        _ => &None,
     }
 }
 

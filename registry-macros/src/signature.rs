@@ -12,7 +12,7 @@ use crate::{
     attr::ends_in,
     docs::Docs,
     errors::Errors,
-    param::{Options, Shape, first_type, inside, mentions},
+    param::{Options, Shape, inside, mentions, types},
 };
 
 /// A function with its body as tokens.
@@ -75,10 +75,24 @@ pub(crate) struct Argument {
 }
 
 /// What the function returns.
-pub(crate) enum Returns {
-    Value(Type),
-    /// A `Result`; without the error's type where an alias hides it.
-    Result(Type, Option<Type>),
+pub(crate) struct Returns {
+    /// The value, or the `T` of a `Result<T, E>`.
+    pub(crate) value: Type,
+    pub(crate) failure: Failure,
+}
+
+/// How the function says that it failed.
+pub(crate) enum Failure {
+    Never,
+    /// By a `Result` whose alias hides the error's type.
+    Hidden,
+    Named(Box<Type>),
+}
+
+impl Returns {
+    fn always(value: Type) -> Self {
+        Self { value, failure: Failure::Never }
+    }
 }
 
 /// Reads the parameters; those with faults are left out.
@@ -236,7 +250,7 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) {
 /// Reads what the function returns.
 pub(crate) fn returns(sig: &Signature, errors: &mut Errors) -> Option<Returns> {
     let ty = match &sig.output {
-        ReturnType::Default => return Some(Returns::Value(syn::parse_quote!(()))),
+        ReturnType::Default => return Some(Returns::always(syn::parse_quote!(()))),
         ReturnType::Type(_, ty) => &**ty,
     };
     if mentions(ty, "impl") {
@@ -249,20 +263,15 @@ pub(crate) fn returns(sig: &Signature, errors: &mut Errors) -> Option<Returns> {
         errors.push(ty, "a tool gives away what it returns", "return a value that owns what is in it");
         return None;
     }
-    let Type::Path(TypePath { path, .. }) = ty else { return Some(Returns::Value(ty.clone())) };
-    let Some(result) = ends_in(path, "Result") else { return Some(Returns::Value(ty.clone())) };
-    let Some(value) = first_type(&result.arguments) else {
+    let Type::Path(TypePath { path, .. }) = ty else { return Some(Returns::always(ty.clone())) };
+    let Some(result) = ends_in(path, "Result") else { return Some(Returns::always(ty.clone())) };
+    let Some(value) = types(&result.arguments).next() else {
         errors.push(ty, "the type of the value cannot be seen", "write `Result<T, E>`");
         return None;
     };
-    let error = match &result.arguments {
-        syn::PathArguments::AngleBracketed(arguments) => match arguments.args.iter().nth(1) {
-            Some(syn::GenericArgument::Type(error)) => Some(error.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    Some(Returns::Result(value.clone(), error))
+    let failure =
+        types(&result.arguments).nth(1).map_or(Failure::Hidden, |error| Failure::Named(Box::new(error.clone())));
+    Some(Returns { value: value.clone(), failure })
 }
 
 /// Refuses what cannot be called by name with JSON.

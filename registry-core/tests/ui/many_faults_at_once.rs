@@ -1,0 +1,16 @@
+use registry_core::prelude::*;
+
+#[tool(timeot = secs(1), permission = "admin", version = "one", gate, gate)]
+async fn hello(
+    name: String,
+    /// How often.
+    #[arg(range = 1..=300, defualt = 3)]
+    times: u8,
+    /// How it sounds.
+    #[arg(range = 1..=3)]
+    tone: String,
+) -> std::cell::Cell<u8> {
+    std::cell::Cell::new(times)
+}
+
+fn main() {}
