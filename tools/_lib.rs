@@ -17,5 +17,8 @@ mod search_engine;
 #[cfg(test)]
 #[path = "_test_server.rs"]
 mod test_server;
+#[cfg(test)]
+#[path = "_tests.rs"]
+mod tests;
 
 pub use search_engine::{InvalidSearchEngine, SearchEngine};

@@ -180,9 +180,16 @@ impl SearchEngine {
         let response = self.request(http, query, max_results)?.timeout(TIMEOUT).send().await;
         let response = self.accepted(response.map_err(|error| self.failed(error.without_url()))?)?;
         let answer: Value = response.json().await.map_err(|error| self.failed(error.without_url()))?;
-        let (results, text) = self.kind.results();
-        let results =
-            answer.pointer(results).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let (place, text) = self.kind.results();
+        let results = match answer.pointer(place).and_then(Value::as_array) {
+            Some(results) => results.as_slice(),
+            // Brave leaves the list out where it is empty.
+            None if self.kind == Kind::Brave => &[],
+            None => {
+                let name = self.kind.name();
+                return Err(unusable(format!("the answer is not {name}'s: is the `url` right?")));
+            }
+        };
         Ok(results.iter().filter_map(|result| read(result, text)).take(max_results.into()).collect())
     }
 
@@ -217,18 +224,20 @@ impl SearchEngine {
             (StatusCode::TOO_MANY_REQUESTS, _) => " (too many requests)",
             _ => "",
         };
-        let error = ToolError::failed(format!("{} answered {status}{why}", self.kind.name()))
-            .with_feedback("The web cannot be searched now. Do without it, and say so.");
+        let error = unusable(format!("{} answered {status}{why}", self.kind.name()));
         let passes = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
         Err(if passes { error.retryable() } else { error })
     }
 
     fn failed(&self, error: impl Error + Send + Sync + 'static) -> ToolError {
         let error = ToolError::from(error);
-        let told = ToolError::failed(format!("{}: {}", self.kind.name(), error.message()))
-            .with_feedback("The web cannot be searched now. Do without it, and say so.");
+        let told = unusable(format!("{}: {}", self.kind.name(), error.message()));
         if error.is_retryable() { told.retryable() } else { told }
     }
+}
+
+fn unusable(why: String) -> ToolError {
+    ToolError::failed(why).with_feedback("The web cannot be searched now. Do without it, and say so.")
 }
 
 fn read(result: &Value, text: &str) -> Option<SearchResult> {

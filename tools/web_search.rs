@@ -137,6 +137,9 @@ mod tests {
         let (url, _) = serve("200 OK", "text/html", "<html>").await;
         let error = search(engine("searxng", &url)).await.unwrap_err();
         assert!(error.message().starts_with("searxng: error decoding response body"), "{error}");
+        let (url, _) = serve("200 OK", "application/json", "{}").await;
+        let error = search(engine("tavily", &url)).await.unwrap_err();
+        assert_eq!(error.message(), "the answer is not tavily's: is the `url` right?");
         let error = search(engine("searxng", "http://user:secret@127.0.0.1:1/")).await.unwrap_err();
         assert!(error.is_retryable());
         assert!(!format!("{error} {error:?} {}", error.feedback()).contains("secret"), "{error}");
