@@ -21,6 +21,7 @@ const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches
 pub(crate) fn discover(input: TokenStream) -> TokenStream {
     let mut errors = Errors::new("`discover!`");
     let found = match Place::of(input, &mut errors) {
+        Ok(_) if !errors.is_empty() => Ok(Vec::new()),
         Ok(place) => place.scan(&mut errors),
         Err(error) => {
             errors.absorb(
@@ -31,7 +32,7 @@ pub(crate) fn discover(input: TokenStream) -> TokenStream {
         }
     };
     let modules = found.unwrap_or_else(|(path, error)| {
-        let what = format!("`{}` cannot be read: {error}", path.display());
+        let what = format!("`{}` cannot be read: {error}", shown(&path));
         errors.push_at(Span::call_site(), what, "give a folder below the crate's root");
         Vec::new()
     });
@@ -98,7 +99,7 @@ impl Place {
                 if !entries(&path)?.0.is_empty() {
                     errors.push_at(
                         Span::call_site(),
-                        format!("`{}` is too deep for tools", path.display()),
+                        format!("`{}` is too deep for tools", shown(&path)),
                         "modules have one level; a name that begins with `_` is left out",
                     );
                 }
@@ -109,7 +110,7 @@ impl Place {
             if files.contains_key(&name) {
                 errors.push_at(
                     Span::call_site(),
-                    format!("`{}` is a file of tools and a folder of tools", path.display()),
+                    format!("`{}` is a file of tools and a folder of tools", shown(&path)),
                     "rename one of them",
                 );
                 continue;
@@ -157,6 +158,12 @@ impl Place {
     }
 }
 
+/// A path as people know it.
+fn shown(path: &Path) -> String {
+    let root = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
 fn file(module: &Ident, path: &str) -> TokenStream {
     quote!(#[path = #path] mod #module;)
 }
@@ -193,7 +200,7 @@ fn module_name(name: &str, path: &Path, errors: &mut Errors) -> Option<Ident> {
         _ => {
             errors.push_at(
                 Span::call_site(),
-                format!("`{}` is not named as a Rust module", path.display()),
+                format!("`{}` is not named as a Rust module", shown(path)),
                 "use a-z, 0-9 and `_`, a letter first, and no word of the language",
             );
             None

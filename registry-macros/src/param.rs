@@ -173,17 +173,20 @@ impl Options {
     /// The bounds, as expressions of the core's type for them.
     pub(crate) fn bounds(&self, private: &TokenStream, ty: &Type) -> Vec<TokenStream> {
         let mut bounds = Vec::new();
+        // All but what the developer wrote stands at the key, so that rustc tells of a wrong type there, and once.
         if let Some(Interval { key, min, max, exclusive }) = &self.range {
-            let (ty, min, max) = (at(*key, ty), some(min.as_ref()), some(max.as_ref()));
-            bounds.push(quote!(#private::range::<#ty>(#min, #max, #exclusive)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
+            bounds.push(quote_spanned!(*key=> #private::range::<#ty>(#min, #max, #exclusive)));
         }
         if let Some(Interval { key, min, max, exclusive }) = &self.length {
-            let (ty, min, max) = (at(*key, ty), some(min.as_ref()), some(max.as_ref()));
-            bounds.push(quote!(#private::length::<#ty>(#min, #max, #exclusive)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
+            bounds.push(quote_spanned!(*key=> #private::length::<#ty>(#min, #max, #exclusive)));
         }
         if let Some((key, pattern)) = &self.pattern {
-            let ty = at(*key, ty);
-            bounds.push(quote!(#private::pattern::<#ty>(#pattern)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            bounds.push(quote_spanned!(*key=> #private::pattern::<#ty>(#pattern)));
         }
         bounds
     }
@@ -205,10 +208,10 @@ fn at(span: Span, tokens: impl ToTokens) -> TokenStream {
         .collect()
 }
 
-fn some(value: Option<&Expr>) -> TokenStream {
+fn some(key: Span, value: Option<&Expr>) -> TokenStream {
     match value {
-        Some(value) => quote!(::core::option::Option::Some(#value)),
-        None => quote!(::core::option::Option::None),
+        Some(value) => quote_spanned!(key=> ::core::option::Option::Some(#value)),
+        None => quote_spanned!(key=> ::core::option::Option::None),
     }
 }
 

@@ -1,5 +1,7 @@
 use registry_core::prelude::*;
 
+struct Answer(String);
+
 #[tool(timeot = secs(1), permission = "admin", version = "one", gate, gate)]
 async fn hello(
     name: String,
@@ -9,8 +11,8 @@ async fn hello(
     /// How it sounds.
     #[arg(range = 1..=3)]
     tone: String,
-) -> std::cell::Cell<u8> {
-    std::cell::Cell::new(times)
+) -> Answer {
+    Answer(format!("{name}{times}{tone}"))
 }
 
 fn main() {}
