@@ -6,6 +6,8 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_functions.rs"]
+mod functions;
 #[path = "_html.rs"]
 mod html;
 #[path = "_markdown.rs"]
