@@ -1,5 +1,7 @@
 //! Tools as a developer writes them, called through the registry: SPEC rows P2, P4 and B12.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{collections::BTreeMap, time::Duration};
 
 use registry_core::{
@@ -149,15 +151,35 @@ async fn count(
 #[tool]
 async fn nothing() {}
 
-type Fallible<T> = Result<T, std::num::ParseIntError>;
-
 /// Reads a number.
 #[tool(name = "read_number")]
 async fn r#yield(
     /// The number.
     r#type: String,
 ) -> Result<i32, std::num::ParseIntError> {
-    Fallible::Ok(r#type.parse()?)
+    r#type.parse()
+}
+
+type Request = ToolContext;
+
+/// Derived without the core's help.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Plain {
+    /// A word.
+    word: String,
+}
+
+/// Repeats a word, with the context under another name and a type that knows nothing of this crate.
+#[tool]
+async fn repeat(
+    #[context] request: &Request,
+    /// What to repeat.
+    plain: Plain,
+    /// How often.
+    #[arg(default = 1 + 1)]
+    times: usize,
+) -> String {
+    plain.word.repeat(times) + request.call_id()
 }
 
 /// Fails with a text.
@@ -209,6 +231,7 @@ fn p2_every_tool_is_there_and_can_be_called() {
             "note",
             "nothing",
             "read_number",
+            "repeat",
             "weather"
         ]
     );
@@ -358,6 +381,7 @@ async fn p2_arguments_reach_the_function() {
         ),
         ("nothing", json!({}), json!(null)),
         ("read_number", json!({"type": "12"}), json!(12)),
+        ("repeat", json!({"plain": {"word": "ab"}}), json!("abab")),
     ] {
         assert_eq!(call(name, arguments.clone()).await, Ok(value), "{name} {arguments}");
     }
