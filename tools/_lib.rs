@@ -24,3 +24,7 @@ mod test_server;
 mod tests;
 
 pub use search_engine::{InvalidSearchEngine, SearchEngine};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
