@@ -283,7 +283,7 @@ impl JsonBody {
     }
 
     fn value_end(&mut self) {
-        if self.at_member() && self.key_is == Key::Arguments {
+        if self.at_member() && self.key_is == Key::Arguments && self.arguments_end.is_none() {
             self.arguments_end = Some(self.pos);
         }
         self.expect = Expect::Comma;

@@ -186,17 +186,18 @@ impl Scanner {
         let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
         let closes =
             THINKING.iter().enumerate().filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
-        let area = text.as_bytes().get(seen..).unwrap_or_default();
-        let close = closes.clone().filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        let longest = closes.clone().map(str::len).max().unwrap_or(1);
+        let area = text.as_bytes().get(seen..cap).unwrap_or_default();
+        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        // A closing mark may have begun at the end of what was searched.
+        let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
         let over = text.len() > cap;
         if close.is_none() && !eof && !over {
-            let longest = closes.map(str::len).max().unwrap_or(1);
-            let seen = text.floor_char_boundary(text.len().saturating_sub(longest)).max(pending.end);
-            self.state = State::Pending(Pending { seen, ..pending });
+            self.state = State::Pending(Pending { seen: searched, ..pending });
             return (0, false);
         }
         // What is longer than the cap is thinking too: nothing says yet that it ends.
-        if let Some(stop) = close.map(|at| seen + at).filter(|at| *at <= cap).or(over.then_some(cap)) {
+        if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
             self.emit(cut(text, 0..stop), sink);
             self.written();
             return (stop, true);
