@@ -126,6 +126,32 @@ mod tests {
         assert_eq!(to_line("It&#x27;s <strong>one</strong>\n line"), "It's one line");
     }
 
+    #[test]
+    fn no_order_of_tags_is_too_much() {
+        let names =
+            "a code pre p li ul ol h1 main article table tr td th blockquote div br nav header title b";
+        let names: Vec<&str> = names.split(' ').collect();
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        for _ in 0..1_000 {
+            let html: String = (0..40)
+                .map(|_| match random(4) {
+                    0 => format!("</{}>", names[random(names.len())]),
+                    1 => ["é", " ", "¶", "a\n b", "&amp;", "`"][random(6)].to_owned(),
+                    _ => format!(
+                        "<{} href='{}' start=4294967295>",
+                        names[random(names.len())],
+                        ["#", "x"][random(2)]
+                    ),
+                })
+                .collect();
+            page(&html);
+        }
+    }
+
     /// Where elements recurse each of these ends the process.
     #[test]
     fn no_page_is_slow_or_deep() {
