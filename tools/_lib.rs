@@ -6,6 +6,8 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_elements.rs"]
+mod elements;
 #[path = "_functions.rs"]
 mod functions;
 #[path = "_html.rs"]
