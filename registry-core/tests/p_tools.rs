@@ -213,7 +213,7 @@ async fn call(name: &str, arguments: Value) -> Result<Value, String> {
 }
 
 fn schema(name: &str) -> Value {
-    host().build().unwrap().get(name).unwrap().spec().input_schema.clone()
+    host().build().unwrap().get(name).unwrap().spec().input_schema.as_ref().clone()
 }
 
 #[test]

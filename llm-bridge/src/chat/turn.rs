@@ -70,7 +70,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         begins_round: false,
         events: sender,
     };
-    tokio::spawn(run.to_the_end(cancellation.clone()));
+    tokio::spawn(run.run_to_end(cancellation.clone()));
     Ok(Turn { events, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
@@ -131,7 +131,7 @@ enum End {
 }
 
 impl Run {
-    async fn to_the_end(mut self, cancellation: CancellationToken) {
+    async fn run_to_end(mut self, cancellation: CancellationToken) {
         let limits = self.backend.settings().limits;
         let end = tokio::select! {
             end = self.rounds() => end,

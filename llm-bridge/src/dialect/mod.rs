@@ -172,6 +172,11 @@ pub fn parse(text: &str, offered: Arc<Offered>, options: ScanOptions) -> Parsed 
     parsed
 }
 
+/// The text without the model's thinking. Calls stay in it.
+pub fn strip_thinking(text: &str) -> String {
+    parse(text, Offered::none().into(), ScanOptions::default()).content
+}
+
 impl Parsed {
     /// Adds one event; for texts that come in pieces.
     pub fn take(&mut self, event: Event<'_>) {
