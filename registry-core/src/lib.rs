@@ -2,6 +2,31 @@
 //!
 //! A tool is an `async fn` with `#[tool]`; the [`Registry`] collects them, decides who may see and call what, and runs
 //! each call down one path.
+//!
+//! ```
+//! use registry_core::{Registry, prelude::*};
+//!
+//! /// Repeats a word.
+//! #[tool(timeout = secs(1))]
+//! async fn repeat(
+//!     /// The word.
+//!     word: &str,
+//!     /// How often.
+//!     #[arg(default = 2, range = 1..=10)]
+//!     times: u8,
+//! ) -> String {
+//!     word.repeat(times.into())
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::builder().build()?;
+//! let context = ToolContext::default();
+//! let outcome = registry.execute_tool("repeat", json!({"word": "ha"}), &context, None).await;
+//! assert_eq!(outcome.for_model(), "haha");
+//! # Ok(())
+//! # }
+//! ```
 
 #[doc(hidden)]
 pub mod __private;

@@ -182,6 +182,23 @@ async fn repeat(
     plain.word.repeat(times) + request.call_id()
 }
 
+macro_rules! same_tool {
+    ($name:ident, $ctx:ty, $argument:ty, $output:ty) => {
+        /// Made by another macro.
+        #[tool]
+        async fn $name(
+            _ctx: $ctx,
+            /// What comes back.
+            #[arg(length = 2..)]
+            given: $argument,
+        ) -> $output {
+            given.map(str::to_owned).ok_or_else(|| "nothing".to_owned())
+        }
+    };
+}
+
+same_tool!(made, &ToolContext, Option<&str>, Result<String, String>);
+
 /// Fails with a text.
 #[tool]
 async fn fail_with_text(
@@ -228,6 +245,7 @@ fn p2_every_tool_is_there_and_can_be_called() {
             "fail_with_text",
             "join",
             "look_up",
+            "made",
             "note",
             "nothing",
             "read_number",
@@ -381,6 +399,7 @@ async fn p2_arguments_reach_the_function() {
         ),
         ("nothing", json!({}), json!(null)),
         ("read_number", json!({"type": "12"}), json!(12)),
+        ("made", json!({"given": "abc"}), json!("abc")),
         ("repeat", json!({"plain": {"word": "ab"}}), json!("abab")),
     ] {
         assert_eq!(call(name, arguments.clone()).await, Ok(value), "{name} {arguments}");

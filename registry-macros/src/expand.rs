@@ -107,8 +107,9 @@ fn description(function: &ToolFn, errors: &mut Errors) -> String {
     String::new()
 }
 
+/// The name of what is known about a parameter. No other generated name begins like it.
 fn constant_of(parameter: &Ident) -> Ident {
-    format_ident!("__{}", parameter.unraw(), span = Span::call_site())
+    format_ident!("__of_{}", parameter.unraw(), span = Span::call_site())
 }
 
 /// What is known about one parameter. Each type is named once, so that a fault in it is told once.

@@ -1,6 +1,6 @@
 //! What stands in `#[arg(…)]`, and how an argument's type is held and passed on.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
     Attribute, Expr, ExprRange, GenericArgument, LitStr, Path, PathArguments, RangeLimits, Type, TypePath,
@@ -31,13 +31,15 @@ enum Borrow {
 impl Shape {
     /// How a type is held, for `&str`, `&[T]`, `&T`, `Option<&str>` and what is owned already.
     pub(crate) fn of(ty: &Type) -> Self {
+        let ty = peeled(ty);
         if let Type::Reference(reference) = ty {
-            return Self { owned: owned(&reference.elem), optional: false, borrow: Borrow::Whole };
+            return Self { owned: owned(peeled(&reference.elem)), optional: false, borrow: Borrow::Whole };
         }
         match inside(ty, "Option") {
             Some(Type::Reference(TypeReference { elem, .. })) => {
+                let elem = peeled(elem);
                 let owned = owned(elem);
-                let is_same = owned == **elem;
+                let is_same = owned == *elem;
                 let borrow = Borrow::Inside(if is_same { "as_ref" } else { "as_deref" });
                 Self { owned, optional: true, borrow }
             }
@@ -52,7 +54,7 @@ impl Shape {
             Borrow::No => value.clone(),
             Borrow::Whole => quote!(&#value),
             Borrow::Inside(method) => {
-                let method = proc_macro2::Ident::new(method, Span::call_site());
+                let method = Ident::new(method, Span::call_site());
                 quote!(#value.#method())
             }
         }
@@ -76,10 +78,19 @@ fn owned(borrowed: &Type) -> Type {
     }
 }
 
+/// A type without what `macro_rules!` puts around it.
+pub(crate) fn peeled(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => peeled(&group.elem),
+        Type::Paren(paren) => peeled(&paren.elem),
+        _ => ty,
+    }
+}
+
 /// The `T` of a `NAME<T>`.
 pub(crate) fn inside<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
-    let Type::Path(TypePath { qself: None, path }) = ty else { return None };
-    types(&ends_in(path, name)?.arguments).next()
+    let Type::Path(TypePath { qself: None, path }) = peeled(ty) else { return None };
+    types(&ends_in(path, name)?.arguments).next().map(peeled)
 }
 
 /// The types between `<` and `>`.
@@ -174,15 +185,11 @@ impl Options {
     pub(crate) fn bounds(&self, private: &TokenStream, ty: &Type) -> Vec<TokenStream> {
         let mut bounds = Vec::new();
         // All but what the developer wrote stands at the key, so that rustc tells of a wrong type there, and once.
-        if let Some(Interval { key, min, max, exclusive }) = &self.range {
-            let (private, ty) = (at(*key, private), at(*key, ty));
+        for (name, interval) in [("range", &self.range), ("length", &self.length)] {
+            let Some(Interval { key, min, max, exclusive }) = interval else { continue };
+            let (private, ty, bound) = (at(*key, private), at(*key, ty), Ident::new(name, *key));
             let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
-            bounds.push(quote_spanned!(*key=> #private::range::<#ty>(#min, #max, #exclusive)));
-        }
-        if let Some(Interval { key, min, max, exclusive }) = &self.length {
-            let (private, ty) = (at(*key, private), at(*key, ty));
-            let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
-            bounds.push(quote_spanned!(*key=> #private::length::<#ty>(#min, #max, #exclusive)));
+            bounds.push(quote_spanned!(*key=> #private::#bound::<#ty>(#min, #max, #exclusive)));
         }
         if let Some((key, pattern)) = &self.pattern {
             let (private, ty) = (at(*key, private), at(*key, ty));
@@ -251,7 +258,7 @@ fn number(value: &Expr) -> Option<f64> {
 
 /// A default or example as it is meant: `"text"` for a `String`, `["a", "b"]` for a `Vec<String>`.
 pub(crate) fn meant(value: &Expr, ty: &Type) -> TokenStream {
-    let Type::Path(TypePath { path, .. }) = ty else { return quote!(#value) };
+    let Type::Path(TypePath { path, .. }) = peeled(ty) else { return quote!(#value) };
     match value {
         Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) if is_text(path) => {
             quote!(<#ty as ::core::convert::From<&str>>::from(#text))

@@ -5,7 +5,7 @@ use syn::{ReturnType, Signature, Type, TypePath};
 use crate::{
     attr::ends_in,
     errors::Errors,
-    param::{mentions, types},
+    param::{mentions, peeled, types},
 };
 
 /// What the function returns.
@@ -32,7 +32,7 @@ impl Returns {
     pub(crate) fn of(sig: &Signature, errors: &mut Errors) -> Option<Self> {
         let ty = match &sig.output {
             ReturnType::Default => return Some(Self::always(syn::parse_quote!(()))),
-            ReturnType::Type(_, ty) => &**ty,
+            ReturnType::Type(_, ty) => peeled(ty),
         };
         if mentions(ty, "impl") {
             errors.push(ty, "`impl Trait` has no schema", "name the type");

@@ -1,7 +1,7 @@
 //! The function under `#[tool]`: its signature is read, its body is not.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{format_ident, quote};
 use syn::{
     Attribute, FnArg, Pat, PatType, Signature, Type, TypePath, Visibility,
     ext::IdentExt,
@@ -12,7 +12,7 @@ use crate::{
     attr::ends_in,
     docs::Docs,
     errors::Errors,
-    param::{Options, Shape, inside, mentions},
+    param::{Options, Shape, inside, mentions, peeled},
 };
 
 /// A function with its body as tokens.
@@ -126,7 +126,7 @@ pub(crate) fn inputs(sig: &Signature, errors: &mut Errors) -> Vec<Input> {
 }
 
 fn input(input: &PatType, ident: syn::Ident, errors: &mut Errors) -> Option<Input> {
-    let ty = &*input.ty;
+    let ty = peeled(&input.ty);
     let is_cfg = |attr: &&Attribute| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr");
     if let Some(cfg) = input.attrs.iter().find(is_cfg) {
         errors.push(cfg, "a tool's arguments are the same in every build", "put the `cfg` on the function");
@@ -160,7 +160,7 @@ fn has(attrs: &[Attribute], name: &str) -> bool {
 
 /// Whether a parameter is the request; `None` where it tries to be.
 fn is_context(ty: &Type, errors: &mut Errors) -> Option<bool> {
-    let named = |ty: &Type, name: &str| matches!(ty, Type::Path(TypePath { path, .. }) if ends_in(path, name).is_some());
+    let named = |ty: &Type, name: &str| matches!(peeled(ty), Type::Path(TypePath { path, .. }) if ends_in(path, name).is_some());
     match ty {
         Type::Reference(reference) if named(&reference.elem, "ToolContext") => {
             if let Some(token) = &reference.mutability {
@@ -182,7 +182,7 @@ fn is_context(ty: &Type, errors: &mut Errors) -> Option<bool> {
 }
 
 fn argument(input: &PatType, errors: &mut Errors) -> Option<Argument> {
-    let ty = &*input.ty;
+    let ty = peeled(&input.ty);
     let ident = match &*input.pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
         other => {
@@ -261,7 +261,7 @@ pub(crate) fn check(function: &ToolFn, errors: &mut Errors) {
         );
     }
     if let Some(clause) = &sig.generics.where_clause {
-        errors.push(clause.to_token_stream(), "a tool has no `where` clause", "name the types");
+        errors.push(clause, "a tool has no `where` clause", "name the types");
     }
     if !function.body.to_string().starts_with('{') {
         errors.push(&sig.ident, "the function has no body", "write one");

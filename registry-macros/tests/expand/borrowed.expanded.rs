@@ -17,7 +17,7 @@ async fn join(
 #[allow(non_upper_case_globals, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __between: __private::Parameter<::std::string::String> = __private::parameter::<
+    const __of_between: __private::Parameter<::std::string::String> = __private::parameter::<
         ::std::string::String,
     >("between", "What stands between.")
         .default(|| <::std::string::String as ::core::convert::From<&str>>::from(", "))
@@ -27,7 +27,7 @@ const _: () = {
             >(::core::option::Option::None, ::core::option::Option::Some(3), false),
             __private::pattern::<::std::string::String>("^[ ,;]*$"),
         ]));
-    const __words: __private::Parameter<::std::vec::Vec<String>> = __private::parameter::<
+    const __of_words: __private::Parameter<::std::vec::Vec<String>> = __private::parameter::<
         ::std::vec::Vec<String>,
     >("list", "The words.")
         .examples(|| __private::example::<
@@ -38,10 +38,12 @@ const _: () = {
                 <String as ::core::convert::From<&str>>::from("b"),
             ]),
         ));
-    const __before: __private::Parameter<
+    const __of_before: __private::Parameter<
         ::core::option::Option<::std::string::String>,
     > = __private::optional::<::std::string::String>("before", "What stands before.");
-    const __how: __private::Parameter<How> = __private::parameter::<How>("how", "How.");
+    const __of_how: __private::Parameter<How> = __private::parameter::<
+        How,
+    >("how", "How.");
     const __RETURNS: __private::Returns<String> = __private::returns::<String>();
     fn __run<'__a>(
         _: &'__a __private::ToolContext,
@@ -54,10 +56,10 @@ const _: () = {
             __RETURNS
                 .give(
                     join(
-                            &__between.take(&mut __given)?,
-                            &__words.take(&mut __given)?,
-                            __before.take(&mut __given)?.as_deref(),
-                            &__how.take(&mut __given)?,
+                            &__of_between.take(&mut __given)?,
+                            &__of_words.take(&mut __given)?,
+                            __of_before.take(&mut __given)?.as_deref(),
+                            &__of_how.take(&mut __given)?,
                         )
                         .await,
                 )
@@ -67,7 +69,9 @@ const _: () = {
         let mut __plugin = __private::Plugin::new(
             "join",
             "Joins words.",
-            || __private::of_parameters(&[&__between, &__words, &__before, &__how]),
+            || __private::of_parameters(
+                &[&__of_between, &__of_words, &__of_before, &__of_how],
+            ),
             || __RETURNS.schema(),
             __run,
             __private::Place {

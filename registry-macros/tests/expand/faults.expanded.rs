@@ -8,10 +8,10 @@ async fn hello(name: String, times: u8) -> String {
 #[allow(non_upper_case_globals, unused_mut, deprecated, dead_code)]
 const _: () = {
     use ::registry_core::__private;
-    const __name: __private::Parameter<String> = __private::parameter::<
+    const __of_name: __private::Parameter<String> = __private::parameter::<
         String,
     >("name", "");
-    const __times: __private::Parameter<u8> = __private::parameter::<
+    const __of_times: __private::Parameter<u8> = __private::parameter::<
         u8,
     >("times", "How often.");
     const __RETURNS: __private::Returns<String> = __private::returns::<String>();

@@ -18,10 +18,10 @@ async fn weather(
 #[allow(non_upper_case_globals, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __city: __private::Parameter<String> = __private::parameter::<
+    const __of_city: __private::Parameter<String> = __private::parameter::<
         String,
     >("city", "City name, e.g. \"Oslo\".");
-    const __days: __private::Parameter<u8> = __private::parameter::<
+    const __of_days: __private::Parameter<u8> = __private::parameter::<
         u8,
     >("days", "Days ahead.")
         .default(|| 3)
@@ -30,7 +30,7 @@ const _: () = {
                 u8,
             >(::core::option::Option::Some(1), ::core::option::Option::Some(14), false),
         ]));
-    const __style: __private::Parameter<::core::option::Option<Style>> = __private::optional::<
+    const __of_style: __private::Parameter<::core::option::Option<Style>> = __private::optional::<
         Style,
     >("style", "How it is written.");
     const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast>();
@@ -45,9 +45,9 @@ const _: () = {
         ::std::boxed::Box::pin(async move {
             match weather(
                     __context,
-                    __city.take(&mut __given)?,
-                    __days.take(&mut __given)?,
-                    __style.take(&mut __given)?,
+                    __of_city.take(&mut __given)?,
+                    __of_days.take(&mut __given)?,
+                    __of_style.take(&mut __given)?,
                 )
                 .await
             {
@@ -62,7 +62,7 @@ const _: () = {
         let mut __plugin = __private::Plugin::new(
             "weather",
             "Current weather for a city.",
-            || __private::of_parameters(&[&__city, &__days, &__style]),
+            || __private::of_parameters(&[&__of_city, &__of_days, &__of_style]),
             || __RETURNS.schema(),
             __run,
             __private::Place {

@@ -9,9 +9,9 @@ pub async fn look_up(
 #[allow(non_upper_case_globals, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
-    const __resource_0: __private::Need<HttpClient> = __private::need::<HttpClient>();
-    const __resource_1: __private::Need<Index> = __private::need::<Index>();
-    const __resource_2: __private::Need<Cache> = __private::need::<Cache>();
+    const __of_resource_0: __private::Need<HttpClient> = __private::need::<HttpClient>();
+    const __of_resource_1: __private::Need<Index> = __private::need::<Index>();
+    const __of_resource_2: __private::Need<Cache> = __private::need::<Cache>();
     const __RETURNS: __private::Returns<()> = __private::returns::<()>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
@@ -22,9 +22,9 @@ const _: () = {
     > {
         ::std::boxed::Box::pin(async move {
             match look_up(
-                    __resource_0.take(__context)?,
-                    __resource_1.take(__context)?,
-                    __resource_2.find(__context),
+                    __of_resource_0.take(__context)?,
+                    __of_resource_1.take(__context)?,
+                    __of_resource_2.find(__context),
                 )
                 .await
             {
@@ -48,9 +48,9 @@ const _: () = {
         );
         __plugin = __plugin
             .missing(|__resources| {
-                __resource_0
+                __of_resource_0
                     .missing(__resources)
-                    .or_else(|| __resource_1.missing(__resources))
+                    .or_else(|| __of_resource_1.missing(__resources))
             });
         __plugin
     };
