@@ -102,6 +102,38 @@ struct Place {
     name: String,
 }
 
+/// Turns a unit around: one type as argument and as result.
+#[tool]
+async fn turn(
+    /// The unit.
+    unit: Unit,
+) -> Turned {
+    Turned { unit }
+}
+
+#[args]
+#[output]
+#[derive(Debug)]
+enum Unit {
+    Metric,
+}
+
+#[output]
+#[args]
+struct Turned {
+    /// The unit.
+    unit: Unit,
+}
+
+#[tokio::test]
+async fn p2_one_type_is_argument_and_result() {
+    let registry = host().build().unwrap();
+    let context = registry.context(Caller::default());
+    let outcome = registry.execute(&context, ToolCall::new("turn", json!({"unit": "Metric"}))).await;
+    assert_eq!(outcome.for_model(), r#"{"unit":"Metric"}"#);
+    serde_json::from_str::<Turned>(r#"{"unit":"Metric"}"#).unwrap();
+}
+
 /// Writes a note.
 #[tool(effect = Effect::Write, text_tag = "NOTE")]
 async fn note(ctx: &ToolContext, #[args] note: Note) -> ToolResult {
@@ -250,6 +282,7 @@ fn p2_every_tool_is_there_and_can_be_called() {
             "nothing",
             "read_number",
             "repeat",
+            "turn",
             "weather"
         ]
     );

@@ -17,6 +17,9 @@ use crate::{
 pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand("args", attribute, item, |item, core, errors| {
         let mut wanted = vec![("Deserialize", "serde"), ("JsonSchema", "schemars")];
+        if take(&mut item.attrs, "output") {
+            wanted.push(("Serialize", "serde"));
+        }
         let ident = item.ident.clone();
         let mut defaults = Vec::new();
         match &mut item.data {
@@ -34,7 +37,8 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
                     let prefix = format!("{}_", variant.ident.unraw());
                     fields(&ident, &prefix, &mut variant.fields, core, &mut defaults, errors);
                 }
-                if data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit)) {
+                let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
+                if is_plain && !wanted.contains(&("Serialize", "serde")) {
                     wanted.push(("Serialize", "serde"));
                 }
             }
@@ -52,9 +56,23 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 pub(crate) fn output(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    // With both on one type, whichever stands first writes the derives of both.
+    if let Ok(mut parsed) = syn::parse2::<DeriveInput>(item.clone())
+        && take(&mut parsed.attrs, "args")
+    {
+        parsed.attrs.push(syn::parse_quote!(#[output]));
+        return args(attribute, quote!(#parsed));
+    }
     expand("output", attribute, item, |_, _, _| {
         (vec![("Serialize", "serde"), ("JsonSchema", "schemars")], TokenStream::new())
     })
+}
+
+/// Takes the attribute of that name off; whether it was there.
+fn take(attrs: &mut Vec<Attribute>, name: &str) -> bool {
+    let before = attrs.len();
+    attrs.retain(|attr| attr.path().segments.last().is_none_or(|last| last.ident != name));
+    attrs.len() < before
 }
 
 /// The derives that are wanted, each with its crate, and what goes behind the item.

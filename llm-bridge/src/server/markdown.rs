@@ -63,8 +63,10 @@ mod tests {
         assert!(html.contains("<code class=\"language-rust\">let x = 1 &lt; 2;"), "{html}");
         assert!(html.contains("<table>"), "{html}");
         let bad = to_safe_html(
-            "<script>alert(1)</script><img src=x onerror=alert(1)>[x](javascript:alert(1)) <a href=\"data:text/html,x\" onclick=\"x\" style=\"x\">y</a> <code class=\"evil\">z</code>",
+            "[x](javascript:alert(1)) <img src=x onerror=alert(1)> <a href=\"data:text/html,x\" onclick=\"x\" \
+             style=\"x\">y</a> <code class=\"evil\">z</code>\n\n<script>alert(1)</script>",
         );
+        assert!(bad.contains(">x</a>") && bad.contains("<code>z</code>"), "{bad}");
         for trace in ["script", "img", "onerror", "onclick", "style", "data:", "evil"] {
             assert!(!bad.contains(trace), "{trace}: {bad}");
         }
