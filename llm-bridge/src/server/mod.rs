@@ -28,8 +28,8 @@ use crate::{chat::Backend, provider::openai};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// How long open answers may go on after the server was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long open answers may go on after the server was told to stop, where nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// What the server needs to know beside its backend.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub struct ServerSettings {
     pub caller: Caller,
     /// Who may come in.
     pub access: Access,
+    /// How long open answers may go on after the server was told to stop.
+    pub grace: Duration,
 }
 
 /// What the routes share.
@@ -83,7 +85,7 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .with_state(app)
 }
 
-/// Serves until `stop` is cancelled. Open answers may then go on for ten seconds.
+/// Serves until `stop` is cancelled. Open answers may then go on for the time of grace.
 ///
 /// # Errors
 /// When the address is not safe to serve on without a key, or the listener fails.
@@ -95,13 +97,13 @@ pub async fn serve(
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     settings.access.check_address(address)?;
-    let closing = CancellationToken::new();
+    let (closing, grace) = (CancellationToken::new(), settings.grace);
     let router = router(backend, settings, closing.clone());
     let stopping = async move {
         stop.cancelled().await;
-        tracing::info!("Stopping; open answers have {} s", GRACE.as_secs());
+        tracing::info!("Stopping; open answers have {} s", grace.as_secs());
         tokio::spawn(async move {
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(grace).await;
             closing.cancel();
         });
     };
