@@ -11,13 +11,15 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::DefaultBodyLimit,
-    http::StatusCode,
+    body::Bytes,
+    extract::{DefaultBodyLimit, rejection::BytesRejection},
+    http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use registry_core::Caller;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -30,6 +32,9 @@ use crate::{chat::Backend, provider::openai};
 const MAX_BODY: usize = 32 * 1024 * 1024;
 /// How long open answers may go on after the server was told to stop, where nothing else is said.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// How long the last bytes of answers that were ended may take.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// What the server needs to know beside its backend.
 #[derive(Debug, Clone)]
@@ -98,7 +103,8 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     settings.access.check_address(address)?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = router(backend, settings, closing.clone());
+    let router = router(backend.clone(), settings, closing.clone());
+    let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;
         tracing::info!("Stopping; open answers have {} s", grace.as_secs());
@@ -107,7 +113,31 @@ pub async fn serve(
             closing.cancel();
         });
     };
-    axum::serve(listener, router).with_graceful_shutdown(stopping).await.map_err(|error| error.to_string())
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
+    let served = tokio::select! {
+        served = serving => served.map_err(|error| error.to_string()),
+        // A client that takes nothing more is not waited for.
+        () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => Ok(()),
+    };
+    backend.stop().await;
+    served
+}
+
+/// The JSON in a request's body, or the error to answer with.
+fn read_json(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Value, Response> {
+    const KIND: &str = "invalid_request_error";
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    // A form of another page cannot send JSON without asking first.
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let message = "send the request as `Content-Type: application/json`";
+        return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, KIND, message, None));
+    }
+    let body = body.map_err(|fault| error(fault.status(), KIND, &fault.body_text(), Some("body")))?;
+    serde_json::from_slice(&body).map_err(|fault| {
+        error(StatusCode::BAD_REQUEST, KIND, &format!("the request is not JSON: {fault}"), Some("body"))
+    })
 }
 
 /// An error in the form that the API's clients know.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use registry_core::{ErrorKind, Origin, ToolPolicy, ToolResult};
+use registry_core::{ErrorKind, Origin, TextTag, ToolPolicy, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -49,7 +49,7 @@ const TEXT_CALLS: [(&str, &str); 6] = [
 /// What the call comes to: the tool, its arguments, its result.
 fn meaning(dialect: &str) -> (&'static str, Value, &'static str) {
     match dialect {
-        "tag_line" => ("note", json!({"text": "ünï ☃ milk"}), "noted: ünï ☃ milk"),
+        "tag_line" => ("note", json!({"text": "ünï ☃ milk"}), "noted: ünï ☃ milk (raw: ünï ☃ milk)"),
         _ => ("add", json!({"a": 2, "b": 3}), "sum=5"),
     }
 }
@@ -57,7 +57,7 @@ fn meaning(dialect: &str) -> (&'static str, Value, &'static str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b2_a_text_call_is_run_wherever_it_is_cut() {
     for (dialect, call) in TEXT_CALLS {
-        let rack = Setup::new().start([]).await;
+        let rack = Setup::new().with_note(TextTag::new("NOTE")).start([]).await;
         let text = format!("One moment.\n{call}\n");
         let (name, arguments, result) = meaning(dialect);
         let mut turns = 0;
@@ -79,7 +79,7 @@ async fn b2_a_text_call_is_run_wherever_it_is_cut() {
             assert_eq!(asked.len(), turns * 2, "{case}");
             let pairs = paired(&asked[turns * 2 - 1]);
             assert_eq!((pairs[0].0.as_str(), pairs[0].2.as_str()), (name, result), "{case}");
-            let message = &asked[turns * 2 - 1].messages()[1];
+            let message = &asked[turns * 2 - 1].messages()[2];
             assert_eq!(message["content"], "One moment.", "{case}");
         }
     }
@@ -89,7 +89,8 @@ async fn b2_a_text_call_is_run_wherever_it_is_cut() {
 async fn b2_a_text_call_is_run_when_the_answer_is_not_streamed() {
     for (dialect, call) in TEXT_CALLS {
         let first = format!("One moment.\n{call}\n");
-        let rack = Setup::new().start([Answer::text(&first).into(), Answer::text("Done.").into()]).await;
+        let setup = Setup::new().with_note(TextTag::new("NOTE"));
+        let rack = setup.start([Answer::text(&first).into(), Answer::text("Done.").into()]).await;
         let told = rack.ask(false).await;
         let (name, arguments, _) = meaning(dialect);
         assert_eq!(rack.ran(), [(name.to_owned(), arguments)], "{dialect}");
@@ -229,7 +230,7 @@ async fn b6_wrong_arguments_are_told_with_place_and_expectation() {
     let calls = Answer::new()
         .call("1", "math_gcd", &json!({"a": "x", "c": 1}))
         .delta(json!({"tool_calls": [{"index": 1, "id": "2", "function": {"name": "add", "arguments": "{\"a\": 1, "}}]}));
-    let mended = Answer::new().call("3", "add", &json!({"a": "1", "b": 2.0}));
+    let mended = Answer::new().call("3", "add", &json!({"a": "1", "b": 2}));
     let rack = Setup::new().start([calls.into(), mended.into(), Answer::text("3").into()]).await;
     rack.ask(true).await.expect("3");
     let asked = rack.upstream.asked();

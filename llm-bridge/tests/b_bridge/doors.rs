@@ -152,9 +152,9 @@ async fn b2_models_and_health_are_told() {
     let (status, models) = get("/v1/models").await;
     assert_eq!((status, &models["data"][0]["id"]), (StatusCode::OK, &json!("scripted")));
     let (status, health) = get("/healthz").await;
-    assert_eq!((status, &health["status"], &health["tools"]), (StatusCode::OK, &json!("ok"), &json!(3)));
+    assert_eq!((status, &health["status"], &health["tools"]), (StatusCode::OK, &json!("ok"), &json!(2)));
     let (status, tools) = get("/api/tools").await;
-    assert_eq!((status, tools["tools"].as_array().unwrap().len()), (StatusCode::OK, 3));
+    assert_eq!((status, tools["tools"].as_array().unwrap().len()), (StatusCode::OK, 2));
 }
 
 #[tokio::test]

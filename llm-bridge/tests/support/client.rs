@@ -6,15 +6,17 @@ use serde_json::Value;
 pub struct Reading {
     response: reqwest::Response,
     buffer: Vec<u8>,
+    told: Told,
 }
 
 impl Reading {
     pub fn new(response: reqwest::Response) -> Self {
-        Self { response, buffer: Vec::new() }
+        let told = Told { status: response.status().as_u16(), ..Told::default() };
+        Self { response, buffer: Vec::new(), told }
     }
 
     /// The data of the next event; comments are passed over.
-    pub async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.buffer.drain(..end + 2).collect();
@@ -32,7 +34,9 @@ impl Reading {
     /// The next event as JSON.
     pub async fn json(&mut self) -> Value {
         let data = super::within(self.next()).await.expect("one more event");
-        serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}"))
+        let chunk: Value = serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}"));
+        self.told.take_chunk(chunk.clone());
+        chunk
     }
 
     /// Reads until an event says this.
@@ -45,18 +49,18 @@ impl Reading {
         }
     }
 
-    /// Reads the rest.
+    /// Reads the rest and gives all that was said.
     pub async fn rest(mut self) -> Told {
-        let mut told = Told { status: 200, ..Told::default() };
         while let Some(data) = super::within(self.next()).await {
-            assert!(!told.done, "nothing follows [DONE]: {data}");
+            assert!(!self.told.done, "nothing follows [DONE]: {data}");
             if data == "[DONE]" {
-                told.done = true;
+                self.told.done = true;
             } else {
-                told.take_chunk(serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}")));
+                let chunk = serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}"));
+                self.told.take_chunk(chunk);
             }
         }
-        told
+        self.told
     }
 }
 

@@ -127,7 +127,7 @@ impl Setup {
         }
     }
 
-    /// `add(a, b)`, `math.gcd(a, b)` and `note(text)`, which is also a tag line `NOTE: text`.
+    /// `add(a, b)` and `math.gcd(a, b)`.
     pub fn new() -> Self {
         let number = |arguments: &Arguments, name: &str| arguments[name].as_i64().unwrap();
         let mut policy = ToolPolicy::new();
@@ -145,9 +145,17 @@ impl Setup {
                 }
                 Ok(ToolResult::new(format!("gcd={a}")))
             })
-            .tool("note", text, policy, |_, arguments| async move {
-                Ok(ToolResult::new(format!("noted: {}", arguments["text"].as_str().unwrap())))
-            })
+    }
+
+    /// With `note(text)`, which is also the line `TAG: text` of this tag.
+    pub fn with_note(self, tag: TextTag) -> Self {
+        let text =
+            json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+        let policy = ToolPolicy { text_tag: Some(tag), ..ToolPolicy::new() };
+        self.tool("note", text, policy, |context, arguments| async move {
+            let raw = context.raw_argument().map(|raw| format!(" (raw: {raw})")).unwrap_or_default();
+            Ok(ToolResult::new(format!("noted: {}{raw}", arguments["text"].as_str().unwrap())))
+        })
     }
 
     pub fn tool<F, R>(self, name: &str, schema: Value, policy: ToolPolicy, run: F) -> Self
