@@ -16,7 +16,7 @@ use llm_bridge::{
     server::{self, Access, ServerSettings},
 };
 use registry_core::{
-    BoxFuture, Caller, Effect, Permission, Registry, ToolContext, ToolError, ToolPolicy, ToolResult,
+    BoxFuture, Caller, Effect, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy, ToolResult,
     ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
     registry::Handler,
@@ -130,10 +130,6 @@ impl Setup {
     /// `add(a, b)` and `math.gcd(a, b)`.
     pub fn new() -> Self {
         let number = |arguments: &Arguments, name: &str| arguments[name].as_i64().unwrap();
-        let mut policy = ToolPolicy::new();
-        policy.text_tag = Some(registry_core::TextTag::new("NOTE"));
-        let text =
-            json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         Self::bare()
             .tool("add", two_numbers(), ToolPolicy::new(), move |_, arguments| async move {
                 Ok(ToolResult::new(format!("sum={}", number(&arguments, "a") + number(&arguments, "b"))))
