@@ -17,6 +17,7 @@ use axum::{
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
+    serve::ListenerExt,
 };
 use registry_core::Caller;
 use serde_json::Value;
@@ -113,6 +114,8 @@ pub async fn serve(
             closing.cancel();
         });
     };
+    // Every word of a stream is a packet of its own and must not wait for the one before it to be acknowledged.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
     let served = tokio::select! {
         served = serving => served.map_err(|error| error.to_string()),

@@ -6,7 +6,7 @@ use registry_core::{ErrorKind, ToolPolicy, ToolResult, guard::audit::Phase};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Act, Answer, Reply, Setup, text_event, until, user, within};
+use crate::support::{Act, Answer, Reply, Setup, Slow, text_event, until, user, within};
 
 /// A tool that says `waiting` and then waits to be cancelled; `dropped` is told when its future is gone.
 fn waiting_tool(setup: Setup, dropped: &Arc<Notify>) -> Setup {
@@ -171,25 +171,33 @@ async fn b7_a_server_that_stops_ends_open_streams_after_the_grace() {
     rack.upstream.client_gone().await;
 }
 
+fn streamed() -> Value {
+    json!({"model": "m", "messages": [user("Go.")], "stream": true})
+}
+
+/// Waits until the model server can send no more, because nobody takes it.
+async fn until_held_up() {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}
+
 /// A reader that holds its connection and takes nothing must not keep the server from stopping.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
-    let text = "x".repeat(1 << 20);
+    let text = "x".repeat(10_000);
     let mut rack = Setup::new()
         .with(|setup| setup.grace = Duration::from_millis(100))
-        .start([Reply::stream((0..64).map(|_| text_event(&text)))])
+        .start([Reply::stream((0..300).map(|_| text_event(&text)).chain([Act::Stall]))])
         .await;
-    let reading = rack.open().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    until_held_up().await;
     rack.stop.cancel();
     rack.stopped().await;
-    drop(reading);
+    drop(slow);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b7_a_slow_reader_loses_no_text() {
-    let words: Vec<String> =
-        (0..20_000).map(|number| format!("word{number} and some more to fill the pipes; ")).collect();
+    let words: Vec<String> = (0..2000).map(|number| format!("word {number}; ").repeat(20)).collect();
     let answer = words.iter().fold(Answer::new(), |answer, word| answer.say(word));
     let first = Answer::new().call("c", "chatty", &json!({}));
     let rack = Setup::bare()
@@ -201,10 +209,11 @@ async fn b7_a_slow_reader_loses_no_text() {
         })
         .start([first.into(), answer.into()])
         .await;
-    let reading = rack.open().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let told = reading.rest().await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    until_held_up().await;
+    let told = slow.read().await;
     assert!(told.content == words.concat(), "text was lost");
+    assert_eq!((told.finish.as_deref(), told.done), (Some("stop"), true));
     assert_eq!(told.details_of("call_finished").len(), 1);
     assert!(!told.details_of("call_status").is_empty());
 }

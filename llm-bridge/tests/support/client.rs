@@ -1,6 +1,54 @@
 //! A client of the API, strict about what it is sent.
 
+use std::net::SocketAddr;
+
 use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+/// A client that has sent a request for a stream and takes nothing of it yet. Its buffer is so small that the server has to wait.
+pub struct Slow(TcpStream);
+
+impl Slow {
+    pub async fn ask(address: SocketAddr, body: &Value) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        let body = body.to_string();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).await.unwrap();
+        Self(stream)
+    }
+
+    /// Reads all of it.
+    pub async fn read(mut self) -> Told {
+        let mut bytes = Vec::new();
+        super::within(self.0.read_to_end(&mut bytes)).await.unwrap();
+        let reply = String::from_utf8(bytes).unwrap();
+        let (head, mut chunks) = reply.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let mut body = String::new();
+        while let Some((size, rest)) = chunks.split_once("\r\n") {
+            let size = usize::from_str_radix(size, 16).unwrap();
+            body.push_str(&rest[..size]);
+            chunks = &rest[size + 2..];
+        }
+        let mut told = Told { status: 200, ..Told::default() };
+        for event in body.split("\n\n").filter_map(|event| event.strip_prefix("data: ")) {
+            match event {
+                "[DONE]" => told.done = true,
+                chunk => told.take_chunk(serde_json::from_str(chunk).unwrap()),
+            }
+        }
+        told
+    }
+}
 
 /// A stream that is read event by event.
 pub struct Reading {

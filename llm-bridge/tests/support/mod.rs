@@ -1,5 +1,5 @@
 //! What the tests of a whole turn share: a scripted model server, a server under test, and a client that checks what it reads.
-#![allow(dead_code, missing_docs, missing_debug_implementations, unreachable_pub)]
+#![allow(dead_code, unused_imports, missing_docs, missing_debug_implementations, unreachable_pub)]
 
 mod client;
 mod upstream;
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use client::{Reading, Told};
+pub use client::{Reading, Slow, Told};
 pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
 
 pub type Arguments = Map<String, Value>;
