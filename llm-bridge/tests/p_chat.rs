@@ -1,4 +1,11 @@
 //! Tools in a chat, text calls, prompts: SPEC rows P5, P7 and P8.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
 
 mod support;
 

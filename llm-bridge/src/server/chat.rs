@@ -4,9 +4,8 @@ use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
 use axum::{
     Json,
-    body::Bytes,
-    extract::{State, rejection::BytesRejection},
-    http::{HeaderMap, StatusCode},
+    extract::State,
+    http::StatusCode,
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -16,7 +15,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, error, read_json};
+use super::{App, body::JsonBody, error};
 use crate::{
     chat::{Turn, TurnEvent, UpstreamError},
     provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
@@ -27,19 +26,11 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn completions(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+pub(super) async fn completions(State(app): State<App>, JsonBody(body): JsonBody) -> Response {
     let bad = |param: &str, message: &str| {
         error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
     };
-    let request = match read_json(&headers, body) {
-        Ok(body) => ChatRequest::from_json(body),
-        Err(refusal) => return refusal,
-    };
-    let request = match request {
+    let request = match ChatRequest::from_json(body) {
         Ok(request) => request,
         Err(fault) => return bad(fault.param, &fault.message),
     };

@@ -8,27 +8,21 @@ use std::{
 use ammonia::Builder;
 use axum::{
     Json,
-    body::Bytes,
-    extract::rejection::BytesRejection,
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use pulldown_cmark::{Options, Parser, html};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{error, read_json};
+use super::{body::JsonBody, error};
 
 #[derive(Serialize)]
 struct Rendered {
     html: String,
 }
 
-pub(super) async fn render(headers: HeaderMap, body: Result<Bytes, BytesRejection>) -> Response {
-    let source = match read_json(&headers, body) {
-        Ok(source) => source,
-        Err(refusal) => return refusal,
-    };
+pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
     match source.get("markdown").and_then(Value::as_str) {
         Some(markdown) => Json(Rendered { html: to_safe_html(markdown) }).into_response(),
         None => {

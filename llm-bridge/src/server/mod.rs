@@ -1,6 +1,7 @@
 //! The HTTP doors, one file for each group of routes.
 
 mod access;
+mod body;
 mod chat;
 mod markdown;
 mod models;
@@ -11,16 +12,14 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::Bytes,
-    extract::{DefaultBodyLimit, rejection::BytesRejection},
-    http::{HeaderMap, StatusCode, header},
+    extract::DefaultBodyLimit,
+    http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
     serve::ListenerExt,
 };
 use registry_core::Caller;
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -124,23 +123,6 @@ pub async fn serve(
     };
     backend.stop().await;
     served
-}
-
-/// The JSON in a request's body, or the error to answer with.
-fn read_json(headers: &HeaderMap, body: Result<Bytes, BytesRejection>) -> Result<Value, Response> {
-    const KIND: &str = "invalid_request_error";
-    let content_type =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    // A form of another page cannot send JSON without asking first.
-    if !essence.eq_ignore_ascii_case("application/json") {
-        let message = "send the request as `Content-Type: application/json`";
-        return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, KIND, message, None));
-    }
-    let body = body.map_err(|fault| error(fault.status(), KIND, &fault.body_text(), Some("body")))?;
-    serde_json::from_slice(&body).map_err(|fault| {
-        error(StatusCode::BAD_REQUEST, KIND, &format!("the request is not JSON: {fault}"), Some("body"))
-    })
 }
 
 /// An error in the form that the API's clients know.

@@ -270,6 +270,7 @@ async fn serve(
     state: &Mutex<State>,
     gone: &Arc<watch::Sender<usize>>,
 ) -> io::Result<()> {
+    socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
     if asked.path.ends_with("/models") {
         let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).to_string();
@@ -296,7 +297,6 @@ async fn serve(
         "HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).await?;
-    socket.set_nodelay(true)?;
     for act in acts {
         match act {
             Act::Send(bytes) => {
