@@ -105,8 +105,9 @@ impl Offer {
                 arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
                 strip_from_display: tag.strip_from_display,
             });
-            // A model that knows a tool by its own name with the dot may use that.
-            let own = (tool.name() != wire).then(|| OfferedTool {
+            // A model that knows a tool by its own name with the dot may use that, where the client has none of that name.
+            let is_free = !client.iter().any(|client| client.name == tool.name());
+            let own = (tool.name() != wire && is_free).then(|| OfferedTool {
                 name: tool.name().to_owned(),
                 schema: schema.clone(),
                 tag: None,

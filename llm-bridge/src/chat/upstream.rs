@@ -362,7 +362,7 @@ impl Answer {
             Body::Events(mut decoder) => {
                 decoder.finish(&mut |data| self.inbox.read_event(&data));
             }
-            Body::Whole(bytes) => match serde_json::from_str(&String::from_utf8_lossy(&bytes)) {
+            Body::Whole(bytes) => match openai::read_json(&String::from_utf8_lossy(&bytes)) {
                 Ok(answer) => {
                     self.inbox.finished = true;
                     self.inbox.take(answer);
@@ -392,7 +392,7 @@ impl Inbox {
             (self.finished, self.done) = (true, true);
             return;
         }
-        match serde_json::from_str(data) {
+        match openai::read_json(data) {
             Ok(chunk) => self.take(chunk),
             Err(error) => tracing::warn!(%error, data, "the model server sent an event that is not JSON"),
         }

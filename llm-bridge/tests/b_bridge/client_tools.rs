@@ -90,6 +90,16 @@ async fn b2_a_name_of_both_is_the_clients_and_the_servers_gets_another() {
 }
 
 #[tokio::test]
+async fn b2_a_dotted_name_of_both_is_the_clients() {
+    let call = "<tool_call>{\"name\": \"math.gcd\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
+    let rack = Setup::new().start([Answer::text(call).into()]).await;
+    let told = rack.ask_with(true, json!({"tools": [client_tool("math.gcd")]})).await;
+    assert_eq!(told.named_calls(), [("math.gcd".to_owned(), json!({"city": "Oslo"}))]);
+    assert!(rack.upstream.asked()[0].tools().contains(&"math_gcd"));
+    assert!(rack.ran().is_empty());
+}
+
+#[tokio::test]
 async fn b2_broken_arguments_of_a_client_call_are_the_clients_to_see() {
     let delta = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "weather", "arguments": "{\"city\": "}}]});
     let rack = Setup::new().start([Answer::new().delta(delta).finish("tool_calls").into()]).await;

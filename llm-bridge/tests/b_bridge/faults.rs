@@ -177,6 +177,15 @@ async fn b2_invalid_utf8_does_not_end_the_answer() {
     told_of(false, reply).await.expect("a\u{fffd}\u{fffd}b");
 }
 
+/// A server that cuts a character in two writes each half as an escape that is no character.
+#[tokio::test]
+async fn b2_half_a_character_does_not_lose_its_piece() {
+    let piece = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let body =
+        [piece("Good \\ud83d"), piece("\\ude00 day \\\\ud83d"), "data: [DONE]\n\n".to_owned()].concat();
+    told_of(true, Reply::bytes(body.as_bytes(), 9)).await.expect("Good \u{fffd}\u{fffd} day \\ud83d");
+}
+
 #[tokio::test]
 async fn b2_a_huge_event_is_read_and_an_endless_line_is_refused() {
     let text = "lorem ipsum ".repeat(100_000);

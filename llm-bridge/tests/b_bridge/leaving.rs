@@ -171,6 +171,20 @@ async fn b7_a_server_that_stops_ends_open_streams_after_the_grace() {
     rack.upstream.client_gone().await;
 }
 
+#[tokio::test]
+async fn b7_a_server_that_stops_answers_who_waits_for_a_whole_reply() {
+    let rack = Setup::new()
+        .with(|setup| setup.grace = Duration::from_millis(100))
+        .start([Reply::Raw { status: 200, kind: "application/json", acts: vec![Act::Stall] }])
+        .await;
+    let (told, ()) = tokio::join!(rack.ask(false), async {
+        until(|| !rack.upstream.asked().is_empty()).await;
+        rack.stop.cancel();
+    });
+    assert_eq!((told.status, &told.error.unwrap()["type"]), (503, &json!("server_stopping")));
+    rack.upstream.client_gone().await;
+}
+
 fn streamed() -> Value {
     json!({"model": "m", "messages": [user("Go.")], "stream": true})
 }

@@ -10,7 +10,7 @@ mod request;
 
 use serde_json::{Map, Value, json};
 
-pub use answer::{CallPiece, Piece, read_answer};
+pub use answer::{CallPiece, Piece, read_answer, read_json};
 pub use reply::{StreamReply, WholeReply, error_body};
 pub use request::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice};
 
