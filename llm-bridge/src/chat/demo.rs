@@ -5,12 +5,14 @@
 //! result. Everything is deterministic, and there is no clock and no network in it.
 
 mod extract;
+mod figures;
 mod fill;
 mod find;
 mod hint;
 mod lexicon;
 mod pattern;
 mod pick;
+mod place;
 mod question;
 mod reply;
 mod schema;
@@ -19,6 +21,8 @@ mod write;
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod properties;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

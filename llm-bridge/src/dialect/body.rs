@@ -207,17 +207,18 @@ pub(super) fn cut(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }
 
+/// Where the white space (and `stray` bytes) that begins at `from` ends; nothing if it is too long to look through.
+pub(super) fn ahead(text: &str, from: usize, stray: &[u8]) -> Option<usize> {
+    let bytes = text.as_bytes().get(from..)?;
+    let blank = |byte: &&u8| byte.is_ascii_whitespace() || stray.contains(byte);
+    let length = bytes.iter().take(MAX_BLANK + 1).take_while(blank).count();
+    (length <= MAX_BLANK).then_some(from + length)
+}
+
 /// Looks for a closing mark after a body: where it ends, whether there is one, and whether more text could show one.
 /// White space and the `stray` bytes may stand before it.
 pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8]) -> (usize, bool, bool) {
-    let bytes = text.as_bytes();
-    let mut at = from;
-    while bytes.get(at).is_some_and(|byte| byte.is_ascii_whitespace() || stray.contains(byte)) {
-        at += 1;
-        if at - from > MAX_BLANK {
-            return (from, false, false);
-        }
-    }
+    let Some(at) = ahead(text, from, stray) else { return (from, false, false) };
     let rest = cut(text, at..text.len());
     for close in closes {
         if rest.starts_with(close) {

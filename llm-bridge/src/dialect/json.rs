@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, cut, tail},
+    body::{Cx, Lead, Ready, Step, ahead, cut, tail},
     repair,
     table::Dialect,
 };
@@ -440,15 +440,19 @@ impl JsonBody {
         if closed {
             return Some(Step::Done(end));
         }
-        if alone && !cut(text, self.pos..text.len()).trim().is_empty() {
+        let next = ahead(text, self.pos, b",;");
+        if alone && next != Some(text.len()) {
             return Some(Step::Reject(self.pos));
         }
-        let rest = cut(text, self.pos..text.len()).trim_start_matches([' ', '\n', '\r', '\t', ',', ';']);
-        if rest.is_empty() && !eof {
+        if next == Some(text.len()) && !eof {
             return Some(Step::More);
         }
-        if rest.starts_with('{') && !self.bare && !self.array {
-            self.pos = text.len() - rest.len();
+        if let Some(next) = next
+            && text.as_bytes().get(next) == Some(&b'{')
+            && !self.bare
+            && !self.array
+        {
+            self.pos = next;
             self.expect = Expect::Start;
             return None;
         }

@@ -25,9 +25,14 @@ pub(super) struct Marks {
     bare: Vec<&'static Dialect>,
     interest: [bool; 256],
     needles: [u8; NEEDLES],
+    /// The needles are all there is to look for.
+    blocks: bool,
 }
 
+/// As many first bytes as the test of whole blocks can look for.
 const NEEDLES: usize = 6;
+/// Bytes that are looked at one by one first: most chunks are no longer, and often something is near.
+const HEAD: usize = 16;
 
 /// What stands at a place in the text.
 pub(super) enum Found<'a> {
@@ -77,12 +82,9 @@ impl Marks {
                 *slot = *first;
             }
         }
-        if firsts.len() > NEEDLES {
-            // More first bytes than the block test holds: fall back to a test that every block passes.
-            needles = [0; NEEDLES];
-        }
+        let blocks = firsts.len() <= NEEDLES;
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
-        Self { sorted, bare, interest, needles }
+        Self { sorted, bare, interest, needles, blocks }
     }
 
     /// The dialects that have no mark.
@@ -96,21 +98,19 @@ impl Marks {
 
     /// The first byte at or after `from` at which a mark, a line end or a backtick could be.
     pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let rest = bytes.get(from..)?;
-        let mut at = from;
-        if self.needles != [0; NEEDLES] {
+        let (head, rest) = bytes.get(from..)?.split_at_checked(HEAD).unwrap_or((bytes.get(from..)?, &[]));
+        if let Some(found) = head.iter().position(|byte| self.is_interesting(*byte)) {
+            return Some(from + found);
+        }
+        let mut at = from + head.len();
+        if self.blocks {
             // Whole blocks without any needle are passed over; the test is written so that it becomes vector code.
             for block in rest.chunks_exact(64) {
-                let mut hit = false;
-                for byte in block {
-                    let mut one = false;
-                    for needle in self.needles {
-                        one |= *byte == needle;
-                    }
-                    hit |= one;
-                }
-                if hit && let Some(found) = block.iter().position(|byte| self.is_interesting(*byte)) {
-                    return Some(at + found);
+                let hit = block.iter().fold(false, |hit, byte| {
+                    hit | self.needles.iter().fold(false, |one, needle| one | (byte == needle))
+                });
+                if hit {
+                    break;
                 }
                 at += block.len();
             }

@@ -502,7 +502,12 @@ impl Scanner {
     ) -> Went {
         let mut ready = candidate.take_ready();
         if !candidate.keeps_ready() {
-            ready.clear();
+            // Without a mark all of it is calls or none is; those that were announced have to be taken back.
+            for call in ready.drain(..) {
+                if let Some(index) = call.index {
+                    sink(Event::Aborted { index, source: cut(text, 0..call.end), reason });
+                }
+            }
         }
         let kept = ready.last().map(|call| call.end);
         let resume = kept.unwrap_or(candidate.lead).min(at);

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, cut, tail},
+    body::{Cx, Lead, Ready, Step, ahead, cut, tail},
     table::Dialect,
     typing::{Types, escape},
 };
@@ -430,8 +430,10 @@ impl XmlBody {
         if closed {
             return Some(Step::Done(end));
         }
-        let rest = self.rest(text).trim_start();
-        let next = if self.wrapped { is(rest, self.style.call.0) } else { Is::No };
+        let next = match ahead(text, self.pos, &[]) {
+            Some(at) if self.wrapped => is(cut(text, at..text.len()), self.style.call.0),
+            _ => Is::No,
+        };
         if next == Is::Yes {
             self.part = Part::Call;
             return None;
