@@ -30,7 +30,7 @@ struct LocalTime {
 #[tool(title = "Clock", version = "1.0.0", tags = ["time"], timeout = secs(2))]
 async fn current_time(
     /// IANA time zone such as "Europe/Oslo", or its city. Left out: the zone of this machine.
-    #[arg(length = 1..=64)]
+    #[arg(length = 1..=64, example = "Asia/Tokyo")]
     time_zone: Option<&str>,
 ) -> Result<LocalTime, ToolError> {
     let zone = match time_zone {

@@ -94,14 +94,14 @@ pub(crate) fn core_path(keys: &mut Vec<Key>, errors: &mut Errors) -> TokenStream
     }
 }
 
-/// The statements that turn the keys of `#[tool]` into calls on the builder. Each names the type of its result, so
-/// that rustc goes on after a key it does not know.
+/// The statements that turn the keys of `#[tool]` into calls on the builder. They are assignments, because after one
+/// that is wrong rustc goes on with the next, as it does not after a chain of calls or of `let`.
 pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Errors) -> Vec<TokenStream> {
     keys.iter()
         .filter_map(|key| {
             let value = value(key, arguments, errors)?;
             let method = &key.name;
-            Some(quote!(let __plugin: __private::Plugin = __plugin.#method(#value);))
+            Some(quote!(__plugin = __plugin.#method(#value);))
         })
         .collect()
 }
