@@ -70,6 +70,13 @@ def node(name, sources):
     return folder
 
 
+def output(command):
+    """What a program prints; its log is left out."""
+    parts = [str(part) for part in command]
+    return subprocess.run(parts, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=True).stdout
+
+
 @contextmanager
 def running(command, ready, environment=None):
     """A server, and what `ready` matched in its output."""
