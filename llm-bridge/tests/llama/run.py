@@ -186,7 +186,7 @@ def native_calls(interpreter):
 
 def schemas(interpreter):
     """Every bundled schema, also of tools that are off here, given to llama.cpp itself."""
-    listed = environment.output([environment.TOOLRACK, "tools", "list", "--json", "--all"])
+    listed = environment.output([environment.TOOLRACK, "tools", "list", "--json"])
     with environment.llama(interpreter, "--ctx", "32768") as model:
         for tool in json.loads(listed):
 
@@ -194,7 +194,7 @@ def schemas(interpreter):
             def _(tool=tool):
                 name = tool["name"].replace(".", "_")
                 definition = {"type": "function", "function": {
-                    "name": name, "description": tool["description"], "parameters": tool["input_schema"]}}
+                    "name": name, "description": tool["description"], "parameters": tool["parameters"]}}
                 status, text = call(f"{model}/v1/chat/completions", {
                     "messages": QUESTION, "tools": [definition], "tool_choice": "required", "max_tokens": 600, "seed": 1})
                 expect(status == 200, f"{status} {text}")
