@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use registry_core::Origin;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
@@ -91,7 +92,14 @@ impl Reader {
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
         let Self { scanner, offer, text: shown, calls, .. } = self;
         scanner.finish(&mut |event| take_event(event, offer, shown, calls, events));
+        let cut_off = self.finish.as_deref() == Some("length");
         for call in std::mem::take(&mut self.native).into_calls() {
+            if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
+                // Asked again the model would come to the same limit.
+                let notice = format!("A call of {} was cut off at the token limit and is not run", call.name);
+                events.push(TurnEvent::Notice(notice));
+                continue;
+            }
             let known = |id: &String| self.calls.iter().any(|call| call.id == *id);
             let id = call.id.filter(|id| !known(id)).unwrap_or_else(new_call_id);
             let found = FoundCall {

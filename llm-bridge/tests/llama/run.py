@@ -153,6 +153,13 @@ def native_calls(interpreter):
             expect(len(finished(got)) == len(started), f"{got}")
 
         for_both("tool_choice required calls a tool", required)
+
+        def cut_off(stream):
+            got = ask(address, stream, tool_choice="required", max_tokens=60)
+            expect(got["finish"] == "length" and not finished(got), f"{got}")
+
+        for_both("a call that is cut off at the token limit is not run", cut_off)
+
         for tool in tools:
             choice = {"type": "function", "function": {"name": tool["name"]}}
 
