@@ -78,13 +78,14 @@ def output(command):
 
 
 @contextmanager
-def running(command, ready, environment=None):
+def running(command, ready):
     """A server, and what `ready` matched in its output."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
     log = tempfile.TemporaryFile("w+", encoding="utf-8")
     found, lines = threading.Event(), []
     process = subprocess.Popen(
         [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", env={**os.environ, "NO_COLOR": "1", **(environment or {})})
+        text=True, errors="replace", env={**inherited, "NO_COLOR": "1"})
 
     def read():
         for line in process.stdout:
