@@ -359,6 +359,22 @@ mod tests {
     }
 
     #[test]
+    fn no_expression_is_too_much() {
+        let pieces =
+            "170141183460469231731687303715884105727 1e-38 0.5 3 -1 0 + - * / % ^ ( ) , sqrt( round( max( e";
+        let pieces: Vec<&str> = pieces.split(' ').collect();
+        let mut state = 1_u64;
+        for _ in 0..50_000 {
+            let mut text = String::new();
+            for _ in 0..7 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text += pieces[usize::try_from(state >> 33).unwrap() % pieces.len()];
+            }
+            let _ = shown(&text);
+        }
+    }
+
+    #[test]
     fn the_work_is_bounded() {
         assert_eq!(shown(&"(".repeat(900)), "at character 101: nested more than 100 deep");
         assert_eq!(shown(&"-".repeat(900)), "at character 101: nested more than 100 deep");

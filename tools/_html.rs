@@ -43,58 +43,6 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What an element is to a reader.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Role {
-    /// Never text.
-    Unread,
-    /// Around the text of the page: navigation and the like.
-    Around,
-    /// The text of the page.
-    Main,
-    Heading(usize),
-    /// Apart from what is before and after it.
-    Block,
-    /// On lines of its own.
-    Line,
-    Item,
-    List,
-    Quote,
-    Preformatted,
-    Code,
-    Link,
-    Table,
-    Row,
-    Cell,
-    Inline,
-}
-
-pub(crate) fn role(name: &str) -> Role {
-    match name {
-        "script" | "style" | "noscript" | "template" | "svg" | "math" | "iframe" | "object" | "canvas"
-        | "audio" | "video" | "select" | "button" | "textarea" | "dialog" | "datalist" => Role::Unread,
-        "nav" | "aside" | "footer" | "header" | "menu" => Role::Around,
-        "main" | "article" => Role::Main,
-        "h1" => Role::Heading(1),
-        "h2" => Role::Heading(2),
-        "h3" => Role::Heading(3),
-        "h4" | "h5" | "h6" => Role::Heading(4),
-        "p" | "dl" | "figure" | "section" | "details" | "fieldset" => Role::Block,
-        "div" | "dt" | "dd" | "summary" | "figcaption" | "address" | "center" | "form" | "caption"
-        | "legend" | "option" | "hgroup" | "body" => Role::Line,
-        "li" => Role::Item,
-        "ul" | "ol" => Role::List,
-        "blockquote" => Role::Quote,
-        "pre" | "listing" | "xmp" => Role::Preformatted,
-        "code" | "kbd" | "samp" | "tt" => Role::Code,
-        "a" => Role::Link,
-        "table" => Role::Table,
-        "tr" => Role::Row,
-        "td" | "th" => Role::Cell,
-        _ => Role::Inline,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +60,7 @@ mod tests {
             ("<b>bold</b> and <i>it</i>alic", "bold and italic"),
             ("x &amp; y &lt;z&gt; &eacute; &#8364;", "x & y <z> é €"),
             ("<ul><li>a<li>b<ul><li>c</ul><li>d</ul>e", "- a\n- b\n  - c\n- d\n\ne"),
-            ("<ol start=3><li><p>a</p></li><li>b</li></ol>", "3. a\n\n4. b"),
+            ("<ol start=3><li><p>a</p></li><li>b</li></ol>", "3. a\n4. b"),
             ("<blockquote><p>a</p><p>b</p></blockquote>c", "> a\n>\n> b\n\nc"),
             ("<pre><code>fn a() {\n    b\n}\n</code></pre>x", "```\nfn a() {\n    b\n}\n```\n\nx"),
             ("use <code>a b</code>.", "use `a b`."),
@@ -122,6 +70,11 @@ mod tests {
             ("<a href='#here'>a</a> <a href='javascript:x()'>b</a> <a>c</a> <a href='/'></a>d", "a b c d"),
             ("<base href='https://other.example/'><a href='x'>a</a>", "[a](https://other.example/x)"),
             ("<img src=x alt='A cat'> sits<img src=y alt=''>", "(image: A cat) sits"),
+            ("<h2>Head<a href='#head'>¶</a></h2><a href='#n'>1</a>", "## Head\n\n1"),
+            ("a&nbsp;<b>&nbsp;b</b>", "a b"),
+            ("<a href='?x=1#n'>a</a>", "a"),
+            ("hid\u{200b}den\u{e0041}\u{e0042} &#8203; &shy;x", "hidden x"),
+            ("<table><tr><td>a<td><ul><li>b<li>c</ul></table>", "a |\n\n- b\n- c"),
             ("a<hr>b", "a\n\n---\n\nb"),
             (
                 "<table><tr><th>a<th>b</tr><tr><td>1<td><div>2</div></tr><tr><td></td><td>3</table>x",
@@ -138,6 +91,7 @@ mod tests {
             "<script>if (a < b) { x('<p>no</p>') }</script>yes",
             "<style>p { color: red }</style>yes<noscript>no</noscript>",
             "<nav><ul><li><a href=x>no</a></ul><nav>no</nav></nav><header>no</header>yes<footer>no</footer>",
+            "<div role=navigation>no</div><div class='x page-breadcrumb'>no</div>yes<ul class='lang_dropdown'><li>no</ul>",
             "<div hidden>no<div>no</div></div>yes<span style='DISPLAY : none'>no</span>",
             "<a aria-hidden=true href=x>no</a>yes<!-- no --><template>no</template><svg><title>no</title></svg>",
             "<textarea><p>no</textarea><select><option>no</select>yes",
@@ -170,6 +124,32 @@ mod tests {
     #[test]
     fn a_line_is_text_only() {
         assert_eq!(to_line("It&#x27;s <strong>one</strong>\n line"), "It's one line");
+    }
+
+    #[test]
+    fn no_order_of_tags_is_too_much() {
+        let names =
+            "a code pre p li ul ol h1 main article table tr td th blockquote div br nav header title b";
+        let names: Vec<&str> = names.split(' ').collect();
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        for _ in 0..1_000 {
+            let html: String = (0..40)
+                .map(|_| match random(4) {
+                    0 => format!("</{}>", names[random(names.len())]),
+                    1 => ["é", " ", "¶", "a\n b", "&amp;", "`"][random(6)].to_owned(),
+                    _ => format!(
+                        "<{} href='{}' start=4294967295>",
+                        names[random(names.len())],
+                        ["#", "x"][random(2)]
+                    ),
+                })
+                .collect();
+            page(&html);
+        }
     }
 
     /// Where elements recurse each of these ends the process.

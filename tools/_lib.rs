@@ -6,6 +6,8 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_elements.rs"]
+mod elements;
 #[path = "_functions.rs"]
 mod functions;
 #[path = "_html.rs"]
@@ -24,3 +26,7 @@ mod test_server;
 mod tests;
 
 pub use search_engine::{InvalidSearchEngine, SearchEngine};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

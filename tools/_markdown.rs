@@ -3,7 +3,10 @@
 use html5gum::Token;
 use registry_core::http::reqwest::Url;
 
-use crate::html::{Page, Role, one_line, role, tokens};
+use crate::{
+    elements::{Role, is_around, is_hidden, is_invisible, role},
+    html::{Page, one_line, tokens},
+};
 
 /// More is not written, whatever the page has.
 const MAX_OUTPUT: usize = 1_000_000;
@@ -130,7 +133,12 @@ impl Writer {
         }
         self.in_title = name == "title" && self.title.is_none();
         let role = role(name);
-        if self.is_left_out(name, role, &attribute) {
+        let skips_around = match name {
+            // The header of an article has its heading.
+            "header" | "footer" => self.skips_around && self.main_depth == 0,
+            _ => self.skips_around,
+        };
+        if is_hidden(name, role, &attribute) || skips_around && is_around(name, role, &attribute) {
             self.skipped = Some((name.to_owned(), 1));
             return;
         }
@@ -147,9 +155,9 @@ impl Writer {
                 self.main_depth += 1;
             }
             Role::List => {
-                self.apart(if self.lists.is_empty() { 2 } else { 1 });
-                let first = attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1);
-                self.lists.push((name == "ol").then_some(first));
+                self.paragraph();
+                let first = attribute("start").and_then(|start| start.parse::<u16>().ok()).unwrap_or(1);
+                self.lists.push((name == "ol").then_some(first.into()));
             }
             Role::Item => self.item(),
             Role::Quote => {
@@ -184,7 +192,7 @@ impl Writer {
                 self.end_row();
                 self.apart(2);
             }
-            Role::Block => self.apart(2),
+            Role::Block => self.paragraph(),
             Role::Line => self.apart(1),
             _ => self.void(name, attribute),
         }
@@ -214,32 +222,6 @@ impl Writer {
         }
     }
 
-    /// What a reader does not see, or does not read: also text that is hidden from people and so may be meant for a model.
-    fn is_left_out(&self, name: &str, role: Role, attribute: &impl Fn(&str) -> Option<String>) -> bool {
-        match role {
-            Role::Unread => return true,
-            // The header of an article has its heading.
-            Role::Around if self.skips_around && self.main_depth == 0 => return true,
-            Role::Around if self.skips_around && matches!(name, "nav" | "aside") => return true,
-            _ => {}
-        }
-        // Of these the end may be missing, and they would take the rest of the page along.
-        let may_not_end =
-            matches!(name, "p" | "li" | "dt" | "dd" | "tr" | "td" | "th" | "option" | "body" | "html");
-        let is_void =
-            matches!(name, "br" | "hr" | "img" | "input" | "meta" | "link" | "base" | "wbr" | "source");
-        if may_not_end || is_void {
-            return false;
-        }
-        let is_hidden_style = |style: String| {
-            let style: String = style.to_ascii_lowercase().split_whitespace().collect();
-            style.contains("display:none") || style.contains("visibility:hidden")
-        };
-        attribute("hidden").is_some()
-            || attribute("aria-hidden").is_some_and(|value| value == "true")
-            || attribute("style").is_some_and(is_hidden_style)
-    }
-
     fn close(&mut self, name: &str) {
         if let Some((skipped, depth)) = &mut self.skipped {
             *depth -= usize::from(skipped == name);
@@ -261,7 +243,7 @@ impl Writer {
             }
             Role::List => {
                 self.lists.pop();
-                self.apart(if self.lists.is_empty() { 2 } else { 1 });
+                self.paragraph();
             }
             Role::Quote => {
                 self.apart(2);
@@ -284,19 +266,24 @@ impl Writer {
                 self.prefix.clear();
                 self.apart(2);
             }
-            Role::Block => self.apart(2),
+            Role::Block => self.paragraph(),
             Role::Line | Role::Item => self.apart(1),
             _ => {}
         }
     }
 
-    /// At least so many line ends before the next text. In the cell of a table a line does not end.
+    /// At least so many line ends before the next text. In the cell of a table a line does not end, save for a list.
     fn apart(&mut self, lines: usize) {
-        if self.in_cell && lines < 2 {
+        if self.in_cell && lines < 2 && self.lists.is_empty() {
             self.space_due = true;
         } else if !self.preformatted {
             self.due = self.due.max(lines);
         }
+    }
+
+    /// Apart from its neighbours, but not from the rest of its list.
+    fn paragraph(&mut self) {
+        self.apart(if self.lists.is_empty() { 2 } else { 1 });
     }
 
     fn item(&mut self) {
@@ -340,16 +327,25 @@ impl Writer {
         if href.is_empty() || href.starts_with('#') || href.len() > MAX_ADDRESS {
             return None;
         }
-        let url = self.base.join(href).ok()?;
-        let is_link =
-            matches!(url.scheme(), "http" | "https" | "mailto") && url.as_str().len() <= MAX_ADDRESS;
-        is_link.then(|| url.into())
+        let mut url = self.base.join(href).ok()?;
+        let address = String::from(url.clone());
+        let has_fragment = url.fragment().is_some();
+        url.set_fragment(None);
+        let is_here = has_fragment && url == self.base;
+        let is_link = matches!(url.scheme(), "http" | "https" | "mailto") && address.len() <= MAX_ADDRESS;
+        (is_link && !is_here).then_some(address)
     }
 
     /// Puts the text since the opening tag in brackets, with the address behind it.
     fn close_link(&mut self) {
         let Some(Open { start: Some(start), address: Some(address) }) = self.link.take() else { return };
-        if self.preformatted || self.out.get(start..).is_none_or(|text| text.contains('\n')) {
+        let Some(text) = self.out.get(start..).filter(|text| !self.preformatted && !text.contains('\n'))
+        else {
+            return;
+        };
+        // The `¶` beside a heading.
+        if address.starts_with('#') && text.chars().count() == 1 && !text.contains(char::is_alphanumeric) {
+            self.out.truncate(start);
             return;
         }
         let Some(address) = self.resolve(&address) else { return };
@@ -368,6 +364,7 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
+        let text = &text.replace(is_invisible, "");
         if self.in_title {
             self.title.get_or_insert_default().push_str(text);
             return;
@@ -379,7 +376,7 @@ impl Writer {
             self.out.push_str(text);
             return;
         }
-        for (index, word) in text.split([' ', '\n', '\t', '\r', '\x0c']).enumerate() {
+        for (index, word) in text.split(char::is_whitespace).enumerate() {
             self.space_due |= index > 0;
             if !word.is_empty() {
                 self.write_due();

@@ -1,5 +1,7 @@
 //! What holds of the scanner whatever a model writes: B1.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
 mod common;
 
 use std::{
@@ -139,11 +141,11 @@ proptest! {
             let pieces = scan(&text, &cuts, &offered, &options);
             prop_assert_eq!(rebuilt(&pieces), text.clone());
             check_calls(&pieces, deltas)?;
-            if deltas {
-                prop_assert_eq!(parsed(&pieces), parsed(&whole));
-            } else {
-                prop_assert_eq!(&pieces, &whole);
-            }
+            // How the arguments are cut into deltas is the only thing that may differ.
+            let rest = |seen: &[Seen]| -> Vec<Seen> {
+                seen.iter().filter(|event| !matches!(event, Seen::Delta(..))).cloned().collect()
+            };
+            prop_assert_eq!(rest(&pieces), rest(&whole));
         }
     }
 
@@ -170,6 +172,7 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| "\n[".repeat(n / 2)),
         Box::new(|n| "\n```json\n{\"name\":\"f\"".repeat(n / 20)),
         Box::new(|n| "```\n<tool_call>{\"name\":\"f\",\"arguments\":{}}".repeat(n / 44)),
+        Box::new(|n| "<tool_call>{\"name\":\"f\",\"arguments\":{}}{\"a\":\"".repeat(n / 46)),
         Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{}", "[".repeat(n))),
         Box::new(|n| format!("<tool_call>{}", " ".repeat(n))),
         Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{{}}}}{}", " ".repeat(n))),
@@ -206,8 +209,8 @@ fn b1_hostile_input_is_linear() {
     };
     for (number, shape) in shapes.iter().enumerate() {
         for size in [4, 1 << 30] {
-            let small = run(&shape(20_000), size);
-            let large = run(&shape(320_000), size);
+            let small = run(&shape(8_000), size);
+            let large = run(&shape(128_000), size);
             // 16 times the input; quadratic work would take 256 times as long.
             let limit = small * 64 + Duration::from_millis(200);
             assert!(large < limit, "shape {number} in pieces of {size}: {small:?}, then {large:?}");

@@ -129,13 +129,14 @@ fn call(bencher: Bencher<'_, '_>, registry: Registry) {
     let call = || ToolCall::new("tool_500", arguments.clone());
     assert!(runtime.block_on(registry.execute(&context, call())).is_success());
     // In one task, so that what is measured is the call and not the runtime's way into it.
-    bencher.with_inputs(|| (0..100).map(|_| call()).collect::<Vec<_>>()).input_counter(Vec::len).bench_local_values(
-        |calls| {
+    bencher
+        .with_inputs(|| (0..100).map(|_| call()).collect::<Vec<_>>())
+        .input_counter(Vec::len)
+        .bench_local_values(|calls| {
             runtime.block_on(async {
                 for call in calls {
                     black_box(registry.execute(&context, call).await);
                 }
             });
-        },
-    );
+        });
 }

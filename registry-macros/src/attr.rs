@@ -235,3 +235,40 @@ fn is_semver(text: &str) -> bool {
 pub(crate) fn ends_in<'p>(path: &'p Path, name: &str) -> Option<&'p syn::PathSegment> {
     path.segments.last().filter(|last| last.ident == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_semantic_or_none() {
+        for good in ["0.0.0", "1.2.3", "10.20.30", "1.0.0-rc.1", "1.0.0-0a.x-y+build.007", "1.0.0+a"] {
+            assert!(is_semver(good), "{good}");
+        }
+        for bad in
+            ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+", "v1.0.0", "1.0.x", "1..0"]
+        {
+            assert!(!is_semver(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_that_every_provider_takes() {
+        for (name, fits) in [
+            ("a", true),
+            ("web_search2", true),
+            ("", false),
+            ("_a", false),
+            ("2a", false),
+            ("A", false),
+            ("ä", false),
+        ] {
+            let mut errors = Errors::new("test");
+            check_name(name, quote!(name), &mut errors);
+            assert_eq!(errors.is_empty(), fits, "{name}");
+        }
+        let mut errors = Errors::new("test");
+        check_name(&"a".repeat(65), quote!(name), &mut errors);
+        assert!(!errors.is_empty());
+    }
+}

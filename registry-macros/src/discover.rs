@@ -207,3 +207,74 @@ fn module_name(name: &str, path: &Path, errors: &mut Errors) -> Option<Ident> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is declared, and what is told, for a folder with these files, asked for from `asking`.
+    fn scan(name: &str, files: &[&str], asking: &str, below: &str) -> (String, String) {
+        let root = env::temp_dir().join(format!("discover-{}-{name}", std::process::id()));
+        for file in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let core = quote!(::registry_core);
+        let place = Place { folder: root.join(below), asking: Some(root.join(asking)), core };
+        let mut errors = Errors::new("`discover!`");
+        let modules = place.scan(&mut errors).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        let declared = modules.iter().map(ToString::to_string).collect::<String>().replace(' ', "");
+        (declared, errors.into_tokens().to_string())
+    }
+
+    #[test]
+    fn files_and_folders_are_declared_in_order() {
+        let files =
+            ["_lib.rs", "_build.rs", "b.rs", "a.rs", "notes.md", "m/y.rs", "m/x.rs", "m/_z.rs", "data/x.txt"];
+        let (declared, told) = scan("order", &files, "_lib.rs", "");
+        assert_eq!(told, "");
+        let expected = r#"#[path="a.rs"]moda;#[path="b.rs"]modb;#[doc="Thetoolsofthemodule`m`."]#[path="m"]pubmodm{#[path="x.rs"]modx;#[path="y.rs"]mody;"#;
+        assert!(declared.starts_with(expected), "{declared}");
+    }
+
+    #[test]
+    fn what_is_cargos_is_left_alone() {
+        let files = [
+            "_lib.rs",
+            "target/x.rs",
+            "tests/x.rs",
+            "examples/x.rs",
+            "benches/x.rs",
+            "src/x.rs",
+            ".git/x.rs",
+        ];
+        assert_eq!(scan("cargo", &files, "_lib.rs", ""), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn another_folder_is_reached_from_the_file_that_asks() {
+        let (declared, _) =
+            scan("other", &["src/main.rs", "tools/a.rs", "tools/m/b.rs"], "src/main.rs", "tools");
+        assert!(declared.contains(r#"#[path="../tools/a.rs"]moda;"#), "{declared}");
+        assert!(declared.contains(r#"#[path="../tools/m"]pubmodm{#[path="b.rs"]modb;"#), "{declared}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_tool_is_told() {
+        for (name, file, told) in [
+            ("case", "Web.rs", "not named as a Rust module"),
+            ("dash", "web-search.rs", "not named as a Rust module"),
+            ("word", "match.rs", "not named as a Rust module"),
+            ("folder", "my-tools/a.rs", "not named as a Rust module"),
+            ("deep", "a/b/c.rs", "too deep"),
+        ] {
+            let (declared, said) = scan(name, &["_lib.rs", file], "_lib.rs", "");
+            assert_eq!(declared, "", "{file}");
+            assert!(said.contains(told), "{file}: {said}");
+        }
+        let (_, said) = scan("twice", &["_lib.rs", "a.rs", "a/b.rs"], "_lib.rs", "");
+        assert!(said.contains("a file of tools and a folder of tools"), "{said}");
+    }
+}

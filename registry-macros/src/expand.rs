@@ -46,8 +46,11 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let has_whole = inputs.iter().any(|input| matches!(input, Input::Whole(_)));
     let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
 
-    let list: Vec<(&str, &str)> =
-        arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
+    let list: Vec<(&str, &str)> = arguments
+        .iter()
+        .map(|argument| (&*argument.name, &*argument.description))
+        .filter(|(_, description)| !description.is_empty())
+        .collect();
     let cleaned = function.cleaned(&parameter_list(&list));
     let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
     let constants = inputs.iter().map(constant);

@@ -9,6 +9,8 @@ mod discover;
 mod docs;
 mod errors;
 mod expand;
+#[cfg(test)]
+mod golden;
 mod param;
 mod returns;
 mod signature;

@@ -24,7 +24,7 @@ async fn fetch_webpage(
     ctx: &ToolContext,
     http: Resource<PublicHttpClient>,
     /// Address of the page, such as "https://example.org/news".
-    #[arg(length = 1..=2000)]
+    #[arg(length = 1..)]
     url: &str,
     /// How much of the text to give, in characters.
     #[arg(default = 20_000, range = 500..=200_000)]

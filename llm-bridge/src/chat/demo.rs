@@ -35,6 +35,9 @@ use write::{Call, DIALECTS};
 /// What the demo model is called in a list of models.
 pub const NAME: &str = "toolrack-demo";
 
+/// No more of a question than this is looked at, in characters: taking it apart is not linear in its length.
+const LONGEST: usize = 4_000;
+
 /// Marks around a result that is handed to a model as text.
 const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
 
@@ -71,6 +74,7 @@ impl DemoModel {
         }
         let asked =
             messages.iter().rev().find(|message| role(message) == "user").map(content).unwrap_or_default();
+        let asked: String = asked.chars().take(LONGEST).collect();
         let picks = pick::pick(&asked, tools);
         let calls: Vec<Call> = picks
             .iter()

@@ -66,9 +66,11 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         stream: request.stream,
         rest: request.rest,
         usage: None,
+        open_line: false,
+        begins_round: false,
         events: sender,
     };
-    tokio::spawn(run.to_the_end(cancellation.clone()));
+    tokio::spawn(run.run_to_end(cancellation.clone()));
     Ok(Turn { events, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
@@ -110,6 +112,9 @@ struct Run {
     prompt_style: bool,
     meter: Meter,
     usage: Option<Value>,
+    /// Whether text was shown whose last line is open: the next round's text begins a paragraph of its own.
+    open_line: bool,
+    begins_round: bool,
     events: mpsc::Sender<TurnEvent>,
 }
 
@@ -126,7 +131,7 @@ enum End {
 }
 
 impl Run {
-    async fn to_the_end(mut self, cancellation: CancellationToken) {
+    async fn run_to_end(mut self, cancellation: CancellationToken) {
         let limits = self.backend.settings().limits;
         let end = tokio::select! {
             end = self.rounds() => end,
@@ -163,6 +168,7 @@ impl Run {
                 Ok(round) => round,
                 Err(reached) => return End::Limit(reached),
             };
+            self.begins_round = true;
             let reader = match self.read_answer(round).await {
                 Ok(reader) => reader,
                 Err(end) => return end,
@@ -276,7 +282,7 @@ impl Run {
     }
 
     /// Reads an answer to its end; an error of the server comes back with what was read before it.
-    async fn read(&self, mut answer: Answer, reader: &mut Reader) -> Result<Option<UpstreamError>, End> {
+    async fn read(&mut self, mut answer: Answer, reader: &mut Reader) -> Result<Option<UpstreamError>, End> {
         let mut events = Vec::new();
         while let Some(piece) = answer.next().await {
             let error = match piece {
@@ -299,8 +305,14 @@ impl Run {
         Ok(None)
     }
 
-    async fn send_all(&self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
-        for event in events.drain(..) {
+    async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
+        for mut event in events.drain(..) {
+            if let TurnEvent::Text(text) = &mut event {
+                if std::mem::take(&mut self.begins_round) && self.open_line && !text.starts_with('\n') {
+                    text.insert_str(0, "\n\n");
+                }
+                self.open_line = !text.ends_with('\n');
+            }
             self.events.send(event).await.map_err(|_| End::Gone)?;
         }
         Ok(())

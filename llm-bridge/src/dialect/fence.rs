@@ -117,7 +117,7 @@ impl Fence {
             match self.next(rest, eof) {
                 Ok(inner) => self.inner = Some(Box::new(inner)),
                 Err(true) => return Step::More,
-                Err(false) => return Step::Reject(if eof { text.len().min(at + 1) } else { at }),
+                Err(false) => return Step::Reject(at),
             }
         }
     }

@@ -172,3 +172,29 @@ impl Meaning {
         self.calls.iter().filter(fits).copied().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_whole_marks_and_what_could_become_one() {
+        let marks = Marks::get();
+        assert!(matches!(marks.at("<tool_call>{"), Found::Mark(mark, 11) if mark.calls.len() == 2));
+        assert!(matches!(marks.at("<think"), Found::Partial));
+        assert!(matches!(marks.at("<thinking>"), Found::Mark(mark, 10) if mark.think.is_some()));
+        assert!(matches!(marks.at("<thin air"), Found::Nothing));
+        assert!(matches!(marks.at_end("<think"), Found::Nothing));
+    }
+
+    #[test]
+    fn passes_over_what_cannot_begin_a_mark() {
+        let marks = Marks::get();
+        for length in [0, 1, 15, 16, 17, 64, 80, 200] {
+            let text = "x".repeat(length);
+            assert_eq!(marks.next(text.as_bytes(), 0), None);
+            assert_eq!(marks.next(format!("{text}<x").as_bytes(), 0), Some(length));
+            assert_eq!(marks.next(format!("<{text}`").as_bytes(), 1), Some(length + 1));
+        }
+    }
+}

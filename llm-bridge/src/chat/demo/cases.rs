@@ -38,6 +38,119 @@ impl Merge for Value {
     }
 }
 
+fn dropped_in() -> Vec<Tool> {
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
+    let text = json!({"type": "string"});
+    vec![
+        Tool("claim", "Checks a claim.", object(json!({"claim": text}), json!(["claim"]))),
+        Tool(
+            "source",
+            "Saves a source for later.",
+            object(json!({"url": text, "note": text}), json!(["url"])),
+        ),
+        Tool(
+            "graph_search",
+            "Finds how entities are related.",
+            object(json!({"entities": {"type": "array", "items": text, "minItems": 1}}), json!(["entities"])),
+        ),
+        Tool(
+            "query_documents_metadata",
+            "Lists documents by author, type or date.",
+            object(
+                json!({"author": {"type": ["string", "null"]}, "document_type": {"anyOf": [{"enum": ["pdf", "html"]}, {"type": "null"}]}, "after": {"type": ["string", "null"], "format": "date"}}),
+                json!([]),
+            ),
+        ),
+        Tool(
+            "mcp__hub__create_issue",
+            "Create a new issue in a repository",
+            object(
+                json!({"owner": text, "repo": text, "title": text, "labels": {"type": "array", "items": text}}),
+                json!(["owner", "repo", "title"]),
+            ),
+        ),
+        Tool("read_file", "Reads a file from disk.", object(json!({"path": text}), json!(["path"]))),
+        Tool(
+            "lights",
+            "Switches the lights of a room on or off.",
+            object(json!({"room": text, "on": {"type": "boolean"}}), json!(["room", "on"])),
+        ),
+        Tool("greet", "Greets somebody by name.", object(json!({"name": text}), json!(["name"]))),
+        Tool(
+            "add_numbers",
+            "Adds two numbers.",
+            object(json!({"a": {"type": "number"}, "b": {"type": "number"}}), json!(["a", "b"])),
+        ),
+        Tool(
+            "distance",
+            "Distance between two cities.",
+            object(
+                json!({"from": {"type": "string", "description": "City."}, "to": {"type": "string", "description": "City."}}),
+                json!(["from", "to"]),
+            ),
+        ),
+        Tool("uuid", "Generates a UUID.", json!({"type": "object"})),
+        Tool(
+            "schedule_meeting",
+            "Schedules a meeting.",
+            object(
+                json!({"title": text, "start": {"type": "string", "format": "date-time"}, "attendees": {"type": "array", "items": text}, "minutes": {"type": "integer"}}),
+                json!(["title", "start"]),
+            ),
+        ),
+        Tool(
+            "get_stock_price",
+            "Latest price of a share.",
+            object(json!({"symbol": {"type": "string", "pattern": "^[A-Z]{1,5}$"}}), json!(["symbol"])),
+        ),
+    ]
+}
+
+#[test]
+fn any_tool_dropped_in_is_called() {
+    let tools = dropped_in();
+    let tools = offered(&tools);
+    let table = [
+        ("Check the claim that the earth is flat", "claim", json!({"claim": "earth is flat"})),
+        (
+            "Save https://a.io as a source with note good read",
+            "source",
+            json!({"url": "https://a.io", "note": "good read"}),
+        ),
+        (
+            "How are Ada Lovelace and Charles Babbage related?",
+            "graph_search",
+            json!({"entities": ["Ada Lovelace", "Charles Babbage"]}),
+        ),
+        (
+            "List pdf documents by author Knuth after 2024-01-01",
+            "query_documents_metadata",
+            json!({"author": "Knuth", "document_type": "pdf", "after": "2024-01-01"}),
+        ),
+        (
+            "Create an issue titled \"Crash\" in repo toolrack of owner acme with labels bug, urgent",
+            "mcp__hub__create_issue",
+            json!({"owner": "acme", "repo": "toolrack", "title": "Crash", "labels": ["bug", "urgent"]}),
+        ),
+        ("Read the file /etc/hosts", "read_file", json!({"path": "/etc/hosts"})),
+        ("read src/main.rs", "read_file", json!({"path": "src/main.rs"})),
+        ("Switch on the lights in the kitchen", "lights", json!({"room": "kitchen", "on": true})),
+        ("Please greet my friend Bob", "greet", json!({"name": "Bob"})),
+        ("Add 5 to 7", "add_numbers", json!({"a": 5, "b": 7})),
+        ("How far is it from Oslo to Bergen?", "distance", json!({"from": "Oslo", "to": "Bergen"})),
+        ("Make me a UUID", "uuid", json!({})),
+        (
+            "Schedule a meeting titled Standup on 2026-05-01 at 9:30 with attendees Ann, Bob and Carl for 30 minutes",
+            "schedule_meeting",
+            json!({"title": "Standup", "start": "2026-05-01T09:30:00Z", "attendees": ["Ann", "Bob", "Carl"], "minutes": 30}),
+        ),
+        ("What's the stock price of AAPL?", "get_stock_price", json!({"symbol": "AAPL"})),
+    ];
+    for (question, tool, arguments) in table {
+        assert_eq!(calls(question, &tools), [(tool.to_owned(), arguments)], "{question}");
+    }
+}
+
 fn offered(tools: &[Tool]) -> Vec<DemoTool<'_>> {
     tools
         .iter()

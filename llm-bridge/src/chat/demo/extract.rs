@@ -56,6 +56,18 @@ impl Filler<'_> {
             // Where something is named among others ("with 3 sides and colour red") a free text begins.
             let free =
                 matches!(leaf.kind(), "string" | "array") && matches!(leaf.hint, Hint::Text | Hint::Thing);
+            // "repo toolrack of owner acme": where there are several things to name, each follows its word.
+            let next = self.question.beside(&word.range).1.filter(|next| {
+                let names_it = leaf.name_stems().last() == Some(&word.stem) && leaf.hint == Hint::Thing;
+                let touches = self.question.slice(&(word.range.end..next.range.start)) == " ";
+                names_it && touches && !is_stop(&next.lower) && !names.contains(&next.stem)
+            });
+            if let Some(next) = next.filter(|_| {
+                !assigned && !joined && !quoted && leaf.kind() == "string" && self.leaves.len() > 1
+            }) {
+                found = Some((word.range.start..next.range.end, self.question.slice(&next.range).to_owned()));
+                break;
+            }
             if !(assigned || free && (*plain || joined || quoted)) {
                 continue;
             }
@@ -185,6 +197,7 @@ impl Filler<'_> {
             Hint::Time => find::time(question).or_else(|| find::date(question)),
             Hint::Date => find::date(question),
             Hint::Moment => moment(question),
+            Hint::Path => find::path(question),
             Hint::Sum => find::sum(question),
             Hint::Language => self.language(leaf),
             Hint::Currency => self.currency(leaf),
@@ -278,7 +291,10 @@ impl Filler<'_> {
             let next = |question: &super::question::Question<'_>| match hint {
                 Hint::Url => find::url(question),
                 Hint::Email => find::email(question),
+                Hint::Path => find::path(question),
                 Hint::Place => place::place(question, None),
+                Hint::Thing => place::place(question, None)
+                    .filter(|(_, ways)| ways.iter().any(|way| way.starts_with(char::is_uppercase))),
                 _ => None,
             };
             let mut question = self.question.clone();

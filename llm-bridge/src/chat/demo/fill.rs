@@ -8,7 +8,9 @@ use super::words::{is_stop, is_weak, split_name, stem, stems};
 use super::{extract, find, place, schema};
 
 /// Nested objects are filled this far down.
-const DEPTH: usize = 5;
+const DEPTH: usize = 3;
+/// And no more arguments than this are looked for.
+const MOST: usize = 128;
 
 /// One argument, or one field of a nested one.
 #[derive(Debug)]
@@ -83,6 +85,9 @@ impl<'a> Filler<'a> {
 
     fn collect(&mut self, flat: &Map<String, Value>, path: &[String], required: bool) {
         for (name, of) in schema::properties(flat).into_iter().flatten() {
+            if self.leaves.len() >= MOST {
+                return;
+            }
             let Some(inner) = schema::expand(self.root, of).into_iter().next() else { continue };
             let path: Vec<String> = path.iter().chain([name]).cloned().collect();
             let required = required && schema::required(flat).any(|needed| needed == name);

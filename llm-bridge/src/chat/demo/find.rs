@@ -11,12 +11,15 @@ use super::question::{Pattern, Question};
 pub(super) type Found = (Range<usize>, Vec<String>);
 
 static URL: Pattern = LazyLock::new(|| {
-    Regex::new(r#"(?i)\bhttps?://[^\s<>"'`]+|\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|edu|gov|info|app|rs|de|uk|fr|eu)\b(?:/[^\s<>"'`]*)?"#).ok()
+    Regex::new(r#"(?i)\bhttps?://[^\s<>"'`]+|\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|edu|gov|info|de|uk|fr|eu)\b(?:/[^\s<>"'`]*)?"#).ok()
 });
 static EMAIL: Pattern =
     LazyLock::new(|| Regex::new(r"(?i)\b[a-z0-9._%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+\b").ok());
 static ZONE: Pattern = LazyLock::new(|| {
     Regex::new(r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z_]+(?:/[A-Za-z_]+)?\b|\b(?:UTC|GMT)(?:[+-]\d{1,2}(?::\d\d)?)?").ok()
+});
+static PATH: Pattern = LazyLock::new(|| {
+    Regex::new(r"(?:~|\.\.?)?(?:/[\w.@-]*\w)+/?|\b[\w.-]+(?:/[\w.-]*\w)+|\b[\w-]+\.[A-Za-z]\w{0,4}\b").ok()
 });
 static TIME: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?:\s*[ap]m\b)?|\b(?:1[0-2]|0?[1-9])\s*[ap]m\b|\bnoon\b|\bmidnight\b").ok()
@@ -54,6 +57,11 @@ pub(super) fn url(question: &Question<'_>) -> Option<Found> {
 /// An e-mail address.
 pub(super) fn email(question: &Question<'_>) -> Option<Found> {
     first(question, &EMAIL)
+}
+
+/// A path in a file system.
+pub(super) fn path(question: &Question<'_>) -> Option<Found> {
+    first(question, &PATH)
 }
 
 /// A time zone by its name in the IANA database.
@@ -232,7 +240,7 @@ mod tests {
     #[test]
     fn patterns_compile() {
         use super::super::question::{NUMBER, QUOTED};
-        for pattern in [&URL, &EMAIL, &ZONE, &TIME, &DATE, &SUM, &ROOT, &NUMBER, &QUOTED] {
+        for pattern in [&URL, &EMAIL, &PATH, &ZONE, &TIME, &DATE, &SUM, &ROOT, &NUMBER, &QUOTED] {
             assert!(pattern.is_some());
         }
     }

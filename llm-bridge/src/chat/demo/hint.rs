@@ -14,6 +14,7 @@ pub(super) enum Hint {
     Moment,
     Zone,
     Place,
+    Path,
     Sum,
     Language,
     Currency,
@@ -92,6 +93,8 @@ impl Hint {
             "region",
         ]) {
             Self::Place
+        } else if has(&["path", "file", "filename", "directory", "folder"]) {
+            Self::Path
         } else if has(TEXTS) {
             Self::Text
         } else {
@@ -133,7 +136,7 @@ impl Hint {
             Self::Zone => Some("UTC"),
             Self::Language => Some("English"),
             Self::Currency => Some("USD"),
-            Self::Place | Self::Sum | Self::Thing | Self::Text => None,
+            Self::Place | Self::Path | Self::Sum | Self::Thing | Self::Text => None,
         }
     }
 }

@@ -199,6 +199,7 @@ impl Index {
         let sum = find::sum(&question).is_some();
         let url = find::url(&question).is_some();
         let email = find::email(&question).is_some();
+        let path = !url && find::path(&question).is_some();
         let place = place::place(&question, None).is_some();
         let numbers = question.numbers().len();
         let mut best: Option<(usize, f64)> = None;
@@ -209,6 +210,7 @@ impl Index {
                     Hint::Sum => (sum, 4.0, 1.5),
                     Hint::Url => (url, 4.0, 2.0),
                     Hint::Email => (email, 1.5, 0.5),
+                    Hint::Path => (path && score > 0.0, 2.0, 0.5),
                     Hint::Place | Hint::Zone => (place, 0.4, 0.0),
                     _ => continue,
                 };

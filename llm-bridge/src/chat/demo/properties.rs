@@ -44,6 +44,25 @@ fn anything_required_gets_a_value_that_fits() {
     );
 }
 
+#[test]
+fn a_schema_that_branches_into_itself_ends() {
+    let many: Vec<Value> = (0..10).map(|_| json!({"$ref": "#"})).collect();
+    let fields: Map<String, Value> = (0..6).map(|n| (format!("f{n}"), json!({"$ref": "#"}))).collect();
+    let names: Vec<&String> = fields.keys().collect();
+    for parameters in [
+        json!({"anyOf": many}),
+        json!({"type": "object", "properties": {"a": {"anyOf": many}}, "required": ["a"]}),
+        json!({"type": "object", "properties": fields, "required": names}),
+        json!({"type": "array", "items": {"$ref": "#"}, "minItems": 10}),
+        json!({"type": "object", "properties": {"a": {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "minItems": 3}}, "required": ["a"]}),
+    ] {
+        let tools = [DemoTool { name: "loop", description: "Loops.", parameters: &parameters }];
+        let answer = DemoModel::new()
+            .answer(&[json!({"role": "user", "content": "use loop: 3 times in Oslo"})], &tools);
+        assert!(answer.contains("loop"));
+    }
+}
+
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),

@@ -144,10 +144,17 @@ impl<'a> Question<'a> {
             "or", "please", "right", "than", "thanks", "that", "the", "to", "with",
         ];
         let free: Vec<&Word> = self.words.iter().filter(|word| self.is_free(&word.range)).collect();
-        let from = free
-            .iter()
-            .position(|word| !self.leads_up(word) && !own.contains(&word.stem))
-            .unwrap_or(free.len());
+        // "Check the claim that …": what the tool is called may lead up to the matter a few words later as well.
+        let named = free.windows(2).take(4).rposition(|pair| match pair {
+            [word, next] => {
+                let joint = matches!(next.lower.as_str(), "that" | "for" | "about" | "whether" | "if");
+                let gap = self.slice(&(word.range.end..next.range.start));
+                self.lead.contains(&word.stem) && (joint || gap.contains(':'))
+            }
+            _ => false,
+        });
+        let free = free.get(named.map_or(0, |at| at + 1)..)?;
+        let from = free.iter().position(|word| !self.leads_up(word) && !own.contains(&word.stem))?;
         let free = free.get(from..)?;
         let kept = free.iter().rposition(|word| !TRAIL.contains(&word.lower.as_str()))?;
         let free = free.get(..=kept)?;

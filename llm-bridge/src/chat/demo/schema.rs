@@ -267,7 +267,9 @@ fn sample_at(root: &Value, schema: &Value, text: &str, depth: usize) -> Option<V
         return None;
     }
     let alternatives = expand(root, schema);
-    let mut made = alternatives.iter().filter_map(|flat| sample_flat(root, flat, text, depth));
+    // Deep down the first has to do: alternatives of alternatives multiply.
+    let width = if depth < 2 { WIDTH } else { 1 };
+    let mut made = alternatives.iter().take(width).filter_map(|flat| sample_flat(root, flat, text, depth));
     let first = made.next()?;
     // The first that fits, or else at least one of the right type.
     if fits_at(root, schema, &first, depth) {
