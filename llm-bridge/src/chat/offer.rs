@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use registry_core::{Selection, ToolContext, ToolOutcome};
+use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,7 +25,9 @@ pub(super) struct Offer {
     names: WireNames,
     client: HashSet<String>,
     /// All definitions as one JSON array; `None` where nothing is offered.
-    pub(super) definitions: Option<String>,
+    definitions: Option<String>,
+    /// The one definition for the first round, where the client named a tool.
+    named: Option<String>,
     /// The same for the scanner.
     pub(super) offered: Arc<Offered>,
     /// What the client asked for, in the words of the API, for the first round.
@@ -55,6 +57,7 @@ impl Offer {
         let mut wire: Vec<String> = selection.tools().iter().map(|tool| names.assign(tool.name())).collect();
 
         let mut choice = None;
+        let mut named = None;
         match &request.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => choice = Some(json!("required")),
@@ -66,7 +69,12 @@ impl Offer {
                         format!("`tool_choice` names `{name}`, which is not among the tools offered");
                     return Err(BadRequest { param: "tool_choice", message });
                 };
-                choice = Some(json!({"type": "function", "function": {"name": wire_name}}));
+                // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
+                let only = wire.iter().position(|name| name == wire_name);
+                let mine = only.and_then(|at| selection.tools().get(at)).map(|tool| (tool, wire_name));
+                let clients = client.iter().copied().filter(|tool| tool.name == *wire_name);
+                named = Self::write_definitions(mine, clients);
+                choice = Some(json!("required"));
             }
             ToolChoice::None | ToolChoice::Allowed { .. } => {
                 let (allowed, required): (&[String], bool) = match &request.tool_choice {
@@ -91,9 +99,10 @@ impl Offer {
         }
 
         let offered = Arc::new(Self::offered(&selection, &wire, &client));
-        let definitions = Self::definitions(&selection, &wire, &client);
+        let definitions =
+            Self::write_definitions(selection.tools().iter().zip(&wire), client.iter().copied());
         let client = client.into_iter().map(|tool| tool.name.clone()).collect();
-        Ok(Self { selection, context, names, client, definitions, offered, choice })
+        Ok(Self { selection, context, names, client, definitions, named, offered, choice })
     }
 
     fn offered(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Offered {
@@ -122,25 +131,30 @@ impl Offer {
         Offered::new(server.chain(client))
     }
 
-    fn definitions(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Option<String> {
-        if wire.is_empty() && client.is_empty() {
-            return None;
-        }
-        let mut json = String::from("[");
-        for (tool, wire) in selection.tools().iter().zip(wire) {
-            if json.len() > 1 {
-                json.push(',');
-            }
+    fn write_definitions<'a>(
+        server: impl IntoIterator<Item = (&'a Arc<Tool>, &'a String)>,
+        client: impl IntoIterator<Item = &'a ClientTool>,
+    ) -> Option<String> {
+        let mut json = String::new();
+        for (tool, wire) in server {
+            json.push(if json.is_empty() { '[' } else { ',' });
             tool.write_definition(wire, &mut json);
         }
         for tool in client {
-            if json.len() > 1 {
-                json.push(',');
-            }
+            json.push(if json.is_empty() { '[' } else { ',' });
             json.push_str(&tool.definition.to_string());
         }
-        json.push(']');
-        Some(json)
+        (!json.is_empty()).then(|| json + "]")
+    }
+
+    /// The definitions for a round, as one JSON array; `None` where nothing is offered.
+    pub(super) fn definitions(&self, round: u32) -> Option<&str> {
+        self.named.as_deref().filter(|_| round == 1).or(self.definitions.as_deref())
+    }
+
+    /// Whether anything is offered.
+    pub(super) fn has_tools(&self) -> bool {
+        self.definitions.is_some()
     }
 
     /// Whose tool a name is. A name that nobody offered is the registry's to answer.

@@ -3,6 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use registry_core::Origin;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
@@ -102,7 +103,14 @@ impl Reader {
     /// The answer is at its end.
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
         self.break_off(events);
+        let cut_off = self.finish.as_deref() == Some("length");
         for call in std::mem::take(&mut self.native).into_calls() {
+            if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
+                // Asked again the model would come to the same limit.
+                let notice = format!("A call of {} was cut off at the token limit and is not run", call.name);
+                events.push(TurnEvent::Notice(notice));
+                continue;
+            }
             // Some servers number the calls of every answer from the start.
             let id = call.id.filter(|id| self.taken.insert(id.clone())).unwrap_or_else(new_call_id);
             let found = FoundCall {

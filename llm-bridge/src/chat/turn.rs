@@ -230,7 +230,7 @@ impl Run {
         let mut asked_again = false;
         loop {
             let mut reader = self.new_reader();
-            let tools = self.offer.definitions.as_deref().filter(|_| !self.prompt_style);
+            let tools = self.offer.definitions(round).filter(|_| !self.prompt_style);
             let error = match self.backend.upstream().ask(&self.request(round), tools).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
@@ -292,9 +292,7 @@ impl Run {
     }
 
     fn may_use_prompt(&self) -> bool {
-        !self.prompt_style
-            && self.offer.definitions.is_some()
-            && self.backend.settings().tool_style == ToolStyle::Auto
+        !self.prompt_style && self.offer.has_tools() && self.backend.settings().tool_style == ToolStyle::Auto
     }
 
     /// Reads an answer to its end; an error of the server comes back with what was read before it.
@@ -351,7 +349,7 @@ impl Run {
         let mut messages = self.messages.clone();
         messages.extend(self.added.iter().cloned());
         self.add_system_prompt(&mut messages);
-        if let Some(definitions) = &self.offer.definitions {
+        if let Some(definitions) = self.offer.definitions(round) {
             if self.prompt_style {
                 request.shift_remove("parallel_tool_calls");
                 prompt::tell_tools(&mut messages, definitions, self.backend.settings().dialect);
@@ -374,9 +372,9 @@ impl Run {
             return;
         }
         let settings = self.backend.settings();
-        let prompt = match self.offer.definitions {
-            Some(_) => &settings.system_prompt_with_tools,
-            None => &settings.system_prompt,
+        let prompt = match self.offer.has_tools() {
+            true => &settings.system_prompt_with_tools,
+            false => &settings.system_prompt,
         };
         let lines = prompt::tag_lines(&self.offer.selection).unwrap_or_default();
         let parts: Vec<&str> =

@@ -105,9 +105,10 @@ impl Upstream {
                 "`{base}` is not an HTTP address; give one such as http://127.0.0.1:8080/v1"
             ));
         }
-        // A proxy of the environment is for the world, not for the model server beside this one.
-        let client = registry_core::http::build_client(|| reqwest::Client::builder().no_proxy())
-            .map_err(|error| error.to_string())?;
+        // A proxy of the environment is for the world, not for the model server beside this one. Nor are connections kept: small
+        // servers close them after seconds, and a question sent at that moment would be lost.
+        let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let client = registry_core::http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         Ok(Self(Arc::new(Kind::Http(HttpUpstream { client, base, api_key, idle_timeout }))))
     }

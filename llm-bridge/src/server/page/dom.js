@@ -23,6 +23,11 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** The nodes of a description: what stands between backticks is code. */
+export function prose(text) {
+  return (text ?? '').split(/`([^`]+)`/).map((part, index) => (index % 2 ? el('code', {}, part) : part));
+}
+
 /** One of the drawn icons, hidden from assistive technology. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, 'svg');

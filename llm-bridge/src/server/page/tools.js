@@ -1,7 +1,7 @@
 // The panel with the tools: a column on wide screens, a drawer on narrow ones.
 
 import * as api from './api.js';
-import { el, icon } from './dom.js';
+import { el, icon, prose } from './dom.js';
 import { recall, remember } from './storage.js';
 
 const KEY = 'tools-open';
@@ -104,7 +104,7 @@ function entry(tool) {
       el('code', { class: 'tool-name' }, tool.name),
       badge('level', tool.level, `Callers need the level ${tool.level}`), badge('effect', tool.effect, `Effect: ${tool.effect}`)),
     tool.title && tool.title !== tool.name ? el('p', { class: 'tool-title' }, tool.title) : null,
-    el('p', { class: 'tool-text' }, tool.description),
+    el('p', { class: 'tool-text' }, ...prose(tool.description)),
     tool.enabled ? null : el('p', { class: 'tool-reason' }, `Off: ${tool.reason ?? 'no reason given'}`),
     details(tool));
 }
@@ -127,7 +127,7 @@ function details(tool) {
 function parameter(name, schema, required) {
   return [
     el('dt', {}, el('code', {}, name), el('span', { class: 'type' }, [typeOf(schema), required ? null : 'optional'].filter(Boolean).join(', '))),
-    el('dd', {}, schema.description ?? ''),
+    el('dd', {}, ...prose(schema.description)),
   ];
 }
 

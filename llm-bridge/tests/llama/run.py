@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""The server in front of a real llama.cpp server with a tiny model of noise: text calls, native calls, refusals and failures.
+
+    python3 llm-bridge/tests/llama/run.py [NAME ...]     only parts whose name contains one of these
+
+See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
+"""
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "clients"))
+sys.dont_write_bytecode = True
+os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
+
+import environment
+from checks import MARKUP, check, expect, finish
+
+ARGUMENTS = '{"expression": "(17 + 4) * 23"}'
+# What the model writes, and the dialect it is.
+SAID = {
+    "function tag": "Let me see.\n<function=calculate><parameter=expression>(17 + 4) * 23</parameter></function>",
+    "function tag over lines":
+        "<function=calculate>\n<parameter=expression>\n(17 + 4) * 23\n</parameter>\n</function>",
+    "tool_call tag": 'Let me see.\n<tool_call>\n{"name": "calculate", "arguments": %s}\n</tool_call>' % ARGUMENTS,
+    "bare object": '{"name": "calculate", "arguments": %s}' % ARGUMENTS,
+    "bare array": '[{"name": "calculate", "arguments": %s}]' % ARGUMENTS,
+    "fenced": 'Let me see.\n```json\n{"name": "calculate", "arguments": %s}\n```' % ARGUMENTS,
+    "thought before": '<think>A <b>sum</b>.</think><tool_call>{"name": "calculate", "arguments": %s}</tool_call>' % ARGUMENTS,
+}
+PLAIN = 'Tags like <b>bold</b>, a < b, {"a": [1, 2]} and `code` are text.'
+STOPPED = "[Stopped: the model made the same tool call 4 times."
+QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
+# A template without tools in it: told in the fields of the API, they are not seen by the model.
+NO_TOOLS = "{% for m in messages %}{{ m.role + ': ' + (m.content or '') + '\\n' }}{% endfor %}assistant:"
+# A template that refuses them, as some do.
+REFUSES = "{% if tools %}{{ raise_exception('this template does not support tools') }}{% endif %}" + NO_TOOLS
+
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def call(url, body=None):
+    """The status and the body of a reply, as text."""
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    try:
+        with DIRECT.open(request, timeout=120) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def ask(address, stream=False, **more):
+    """A chat in one form: content, reasoning, finish reason, what happened, usage."""
+    body = {"messages": QUESTION, "stream": stream, "seed": 1, **more}
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    status, text = call(f"{address}/v1/chat/completions", body)
+    expect(status == 200, f"{status}: {text}")
+    if not stream:
+        reply = json.loads(text)
+        choice = reply["choices"][0]
+        message = choice["message"]
+        return {"content": message["content"] or "", "reasoning": message.get("reasoning_content", ""),
+                "finish": choice["finish_reason"], "events": reply.get("x_toolrack", []), "usage": reply["usage"],
+                "calls": message.get("tool_calls", []), "reply": reply}
+    chunks = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    expect(not any("error" in chunk for chunk in chunks), text[-2000:])
+    expect(text.rstrip().endswith("data: [DONE]"), text[-2000:])
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+    return {"content": "".join(delta.get("content") or "" for delta in deltas),
+            "reasoning": "".join(delta.get("reasoning_content") or "" for delta in deltas),
+            "finish": chunks[-2]["choices"][0]["finish_reason"],
+            "events": [chunk["x_toolrack"] for chunk in chunks if "x_toolrack" in chunk], "usage": chunks[-1]["usage"],
+            "calls": [one for delta in deltas for one in delta.get("tool_calls", [])], "reply": chunks}
+
+
+def finished(got):
+    return [event for event in got["events"] if event["type"] == "call_finished"]
+
+
+def for_both(name, body):
+    """The same check of a whole reply and of a stream."""
+    for stream in (False, True):
+        check(f"{name}, {'streamed' if stream else 'whole'}")(lambda: body(stream))
+
+
+def text_calls(interpreter):
+    """The model writes each form; the tool runs, and nothing of the form is seen."""
+    for form, said in SAID.items():
+        with environment.llama(interpreter, "--ctx", "32768", "--say", said) as model, \
+                environment.toolrack(f"{model}/v1") as address:
+
+            def runs(stream, form=form):
+                got = ask(address, stream)
+                expect(all(mark not in got["content"] for mark in (*MARKUP, "</think>", "<think>")), got["content"])
+                done = finished(got)
+                expect([one["success"] for one in done] == [True, True, False, False], f"{done}")
+                expect(done[0]["name"] == "calculate" and "483" in json.dumps(done[0]["result"]), f"{done[0]}")
+                # The model says the same again and again, which is brought to an end.
+                expect(STOPPED in got["content"] and got["finish"] == "stop", f"{got}")
+                expect(got["usage"]["completion_tokens"] > 0, f"{got['usage']}")
+                if form == "thought before":
+                    expect("A <b>sum</b>." in got["reasoning"], f"{got}")
+
+            for_both(f"text call, {form}", runs)
+
+    with environment.llama(interpreter, "--ctx", "32768", "--say", PLAIN) as model, \
+            environment.toolrack(f"{model}/v1") as address:
+
+        def plain(stream):
+            got = ask(address, stream)
+            expect(got["content"] == PLAIN and got["finish"] == "stop" and not got["events"], f"{got}")
+
+        for_both("plain text comes through as it is", plain)
+
+
+def clients_text_call(interpreter):
+    """A call of the client's own tool, written as text, comes back to the client as a native call."""
+    said = 'One moment.\n<tool_call>\n{"name": "order_state", "arguments": {"order": 4711}}\n</tool_call>'
+    tool = {"type": "function", "function": {"name": "order_state", "description": "The state of an order.",
+            "parameters": {"type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]}}}
+    with environment.llama(interpreter, "--ctx", "32768", "--say", said) as model, \
+            environment.toolrack(f"{model}/v1") as address:
+
+        def comes_back(stream):
+            got = ask(address, stream, tools=[tool])
+            expect(got["finish"] == "tool_calls" and len(got["calls"]) == 1, f"{got}")
+            function = got["calls"][0]["function"]
+            expect(function == {"name": "order_state", "arguments": '{"order":4711}'}
+                   or json.loads(function["arguments"]) == {"order": 4711}, f"{function}")
+            expect(got["content"].strip() == "One moment.", f"{got}")
+
+        for_both("a text call of the client's tool is native for the client", comes_back)
+
+
+def native_calls(interpreter):
+    """The server's own parser and grammars: what it reads as calls is run, and every bundled schema is taken."""
+    with environment.llama(interpreter, "--ctx", "32768") as model, environment.toolrack(f"{model}/v1") as address:
+        status, text = call(f"{address}/api/tools")
+        tools = [tool for tool in json.loads(text)["tools"] if tool["enabled"]]
+        expect(status == 200 and tools, text)
+
+        def required(stream):
+            got = ask(address, stream, tool_choice="required", max_tokens=600)
+            started = [event for event in got["events"] if event["type"] == "call_started"]
+            expect(started and all(event["dialect"] == "native" for event in started), f"{got}")
+            expect(len(finished(got)) == len(started), f"{got}")
+
+        for_both("tool_choice required calls a tool", required)
+
+        def cut_off(stream):
+            got = ask(address, stream, tool_choice="required", max_tokens=60)
+            expect(got["finish"] == "length" and not finished(got), f"{got}")
+
+        for_both("a call that is cut off at the token limit is not run", cut_off)
+
+        for tool in tools:
+            choice = {"type": "function", "function": {"name": tool["name"]}}
+
+            def named(stream, tool=tool, choice=choice):
+                got = ask(address, stream, tool_choice=choice, max_tokens=600)
+                started = [event for event in got["events"] if event["type"] == "call_started"]
+                expect(started and started[0]["name"] == tool["name"], f"{got}")
+                expect(isinstance(started[0]["arguments"], dict), f"{started[0]}")
+
+            for_both(f"llama.cpp takes the schema of {tool['name']}", named)
+
+        def none(stream):
+            got = ask(address, stream, tool_choice="none", max_tokens=100)
+            expect(not got["events"] and got["finish"] in ("stop", "length"), f"{got}")
+
+        for_both("tool_choice none calls nothing", none)
+
+        def fields(stream):
+            got = ask(address, stream, tool_choice="none", max_tokens=20)
+            text = json.dumps(got["reply"])
+            expect('"timings"' in text and '"system_fingerprint"' in text, text[-1500:])
+
+        for_both("the server's own fields pass through", fields)
+
+        @check("a request that llama.cpp refuses is refused with its words")
+        def _():
+            status, text = call(f"{address}/v1/chat/completions",
+                                {"messages": QUESTION, "tool_choice": "none", "temperature": "hot"})
+            expect(status in (400, 500, 502) and json.loads(text)["error"]["message"], f"{status} {text}")
+
+
+def schemas(interpreter):
+    """Every bundled schema, also of tools that are off here, given to llama.cpp itself."""
+    listed = environment.output([environment.TOOLRACK, "tools", "list", "--json"])
+    with environment.llama(interpreter, "--ctx", "32768") as model:
+        for tool in json.loads(listed):
+
+            @check(f"llama.cpp makes a grammar of {tool['name']}")
+            def _(tool=tool):
+                name = tool["name"].replace(".", "_")
+                definition = {"type": "function", "function": {
+                    "name": name, "description": tool["description"], "parameters": tool["parameters"]}}
+                status, text = call(f"{model}/v1/chat/completions", {
+                    "messages": QUESTION, "tools": [definition], "tool_choice": "required", "max_tokens": 600, "seed": 1})
+                expect(status == 200, f"{status} {text}")
+
+
+def template(interpreter, name, text):
+    file = environment.CACHE / f"{name}.jinja"
+    file.write_text(text)
+    return environment.llama(interpreter, "--ctx", "32768", "--say", SAID["tool_call tag"], "--template", file)
+
+
+def templates(interpreter):
+    """Templates that do not know tools, or refuse them."""
+    for name, text in (("no tools", NO_TOOLS), ("refuses tools", REFUSES)):
+        with template(interpreter, name.replace(" ", "-"), text) as model, \
+                environment.toolrack(f"{model}/v1") as address:
+
+            def runs(stream):
+                got = ask(address, stream)
+                expect(finished(got) and finished(got)[0]["success"], f"{got}")
+                expect(all(mark not in got["content"] for mark in MARKUP), got["content"])
+
+            for_both(f"a template that {'has no tools' if text is NO_TOOLS else name}", runs)
+
+
+PARTS = {"text calls": text_calls, "client's text calls": clients_text_call, "native calls": native_calls,
+         "schemas": schemas, "templates": templates}
+
+
+def main():
+    if not environment.TINY_LLAMA.exists():
+        print(f"skipped: llama.cpp ({environment.TINY_LLAMA.name} is not beside the repository)")
+        print("0 passed, 0 failed")
+        return
+    interpreter = environment.python("python-llama", HERE / "requirements.txt")
+    for name, part in PARTS.items():
+        if not sys.argv[1:] or any(word in name for word in sys.argv[1:]):
+            try:
+                part(interpreter)
+            except Exception as error:
+
+                @check(name)
+                def _(error=error):
+                    raise error
+    finish()
+
+
+if __name__ == "__main__":
+    main()
