@@ -3,3 +3,30 @@
 //! A file here is a tool, a folder is a module of tools; both are found by themselves. What begins with `_` is internal.
 
 registry_core::discover!();
+
+#[path = "_arithmetic.rs"]
+mod arithmetic;
+#[path = "_elements.rs"]
+mod elements;
+#[path = "_functions.rs"]
+mod functions;
+#[path = "_html.rs"]
+mod html;
+#[path = "_markdown.rs"]
+mod markdown;
+#[path = "_number.rs"]
+mod number;
+#[path = "_search_engine.rs"]
+mod search_engine;
+#[cfg(test)]
+#[path = "_test_server.rs"]
+mod test_server;
+#[cfg(test)]
+#[path = "_tests.rs"]
+mod tests;
+
+pub use search_engine::{InvalidSearchEngine, SearchEngine};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,3 +10,7 @@ pub mod dialect;
 pub mod listing;
 pub mod provider;
 pub mod server;
+
+#[cfg(all(doctest, feature = "cli"))]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

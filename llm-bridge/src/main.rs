@@ -1,18 +1,39 @@
 //! The `toolrack` program: the bundled tools, and what they need.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
 use registry_core::{Resources, prelude::*};
-// The tools are found by being linked; naming their crate does that.
-use tools as _;
+use serde::Deserialize;
+use tools::SearchEngine;
 
 fn main() -> ExitCode {
     cli::main(Host { tables: &["search"], resources })
 }
 
+/// The table `[search]` of the configuration, under the variables `TOOLRACK_SEARCH_*`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Search {
+    engine: Option<String>,
+    url: Option<String>,
+    api_key: Option<String>,
+}
+
 fn resources(settings: &Settings) -> Result<Resources, String> {
-    let _ = settings;
     let text = |error: ToolError| error.message().to_owned();
-    Ok(Resources::new().with(HttpClient::new().map_err(text)?).with(PublicHttpClient::new().map_err(text)?))
+    let mut resources =
+        Resources::new().with(HttpClient::new().map_err(text)?).with(PublicHttpClient::new().map_err(text)?);
+    let file: Search = settings.host_table("search")?;
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let engine = variable("TOOLRACK_SEARCH_ENGINE").or(file.engine);
+    let url = variable("TOOLRACK_SEARCH_URL").or(file.url);
+    let api_key = variable("TOOLRACK_SEARCH_API_KEY").or(file.api_key);
+    let engine = SearchEngine::from_settings(engine.as_deref(), url.as_deref(), api_key.as_deref())
+        .map_err(|error| format!("[search]: {error}"))?;
+    match engine {
+        Some(engine) => resources.insert(Arc::new(engine)),
+        None => resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE),
+    }
+    Ok(resources)
 }

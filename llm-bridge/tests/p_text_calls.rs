@@ -1,5 +1,7 @@
 //! P7 and P8: tool calls that a model writes as text, and its thinking.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
 mod common;
 
 use std::sync::Arc;
@@ -123,6 +125,9 @@ fn p7_several_calls_keep_the_text_between() {
         "<tool_call>[{\"name\":\"search\",\"arguments\":{}},{\"name\":\"weather\",\"arguments\":{}}]</tool_call>",
     );
     assert_eq!(calls(&many), [("search", "{}"), ("weather", "{}")]);
+    let cut = read("[{\"name\":\"search\",\"arguments\":{}}, {\"name\":\"weath");
+    assert_eq!(calls(&cut), [("search", "{}")]);
+    assert_eq!(cut.content, ", {\"name\":\"weath");
     let lines = read(
         "<tool_call>\n{\"name\":\"search\",\"arguments\":{}}\n{\"name\":\"weather\",\"arguments\":{}}\n</tool_call>",
     );
@@ -152,6 +157,16 @@ fn p7_a_fence_around_the_whole_answer() {
     let parsed = read("```xml\n<tool_call>{\"name\": \"weather\", \"arguments\": {}}</tool_call>\n```\n");
     assert_eq!(calls(&parsed), [("weather", "{}")]);
     assert_eq!(parsed.content, "\n");
+    let inside = read("<tool_call>\n```json\n{\"name\": \"weather\", \"arguments\": {}}\n```\n</tool_call>!");
+    assert_eq!(calls(&inside), [("weather", "{}")]);
+    assert_eq!(inside.content, "!");
+    let thought = read("<think>a</think>\n```\n<tool_call>{\"name\": \"weather\"}</tool_call>\n```");
+    assert_eq!(calls(&thought), [("weather", "{}")]);
+    let inside = read("<tool_call>\n```json\n{\"name\": \"weather\", \"arguments\": {}}\n```\n</tool_call>!");
+    assert_eq!(calls(&inside), [("weather", "{}")]);
+    assert_eq!(inside.content, "!");
+    let thought = read("<think>a</think>\n```\n<tool_call>{\"name\": \"weather\"}</tool_call>\n```");
+    assert_eq!(calls(&thought), [("weather", "{}")]);
 }
 
 #[test]

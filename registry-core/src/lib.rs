@@ -24,11 +24,15 @@ mod select;
 pub mod spec;
 
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
-pub use execute::{BoxFuture, ToolOutcome};
+pub use execute::{BoxFuture, ToolOutcome, ToolReply};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
-pub use registry::{Registry, RegistryBuilder, RegistryError, Tool};
+pub use registry::{Handler, Registry, RegistryBuilder, RegistryError, Tool, handler_fn};
 pub use registry_macros::{args, discover, output, tool};
 pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use select::Selection;
 pub use spec::ToolSpec;
+
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../docs/writing-tools.md")]
+struct WritingTools;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     context::ToolContext,
-    resource::Resource,
+    resource::{Resource, Resources},
     result::{Failure, Output, ToolError, ToolResult},
     schema::{Bound, object_of},
 };
@@ -44,7 +44,7 @@ pub struct Parameter<T> {
     schema: fn(&mut SchemaGenerator) -> Schema,
     read: fn(Value) -> serde_json::Result<T>,
     absent: Option<fn() -> T>,
-    default: Option<fn(fn() -> T) -> Value>,
+    show: Option<fn(&T) -> Value>,
     examples: Option<fn() -> Value>,
     bounds: fn() -> Vec<Bound>,
 }
@@ -57,7 +57,7 @@ pub const fn parameter<T: Argument>(name: &'static str, description: &'static st
         schema: SchemaGenerator::subschema_for::<T>,
         read: serde_json::from_value,
         absent: None,
-        default: None,
+        show: None,
         examples: None,
         bounds: Vec::new,
     }
@@ -74,7 +74,7 @@ pub const fn optional<T: Argument>(name: &'static str, description: &'static str
         schema: SchemaGenerator::subschema_for::<T>,
         read: serde_json::from_value,
         absent: Some(none),
-        default: None,
+        show: None,
         examples: None,
         bounds: Vec::new,
     }
@@ -88,7 +88,7 @@ impl<T> Parameter<T> {
         T: Shown,
     {
         self.absent = Some(make);
-        self.default = Some(|make| show(&make()));
+        self.show = Some(show::<T>);
         self
     }
 
@@ -121,8 +121,12 @@ impl<T> Parameter<T> {
     }
 }
 
-/// A value as the schema shows it; nothing where it cannot be written as JSON.
-pub fn show<T: Shown>(value: &T) -> Value {
+/// A list with one value, as the schema shows examples.
+pub fn example<T: Shown>(value: T) -> Value {
+    Value::Array(vec![show(&value)])
+}
+
+fn show<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
@@ -151,8 +155,8 @@ impl<T> Describe for Parameter<T> {
             schemars::transform::Transform::transform(bound, &mut schema);
         }
         schema.insert("description".to_owned(), self.description.into());
-        if let (Some(show), Some(make)) = (self.default, self.absent) {
-            schema.insert("default".to_owned(), show(make));
+        if let (Some(show), Some(make)) = (self.show, self.absent) {
+            schema.insert("default".to_owned(), show(&make()));
         }
         if let Some(examples) = self.examples {
             schema.insert("examples".to_owned(), examples());
@@ -246,13 +250,36 @@ pub fn fail<E: Failure>(error: E) -> Result<ToolResult, ToolError> {
 }
 
 /// What a tool's function asks of the host.
-///
-/// # Errors
-/// When it is not there, which `enabled` keeps from happening.
-pub fn resource<T: Send + Sync + 'static>(context: &ToolContext) -> Result<Resource<T>, ToolError> {
-    context
-        .resource()
-        .ok_or_else(|| ToolError::unavailable(context.resources().missing::<T>().unwrap_or_default()))
+#[derive(Debug)]
+pub struct Need<T> {
+    missing: fn(&Resources) -> Option<String>,
+    find: fn(&ToolContext) -> Option<Resource<T>>,
+}
+
+/// What a tool's function asks of the host.
+pub const fn need<T: Send + Sync + 'static>() -> Need<T> {
+    Need { missing: Resources::missing::<T>, find: ToolContext::resource }
+}
+
+impl<T> Need<T> {
+    /// Why a tool that needs it is off; `None` where it is provided.
+    pub fn missing(&self, resources: &Resources) -> Option<String> {
+        (self.missing)(resources)
+    }
+
+    /// It, where it is provided.
+    pub fn find(&self, context: &ToolContext) -> Option<Resource<T>> {
+        (self.find)(context)
+    }
+
+    /// It.
+    ///
+    /// # Errors
+    /// When it is not provided. The registry does not come here then.
+    pub fn take(&self, context: &ToolContext) -> Result<Resource<T>, ToolError> {
+        self.find(context)
+            .ok_or_else(|| ToolError::unavailable((self.missing)(context.resources()).unwrap_or_default()))
+    }
 }
 
 /// What may have a `range`.
@@ -262,15 +289,21 @@ pub fn resource<T: Send + Sync + 'static>(context: &ToolContext) -> Result<Resou
     note = "for texts and lists there is `length`, for texts `pattern`"
 )]
 pub trait Number {
-    /// The number as the schema writes it.
-    fn show(self) -> Value;
+    /// What its ends are: the type itself. As a type of its own it keeps rustc from telling more about ends of
+    /// something that has none.
+    type End;
+
+    /// An end as the schema writes it.
+    fn show(end: Self::End) -> Value;
 }
 
 macro_rules! numbers {
     ($($number:ty)*) => {$(
         impl Number for $number {
-            fn show(self) -> Value {
-                self.into()
+            type End = Self;
+
+            fn show(end: Self) -> Value {
+                end.into()
             }
         }
     )*};
@@ -279,9 +312,11 @@ macro_rules! numbers {
 numbers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize f64 }
 
 impl Number for f32 {
-    fn show(self) -> Value {
+    type End = Self;
+
+    fn show(end: Self) -> Value {
         // By way of its digits: 0.1 is to stay 0.1 and not become 0.10000000149011612.
-        self.to_string().parse::<f64>().unwrap_or_else(|_| self.into()).into()
+        end.to_string().parse::<f64>().unwrap_or_else(|_| end.into()).into()
     }
 }
 
@@ -322,7 +357,7 @@ impl Text for std::borrow::Cow<'_, str> {}
 impl Text for std::path::PathBuf {}
 
 /// The bound of `range = min..=max`, or of `range = min..max` where the greatest is itself too much.
-pub fn range<T: Number>(min: Option<T>, max: Option<T>, exclusive: bool) -> Bound {
+pub fn range<T: Number>(min: Option<T::End>, max: Option<T::End>, exclusive: bool) -> Bound {
     Bound::Range { min: min.map(T::show), max: max.map(T::show), exclusive }
 }
 

@@ -46,6 +46,29 @@ pub trait Handler: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 }
 
+/// A handler from a closure that takes the context and the arguments.
+pub fn handler_fn<F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+{
+    struct Closure<F>(F);
+    impl<F, Fut> Handler for Closure<F>
+    where
+        F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+    {
+        fn call<'a>(
+            &'a self,
+            context: &'a ToolContext,
+            arguments: Map<String, Value>,
+        ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+            Box::pin((self.0)(context.clone(), arguments))
+        }
+    }
+    Arc::new(Closure(run))
+}
+
 impl Handler for Plugin {
     fn unavailable(&self, context: &ToolContext) -> Option<String> {
         (self.missing)(context.resources()).or_else(|| {

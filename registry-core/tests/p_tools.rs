@@ -1,14 +1,34 @@
 //! Tools as a developer writes them, called through the registry: SPEC rows P2, P4 and B12.
 
-use registry_core::{Caller, Registry, ToolCall, args, output, prelude::*};
+#![allow(clippy::unwrap_used)]
 
-/// Current weather for a city.
+use std::{collections::BTreeMap, time::Duration};
+
+use registry_core::{
+    Caller, Cost, ErrorKind, Registry, RegistryBuilder, ToolCall, ToolOutcome, args, output, prelude::*,
+};
+
+/// Current weather for a city,
+/// on two lines.
 ///
 /// Further paragraphs are for people; only the first goes to the model.
-#[tool(permission = Permission::User, timeout = secs(10), daily_limit = 100, tags = ["outside"], version = "1.0.0")]
+#[tool(
+    title = "Weather",
+    version = "1.0.0",
+    tags = ["outside", "now"],
+    permission = Permission::User,
+    cost = Cost::Cheap,
+    timeout = secs(10),
+    cooldown = millis(1500),
+    daily_limit = 100,
+    gate,
+    effect = Effect::Write,
+    idempotent,
+    text_tag = TextTag::new("WEATHER").pattern(r"(\S+) (\d+)").groups(&["city", "days"]),
+    deprecated = "look out of the window",
+)]
 async fn weather(
     ctx: &ToolContext,
-    units: Option<Resource<Units>>,
     /// City name, e.g. "Oslo".
     city: String,
     /// Days ahead.
@@ -21,18 +41,15 @@ async fn weather(
     if city == "Atlantis" {
         return Err(ToolError::failed("no such place"));
     }
-    let unit = units.map_or("C", |units| units.0);
-    Ok(Forecast { text: format!("{city}, {days} days, {unit}, {}", style.is_some()), days })
+    Ok(Forecast { text: format!("{city}: {style:?}"), days })
 }
-
-struct Units(&'static str);
 
 #[args]
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Style {
     Short,
-    Long,
+    VeryLong,
 }
 
 #[output]
@@ -50,12 +67,18 @@ async fn join(
     #[arg(default = ", ", length = ..=3)]
     between: &str,
     /// The words.
-    #[arg(length = 1..)]
+    #[arg(length = 1..4, example = ["a", "b"])]
     words: &[String],
     /// What stands before.
+    #[arg(rename = "prefix", pattern = "^[^a-z]*$")]
     before: Option<&str>,
+    /// What stands behind.
+    after: Option<&[String]>,
+    /// Whether it is shown, and how.
+    shown: &BTreeMap<String, f32>,
 ) -> String {
-    format!("{}{}", before.unwrap_or_default(), words.join(between))
+    let after = after.unwrap_or_default().concat();
+    format!("{}{}{after}{}", before.unwrap_or_default(), words.join(between), shown.len())
 }
 
 #[args]
@@ -64,35 +87,369 @@ struct Note {
     #[arg(default = "inbox", pattern = "^[a-z]+$")]
     folder: String,
     /// What it says.
+    #[arg(length = 5)]
     text: String,
     /// How much it matters.
-    #[arg(default = 1, range = 1..4)]
-    weight: u8,
+    #[arg(range = 0.5..4.0)]
+    weight: Option<f64>,
+    /// Where it was written.
+    at: Option<Place>,
+}
+
+#[args]
+struct Place {
+    /// Its name.
+    name: String,
 }
 
 /// Writes a note.
-#[tool(effect = Effect::Write, gate, text_tag = "NOTE")]
-async fn note(#[args] note: Note) -> ToolResult {
-    ToolResult::new(format!("{}/{}/{}", note.folder, note.text, note.weight)).with_side_effect("created:note")
+#[tool(effect = Effect::Write, text_tag = "NOTE")]
+async fn note(ctx: &ToolContext, #[args] note: Note) -> ToolResult {
+    let place = note.at.map(|place| place.name).unwrap_or_default();
+    ToolResult::new(format!("{}/{}/{:?}/{place}", note.folder, note.text, note.weight))
+        .with_side_effect(format!("created:{}", ctx.caller().user))
 }
 
-fn registry() -> Registry {
-    Registry::builder().build().unwrap()
+struct Index(&'static str);
+struct Cache;
+
+/// Looks something up.
+#[tool(enabled = |ctx| ctx.caller().user != "mallory")]
+async fn look_up(
+    index: Resource<Index>,
+    _: Resource<u8>,
+    cache: Option<Resource<Cache>>,
+    /// What.
+    word: char,
+) -> String {
+    format!("{word} in {}, cached: {}", index.0, cache.is_some())
+}
+
+/// A tree of words.
+#[args]
+struct Tree {
+    /// The word here.
+    word: String,
+    /// What grows on it.
+    #[arg(default = Vec::new())]
+    branches: Vec<Tree>,
+}
+
+/// Counts the words of a tree.
+#[tool]
+async fn count(
+    /// The tree.
+    tree: &Tree,
+) -> Value {
+    fn words(tree: &Tree) -> usize {
+        usize::from(!tree.word.is_empty()) + tree.branches.iter().map(words).sum::<usize>()
+    }
+    json!({"words": words(tree)})
+}
+
+/// Does nothing.
+#[tool]
+async fn nothing() {}
+
+/// Reads a number.
+#[tool(name = "read_number")]
+async fn r#yield(
+    /// The number.
+    r#type: String,
+) -> Result<i32, std::num::ParseIntError> {
+    r#type.parse()
+}
+
+type Request = ToolContext;
+
+/// Derived without the core's help.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Plain {
+    /// A word.
+    word: String,
+}
+
+/// Repeats a word, with the context under another name and a type that knows nothing of this crate.
+#[tool]
+async fn repeat(
+    #[context] request: &Request,
+    /// What to repeat.
+    plain: Plain,
+    /// How often.
+    #[arg(default = 1 + 1)]
+    times: usize,
+) -> String {
+    plain.word.repeat(times) + request.call_id()
+}
+
+/// Fails with a text.
+#[tool]
+async fn fail_with_text(
+    /// The text.
+    text: &str,
+) -> Result<(), String> {
+    Err(text.to_owned())
+}
+
+/// Fails with an error that nobody sees the type of.
+#[tool]
+async fn fail_hidden() -> std::io::Result<()> {
+    Err(std::io::ErrorKind::TimedOut.into())
+}
+
+fn host() -> RegistryBuilder {
+    Registry::builder().resource(Index("the index")).resource(7_u8)
+}
+
+async fn execute(host: RegistryBuilder, name: &str, arguments: Value) -> ToolOutcome {
+    let registry = host.build().unwrap();
+    let context = registry.context(Caller::new("ada", Permission::Owner));
+    registry.execute(&context, ToolCall::new(name, arguments)).await
 }
 
 async fn call(name: &str, arguments: Value) -> Result<Value, String> {
-    let registry = registry();
-    let context = registry.context(Caller::new("ada", Permission::Owner));
-    let outcome = registry.execute(&context, ToolCall::new(name, arguments)).await;
+    let outcome = execute(host(), name, arguments).await;
     outcome.result.map(|result| result.value).map_err(|error| error.message().to_owned())
 }
 
-#[tokio::test]
-async fn p2_a_function_is_a_tool() {
+fn schema(name: &str) -> Value {
+    host().build().unwrap().get(name).unwrap().spec().input_schema.as_ref().clone()
+}
+
+#[test]
+fn p2_every_tool_is_there_and_can_be_called() {
+    let registry = host().build().unwrap();
+    let names: Vec<String> = registry.list_all(true).iter().map(|tool| tool.name().to_owned()).collect();
     assert_eq!(
-        call("weather", json!({"city": "Oslo", "style": "short"})).await,
-        Ok(json!({"text": "Oslo, 3 days, C, true", "days": 3}))
+        names,
+        [
+            "count",
+            "fail_hidden",
+            "fail_with_text",
+            "join",
+            "look_up",
+            "note",
+            "nothing",
+            "read_number",
+            "repeat",
+            "weather"
+        ]
     );
-    assert_eq!(call("join", json!({"words": ["a", "b"], "before": "> "})).await, Ok(json!("> a, b")));
-    assert_eq!(call("note", json!({"text": "x"})).await, Ok(json!("inbox/x/1")));
+    assert!(registry.check().is_empty());
+}
+
+#[test]
+fn p2_the_signature_is_the_schema() {
+    assert_eq!(
+        schema("weather"),
+        json!({
+            "type": "object",
+            "properties": {
+                "city": {"description": "City name, e.g. \"Oslo\".", "type": "string"},
+                "days": {"description": "Days ahead.", "type": "integer", "minimum": 1, "maximum": 14, "default": 3},
+                "style": {"description": "How it is written.", "type": "string", "enum": ["short", "very_long"]},
+            },
+            "required": ["city"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(
+        schema("join"),
+        json!({
+            "type": "object",
+            "properties": {
+                "between": {"description": "What stands between.", "type": "string", "maxLength": 3, "default": ", "},
+                "words": {
+                    "description": "The words.",
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": 3,
+                    "examples": [["a", "b"]],
+                },
+                "prefix": {"description": "What stands before.", "type": "string", "pattern": "^[^a-z]*$"},
+                "after": {"description": "What stands behind.", "type": "array", "items": {"type": "string"}},
+                "shown": {
+                    "description": "Whether it is shown, and how.",
+                    "type": "object",
+                    "additionalProperties": {"type": "number"},
+                },
+            },
+            "required": ["words", "shown"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(
+        schema("note"),
+        json!({
+            "type": "object",
+            "properties": {
+                "folder": {
+                    "description": "Where it goes.",
+                    "type": "string",
+                    "pattern": "^[a-z]+$",
+                    "default": "inbox",
+                },
+                "text": {"description": "What it says.", "type": "string", "minLength": 5, "maxLength": 5},
+                "weight": {
+                    "description": "How much it matters.",
+                    "type": "number",
+                    "minimum": 0.5,
+                    "exclusiveMaximum": 4.0,
+                },
+                "at": {
+                    "description": "Where it was written.",
+                    "type": "object",
+                    "properties": {"name": {"description": "Its name.", "type": "string"}},
+                    "required": ["name"],
+                    "additionalProperties": false,
+                },
+            },
+            "required": ["text"],
+            "additionalProperties": false,
+        })
+    );
+    assert_eq!(schema("nothing"), json!({"type": "object", "properties": {}, "additionalProperties": false}));
+}
+
+#[test]
+fn p2_a_type_that_contains_itself_is_referred_to() {
+    let schema = schema("count");
+    let tree = &schema["properties"]["tree"];
+    assert_eq!(tree["description"], "The tree.");
+    assert!(schema["$defs"].is_object() || tree["properties"].is_object(), "{schema}");
+}
+
+#[test]
+fn p2_properties_keep_the_order_of_the_signature() {
+    let schema = schema("join");
+    let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["between", "words", "prefix", "after", "shown"]);
+}
+
+#[test]
+fn p2_keys_and_docs_reach_spec_and_policy() {
+    let registry = host().build().unwrap();
+    let tool = registry.get("weather").unwrap();
+    let spec = tool.spec();
+    assert_eq!(spec.description.as_deref(), Some("Current weather for a city, on two lines."));
+    assert_eq!(spec.title.as_deref(), Some("Weather"));
+    assert_eq!(spec.version.as_deref(), Some("1.0.0"));
+    assert_eq!(spec.tags, ["outside", "now"]);
+    assert_eq!(spec.deprecated.as_deref(), Some("look out of the window"));
+    assert_eq!(spec.output_schema["required"], json!(["text", "days"]));
+    let policy = tool.policy();
+    assert_eq!(policy.permission, Permission::User);
+    assert_eq!(policy.cost, Cost::Cheap);
+    assert_eq!(policy.timeout, Duration::from_secs(10));
+    assert_eq!(policy.cooldown, Duration::from_millis(1500));
+    assert_eq!(policy.daily_limit, 100);
+    assert!(policy.requires_gate && policy.idempotent);
+    assert_eq!(policy.effect, Effect::Write);
+    assert_eq!(policy.text_tag.unwrap().arg_groups, ["city", "days"]);
+    assert_eq!(registry.get("note").unwrap().policy().text_tag.unwrap().tag_prefix, "NOTE");
+    let source = tool.source().to_string();
+    assert!(source.starts_with("registry-core/tests/p_tools.rs:"), "{source}");
+}
+
+#[tokio::test]
+async fn p2_arguments_reach_the_function() {
+    for (name, arguments, value) in [
+        (
+            "weather",
+            json!({"city": "Oslo", "style": "short"}),
+            json!({"text": "Oslo: Some(Short)", "days": 3}),
+        ),
+        ("weather", json!({"city": "Oslo", "days": 14}), json!({"text": "Oslo: None", "days": 14})),
+        ("join", json!({"words": ["a", "b"], "shown": {}}), json!("a, b0")),
+        (
+            "join",
+            json!({"words": ["a", "b"], "prefix": "> ", "between": "", "after": ["!"], "shown": {"x": 1.5}}),
+            json!("> ab!1"),
+        ),
+        ("note", json!({"text": "lunch"}), json!("inbox/lunch/None/")),
+        (
+            "note",
+            json!({"text": "lunch", "folder": "food", "weight": 2, "at": {"name": "here"}}),
+            json!("food/lunch/Some(2.0)/here"),
+        ),
+        ("look_up", json!({"word": "x"}), json!("x in the index, cached: false")),
+        (
+            "count",
+            json!({"tree": {"word": "a", "branches": [{"word": "b"}, {"word": ""}]}}),
+            json!({"words": 2}),
+        ),
+        ("nothing", json!({}), json!(null)),
+        ("read_number", json!({"type": "12"}), json!(12)),
+        ("repeat", json!({"plain": {"word": "ab"}}), json!("abab")),
+    ] {
+        assert_eq!(call(name, arguments.clone()).await, Ok(value), "{name} {arguments}");
+    }
+}
+
+#[tokio::test]
+async fn p2_bounds_hold() {
+    for (name, arguments) in [
+        ("weather", json!({"city": "Oslo", "days": 15})),
+        ("weather", json!({"city": "Oslo", "days": 0})),
+        ("weather", json!({"city": "Oslo", "style": "medium"})),
+        ("weather", json!({"city": "Oslo", "country": "Norway"})),
+        ("join", json!({"words": [], "shown": {}})),
+        ("join", json!({"words": ["a", "b", "c", "d"], "shown": {}})),
+        ("join", json!({"words": ["a"], "between": "long", "shown": {}})),
+        ("join", json!({"words": ["a"], "prefix": "abc", "shown": {}})),
+        ("note", json!({"text": "lunch", "folder": "FOOD"})),
+        ("note", json!({"text": "lunches"})),
+        ("note", json!({"text": "lunch", "weight": 4.0})),
+        ("look_up", json!({"word": "xy"})),
+    ] {
+        let outcome = execute(host(), name, arguments.clone()).await;
+        assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::InvalidArguments, "{name} {arguments}");
+    }
+}
+
+#[tokio::test]
+async fn p2_what_a_function_fails_with_is_the_error() {
+    assert_eq!(call("weather", json!({"city": "Atlantis"})).await, Err("no such place".to_owned()));
+    assert_eq!(
+        call("read_number", json!({"type": "x"})).await,
+        Err("invalid digit found in string".to_owned())
+    );
+    assert_eq!(call("fail_with_text", json!({"text": "no"})).await, Err("no".to_owned()));
+    let error = execute(host(), "fail_hidden", json!({})).await.result.unwrap_err();
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn p4_what_a_function_asks_for_decides() {
+    let listed = |host: RegistryBuilder, user: &str| {
+        let registry = host.build().unwrap();
+        let context = registry.context(Caller::new(user, Permission::Owner));
+        registry.select(&context).get("look_up").is_some()
+    };
+    assert!(listed(host(), "ada"));
+    assert!(!listed(host(), "mallory"));
+    assert!(!listed(Registry::builder(), "ada"));
+    assert!(!listed(Registry::builder().resource(Index("the index")), "ada"));
+
+    let error = execute(Registry::builder().resource(7_u8), "look_up", json!({"word": "x"}))
+        .await
+        .result
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("needs Index"), "{error}");
+    let outcome = execute(host().resource(Cache), "look_up", json!({"word": "x"})).await;
+    assert_eq!(outcome.for_model(), "x in the index, cached: true");
+}
+
+#[tokio::test]
+async fn b12_a_tool_stays_a_function() {
+    let ctx = ToolContext::default();
+    let forecast = weather(&ctx, "Oslo".to_owned(), 2, None).await.unwrap();
+    assert_eq!(forecast, Forecast { text: "Oslo: None".to_owned(), days: 2 });
+    let words = ["a".to_owned(), "b".to_owned()];
+    assert_eq!(join("-", &words, None, None, &BTreeMap::new()).await, "a-b0");
+    let found = look_up(Resource::new(Index("mine")), Resource::new(1), None, 'x').await;
+    assert_eq!(found, "x in mine, cached: false");
+    nothing().await;
 }

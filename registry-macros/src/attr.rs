@@ -94,14 +94,14 @@ pub(crate) fn core_path(keys: &mut Vec<Key>, errors: &mut Errors) -> TokenStream
     }
 }
 
-/// The statements that turn the keys of `#[tool]` into calls on the builder. Each names the type of its result, so
-/// that rustc goes on after a key it does not know.
+/// The statements that turn the keys of `#[tool]` into calls on the builder. They are assignments, because after one
+/// that is wrong rustc goes on with the next, as it does not after a chain of calls or of `let`.
 pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Errors) -> Vec<TokenStream> {
     keys.iter()
         .filter_map(|key| {
             let value = value(key, arguments, errors)?;
             let method = &key.name;
-            Some(quote!(let __plugin: __private::Plugin = __plugin.#method(#value);))
+            Some(quote!(__plugin = __plugin.#method(#value);))
         })
         .collect()
 }
@@ -234,4 +234,41 @@ fn is_semver(text: &str) -> bool {
 /// Whether a path is one name, the last of which is `name`: `Resource`, `registry_core::Resource`.
 pub(crate) fn ends_in<'p>(path: &'p Path, name: &str) -> Option<&'p syn::PathSegment> {
     path.segments.last().filter(|last| last.ident == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_semantic_or_none() {
+        for good in ["0.0.0", "1.2.3", "10.20.30", "1.0.0-rc.1", "1.0.0-0a.x-y+build.007", "1.0.0+a"] {
+            assert!(is_semver(good), "{good}");
+        }
+        for bad in
+            ["", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.0-", "1.0.0-01", "1.0.0+", "v1.0.0", "1.0.x", "1..0"]
+        {
+            assert!(!is_semver(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_that_every_provider_takes() {
+        for (name, fits) in [
+            ("a", true),
+            ("web_search2", true),
+            ("", false),
+            ("_a", false),
+            ("2a", false),
+            ("A", false),
+            ("ä", false),
+        ] {
+            let mut errors = Errors::new("test");
+            check_name(name, quote!(name), &mut errors);
+            assert_eq!(errors.is_empty(), fits, "{name}");
+        }
+        let mut errors = Errors::new("test");
+        check_name(&"a".repeat(65), quote!(name), &mut errors);
+        assert!(!errors.is_empty());
+    }
 }

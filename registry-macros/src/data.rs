@@ -38,9 +38,7 @@ pub(crate) fn args(attribute: TokenStream, item: TokenStream) -> TokenStream {
                     wanted.push(("Serialize", "serde"));
                 }
             }
-            Data::Union(data) => {
-                errors.push(data.union_token, "a union has no schema", "use an enum");
-            }
+            Data::Union(_) => {}
         }
         let (generics, types, clause) = item.generics.split_for_impl();
         let defaults = (!defaults.is_empty()).then(|| {
@@ -83,6 +81,11 @@ fn expand(
         }
     };
     let (wanted, behind) = change(&mut parsed, &core, &mut errors);
+    if let Data::Union(data) = &parsed.data {
+        errors.push(data.union_token, "a union has no schema", "use an enum");
+        let errors = errors.into_tokens();
+        return quote!(#item #errors);
+    }
     let derived = derived(&parsed.attrs);
     let wanted = wanted.into_iter().filter(|(name, _)| !derived.iter().any(|derived| derived == name));
     let derives = wanted.map(|(name, krate)| {

@@ -3,21 +3,25 @@
 use std::{
     collections::BTreeMap,
     env, fs, io,
-    path::{Path, PathBuf},
+    path::{self, Component, Path, PathBuf},
 };
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
-use syn::LitStr;
+use syn::{
+    LitStr, Token,
+    parse::{ParseStream, Parser},
+};
 
-use crate::errors::Errors;
+use crate::{attr, errors::Errors};
 
 /// Folders that Cargo gives a meaning.
 const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches"];
 
 pub(crate) fn discover(input: TokenStream) -> TokenStream {
     let mut errors = Errors::new("`discover!`");
-    let found = match place(input) {
+    let found = match Place::of(input, &mut errors) {
+        Ok(_) if !errors.is_empty() => Ok(Vec::new()),
         Ok(place) => place.scan(&mut errors),
         Err(error) => {
             errors.absorb(
@@ -28,7 +32,7 @@ pub(crate) fn discover(input: TokenStream) -> TokenStream {
         }
     };
     let modules = found.unwrap_or_else(|(path, error)| {
-        let what = format!("`{}` cannot be read: {error}", path.display());
+        let what = format!("`{}` cannot be read: {error}", shown(&path));
         errors.push_at(Span::call_site(), what, "give a folder below the crate's root");
         Vec::new()
     });
@@ -39,33 +43,51 @@ pub(crate) fn discover(input: TokenStream) -> TokenStream {
 /// Where to look.
 struct Place {
     folder: PathBuf,
-    /// The file that asks: it is no tool, and paths are written as it would write them.
+    /// The file that asks. It is no tool, and paths are written from its folder, so that they are the same on every
+    /// machine.
     asking: Option<PathBuf>,
+    /// What the core is called here.
+    core: TokenStream,
 }
-
-fn place(input: TokenStream) -> syn::Result<Place> {
-    let asking = proc_macro::Span::call_site().local_file();
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let folder = if input.is_empty() {
-        asking.as_deref().and_then(Path::parent).map_or(root, Path::to_owned)
-    } else {
-        root.join(syn::parse2::<LitStr>(input)?.value())
-    };
-    Ok(Place { folder, asking })
-}
-
-type Found = Result<Vec<TokenStream>, (PathBuf, io::Error)>;
 
 impl Place {
-    fn scan(&self, errors: &mut Errors) -> Found {
+    /// Reads `"folder", crate = path`, both of which may be left out.
+    fn of(input: TokenStream, errors: &mut Errors) -> syn::Result<Self> {
+        let read = |input: ParseStream<'_>| {
+            let folder: Option<LitStr> = if input.peek(LitStr) { Some(input.parse()?) } else { None };
+            if folder.is_some() && !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+            Ok((folder, input.parse::<TokenStream>()?))
+        };
+        let (folder, rest) = read.parse2(input)?;
+        let mut keys = attr::keys(rest, errors);
+        let core = attr::core_path(&mut keys, errors);
+        for key in keys {
+            errors.push(
+                &key.name,
+                format!("there is no key `{}`", key.name),
+                "the only one is `crate = path`",
+            );
+        }
+        let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+        let asking = proc_macro::Span::call_site().local_file().and_then(|file| path::absolute(file).ok());
+        let folder = match (folder, asking.as_deref().and_then(Path::parent)) {
+            (Some(folder), _) => root.join(folder.value()),
+            (None, Some(folder)) => folder.to_owned(),
+            (None, None) => root,
+        };
+        Ok(Self { folder, asking, core })
+    }
+    fn scan(&self, errors: &mut Errors) -> Result<Vec<TokenStream>, (PathBuf, io::Error)> {
         let mut modules = Vec::new();
         let (files, folders) = entries(&self.folder)?;
         for (name, path) in &files {
-            if self.is_asking(path) {
+            if self.asking.as_ref() == Some(path) {
                 continue;
             }
             if let Some(module) = module_name(name, path, errors) {
-                modules.push(self.file(&module, path));
+                modules.push(file(&module, &self.path_from_here(path)));
             }
         }
         for (name, path) in folders {
@@ -77,7 +99,7 @@ impl Place {
                 if !entries(&path)?.0.is_empty() {
                     errors.push_at(
                         Span::call_site(),
-                        format!("`{}` is too deep for tools", path.display()),
+                        format!("`{}` is too deep for tools", shown(&path)),
                         "modules have one level; a name that begins with `_` is left out",
                     );
                 }
@@ -88,7 +110,7 @@ impl Place {
             if files.contains_key(&name) {
                 errors.push_at(
                     Span::call_site(),
-                    format!("`{}` is a file of tools and a folder of tools", path.display()),
+                    format!("`{}` is a file of tools and a folder of tools", shown(&path)),
                     "rename one of them",
                 );
                 continue;
@@ -96,33 +118,27 @@ impl Place {
             let Some(module) = module_name(&name, &path, errors) else { continue };
             let inner: Vec<TokenStream> = inner
                 .iter()
-                .filter_map(|(name, path)| Some(self.file(&module_name(name, path, errors)?, path)))
+                .filter_map(|(name, path)| {
+                    Some(file(&module_name(name, path, errors)?, &format!("{name}.rs")))
+                })
                 .collect();
             modules.push(self.module(&module, &path, &inner));
         }
         Ok(modules)
     }
 
-    fn file(&self, module: &Ident, path: &Path) -> TokenStream {
-        let path = match (self.relative(path), path.file_name()) {
-            (true, Some(name)) => Path::new(name),
-            _ => path,
-        };
-        let path = path.to_string_lossy();
-        quote!(#[path = #path] mod #module;)
-    }
-
     fn module(&self, module: &Ident, path: &Path, inner: &[TokenStream]) -> TokenStream {
+        let core = &self.core;
         let name = module.to_string();
         let docs = format!("The tools of the module `{name}`.");
-        let folder = self.relative(path).then(|| quote!(#[path = #name]));
+        let path = self.path_from_here(path);
         quote! {
             #[doc = #docs]
-            #folder
+            #[path = #path]
             pub mod #module {
                 #(#inner)*
 
-                ::registry_core::__private::inventory::submit!(::registry_core::__private::Folder {
+                #core::__private::inventory::submit!(#core::__private::Folder {
                     module_path: ::core::module_path!(),
                     name: #name,
                 });
@@ -130,15 +146,26 @@ impl Place {
         }
     }
 
-    /// Whether a path can be written from the file that asks. Such paths say the same on every machine.
-    fn relative(&self, path: &Path) -> bool {
-        let _ = path;
-        self.asking.as_deref().and_then(Path::parent) == Some(&self.folder)
+    /// A path as the file that asks would write it.
+    fn path_from_here(&self, path: &Path) -> String {
+        let Some(base) = self.asking.as_deref().and_then(Path::parent) else {
+            return path.to_string_lossy().into_owned();
+        };
+        let shared = base.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+        let up = base.components().skip(shared).map(|_| Component::ParentDir);
+        let relative: PathBuf = up.chain(path.components().skip(shared)).collect();
+        relative.to_string_lossy().into_owned()
     }
+}
 
-    fn is_asking(&self, path: &Path) -> bool {
-        self.asking.as_deref().is_some_and(|asking| asking == path || path.ends_with(asking))
-    }
+/// A path as people know it.
+fn shown(path: &Path) -> String {
+    let root = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+fn file(module: &Ident, path: &str) -> TokenStream {
+    quote!(#[path = #path] mod #module;)
 }
 
 type Entries = BTreeMap<String, PathBuf>;
@@ -173,10 +200,81 @@ fn module_name(name: &str, path: &Path, errors: &mut Errors) -> Option<Ident> {
         _ => {
             errors.push_at(
                 Span::call_site(),
-                format!("`{}` is not named as a Rust module", path.display()),
+                format!("`{}` is not named as a Rust module", shown(path)),
                 "use a-z, 0-9 and `_`, a letter first, and no word of the language",
             );
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is declared, and what is told, for a folder with these files, asked for from `asking`.
+    fn scan(name: &str, files: &[&str], asking: &str, below: &str) -> (String, String) {
+        let root = env::temp_dir().join(format!("discover-{}-{name}", std::process::id()));
+        for file in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let core = quote!(::registry_core);
+        let place = Place { folder: root.join(below), asking: Some(root.join(asking)), core };
+        let mut errors = Errors::new("`discover!`");
+        let modules = place.scan(&mut errors).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        let declared = modules.iter().map(ToString::to_string).collect::<String>().replace(' ', "");
+        (declared, errors.into_tokens().to_string())
+    }
+
+    #[test]
+    fn files_and_folders_are_declared_in_order() {
+        let files =
+            ["_lib.rs", "_build.rs", "b.rs", "a.rs", "notes.md", "m/y.rs", "m/x.rs", "m/_z.rs", "data/x.txt"];
+        let (declared, told) = scan("order", &files, "_lib.rs", "");
+        assert_eq!(told, "");
+        let expected = r#"#[path="a.rs"]moda;#[path="b.rs"]modb;#[doc="Thetoolsofthemodule`m`."]#[path="m"]pubmodm{#[path="x.rs"]modx;#[path="y.rs"]mody;"#;
+        assert!(declared.starts_with(expected), "{declared}");
+    }
+
+    #[test]
+    fn what_is_cargos_is_left_alone() {
+        let files = [
+            "_lib.rs",
+            "target/x.rs",
+            "tests/x.rs",
+            "examples/x.rs",
+            "benches/x.rs",
+            "src/x.rs",
+            ".git/x.rs",
+        ];
+        assert_eq!(scan("cargo", &files, "_lib.rs", ""), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn another_folder_is_reached_from_the_file_that_asks() {
+        let (declared, _) =
+            scan("other", &["src/main.rs", "tools/a.rs", "tools/m/b.rs"], "src/main.rs", "tools");
+        assert!(declared.contains(r#"#[path="../tools/a.rs"]moda;"#), "{declared}");
+        assert!(declared.contains(r#"#[path="../tools/m"]pubmodm{#[path="b.rs"]modb;"#), "{declared}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_tool_is_told() {
+        for (name, file, told) in [
+            ("case", "Web.rs", "not named as a Rust module"),
+            ("dash", "web-search.rs", "not named as a Rust module"),
+            ("word", "match.rs", "not named as a Rust module"),
+            ("folder", "my-tools/a.rs", "not named as a Rust module"),
+            ("deep", "a/b/c.rs", "too deep"),
+        ] {
+            let (declared, said) = scan(name, &["_lib.rs", file], "_lib.rs", "");
+            assert_eq!(declared, "", "{file}");
+            assert!(said.contains(told), "{file}: {said}");
+        }
+        let (_, said) = scan("twice", &["_lib.rs", "a.rs", "a/b.rs"], "_lib.rs", "");
+        assert!(said.contains("a file of tools and a folder of tools"), "{said}");
     }
 }

@@ -28,7 +28,8 @@ impl Docs {
 
     fn add(&mut self, text: &str) {
         let is_block = text.contains('\n');
-        for line in text.lines() {
+        // Not `lines()`, which has none for the empty text of an empty line.
+        for line in text.split('\n') {
             let line = line.trim();
             // The stars down the side of a block comment.
             let line = if is_block { line.strip_prefix('*').unwrap_or(line).trim() } else { line };

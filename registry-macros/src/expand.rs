@@ -1,15 +1,16 @@
 //! What `#[tool]` writes: the function, and one `const` block behind it.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{ext::IdentExt, spanned::Spanned};
+use syn::ext::IdentExt;
 
 use crate::{
     attr,
     docs::{Docs, parameter_list},
     errors::Errors,
-    param::meant,
-    signature::{self, Argument, Input, Returns, ToolFn},
+    param::{Shape, meant},
+    returns::{Failure, Returns},
+    signature::{self, Argument, Input, Need, ToolFn},
 };
 
 pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
@@ -26,7 +27,7 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::new(format!("tool `{}`", ident.unraw()));
     signature::check(&function, &mut errors);
     let inputs = signature::inputs(&function.sig, &mut errors);
-    let returns = signature::returns(&function.sig, &mut errors);
+    let returns = Returns::of(&function.sig, &mut errors);
     let description = description(&function, &mut errors);
 
     let mut keys = attr::keys(attribute, &mut errors);
@@ -45,18 +46,14 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let has_whole = inputs.iter().any(|input| matches!(input, Input::Whole(_)));
     let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
 
-    let list: Vec<(&str, &str)> =
-        arguments.iter().map(|argument| (&*argument.name, &*argument.description)).collect();
+    let list: Vec<(&str, &str)> = arguments
+        .iter()
+        .map(|argument| (&*argument.name, &*argument.description))
+        .filter(|(_, description)| !description.is_empty())
+        .collect();
     let cleaned = function.cleaned(&parameter_list(&list));
     let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
-    let constants = arguments.iter().map(|argument| constant(argument));
-    let whole = inputs.iter().find_map(|input| match input {
-        Input::Whole(shape) => {
-            let ty = &shape.owned;
-            Some(quote!(const __ARGUMENTS: __private::Whole<#ty> = __private::whole::<#ty>();))
-        }
-        _ => None,
-    });
+    let constants = inputs.iter().map(constant);
     let ends = returns.as_ref().map(ends);
     let (lints, plugin) = match (&returns, errors.is_empty()) {
         (Some(returns), true) => (quote!(), plugin(&function, &inputs, returns, &description, &calls)),
@@ -65,7 +62,7 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
             quote!(, dead_code),
             quote! {
                 const __PLUGIN: __private::Plugin = {
-                    let __plugin = __private::unregistered();
+                    let mut __plugin = __private::unregistered();
                     #(#calls)*
                     __plugin
                 };
@@ -73,15 +70,18 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
         ),
     };
     let errors = errors.into_tokens();
+    if function.sig.receiver().is_some() {
+        // A `const _` cannot stand where methods do.
+        return quote!(#cleaned #errors);
+    }
     quote! {
         #cleaned
 
         #(#cfgs)*
-        #[allow(non_upper_case_globals, deprecated #lints)]
+        #[allow(non_upper_case_globals, unused_mut, deprecated #lints)]
         const _: () = {
             use #core::__private;
             #(#constants)*
-            #whole
             #ends
             #plugin
         };
@@ -107,14 +107,25 @@ fn description(function: &ToolFn, errors: &mut Errors) -> String {
     String::new()
 }
 
-fn constant_of(argument: &Argument) -> Ident {
-    format_ident!("__{}", argument.ident.unraw(), span = argument.ident.span())
+fn constant_of(parameter: &Ident) -> Ident {
+    format_ident!("__{}", parameter.unraw(), span = Span::call_site())
 }
 
-/// What is known about one argument.
-fn constant(argument: &Argument) -> TokenStream {
-    let Argument { name, description, shape, options, .. } = argument;
-    let constant = constant_of(argument);
+/// What is known about one parameter. Each type is named once, so that a fault in it is told once.
+fn constant(input: &Input) -> TokenStream {
+    let argument = match input {
+        Input::Context => return TokenStream::new(),
+        Input::Resource(Need { ident, ty, .. }) => {
+            let constant = constant_of(ident);
+            return quote!(const #constant: __private::Need<#ty> = __private::need::<#ty>(););
+        }
+        Input::Whole(Shape { owned, .. }) => {
+            return quote!(const __ARGUMENTS: __private::Whole<#owned> = __private::whole::<#owned>(););
+        }
+        Input::Argument(argument) => argument,
+    };
+    let Argument { ident, name, description, shape, options } = &**argument;
+    let constant = constant_of(ident);
     let ty = &shape.owned;
     let (held, make) = if shape.optional {
         (quote!(::core::option::Option<#ty>), quote!(optional))
@@ -141,15 +152,12 @@ fn constant(argument: &Argument) -> TokenStream {
 
 /// What is known about the function's value and failure.
 fn ends(returns: &Returns) -> TokenStream {
-    match returns {
-        Returns::Value(ty) | Returns::Result(ty, None) => {
-            quote!(const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();)
-        }
-        Returns::Result(ty, Some(error)) => quote! {
-            const __RETURNS: __private::Returns<#ty> = __private::returns::<#ty>();
-            const __FAILS: __private::Fails<#error> = __private::fails::<#error>();
-        },
+    let value = &returns.value;
+    let mut ends = quote!(const __RETURNS: __private::Returns<#value> = __private::returns::<#value>(););
+    if let Failure::Named(error) = &returns.failure {
+        ends.extend(quote!(const __FAILS: __private::Fails<#error> = __private::fails::<#error>();));
     }
+    ends
 }
 
 fn plugin(
@@ -169,20 +177,19 @@ fn plugin(
     let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
     let context = if takes_context { quote!(__context) } else { quote!(_) };
     let call = quote!(#ident(#(#passed),*).await);
-    let outcome = match returns {
-        Returns::Value(_) => quote!(__RETURNS.give(#call)),
-        Returns::Result(_, error) => {
-            let fail = match error {
-                Some(_) => quote!(::core::result::Result::Err(__FAILS.give(__error))),
-                None => quote!(__private::fail(__error)),
-            };
-            quote! {
-                match #call {
-                    ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
-                    ::core::result::Result::Err(__error) => #fail,
-                }
+    let fail = match returns.failure {
+        Failure::Never => None,
+        Failure::Hidden => Some(quote!(__private::fail(__error))),
+        Failure::Named(_) => Some(quote!(::core::result::Result::Err(__FAILS.give(__error)))),
+    };
+    let outcome = match fail {
+        None => quote!(__RETURNS.give(#call)),
+        Some(fail) => quote! {
+            match #call {
+                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
+                ::core::result::Result::Err(__error) => #fail,
             }
-        }
+        },
     };
     // The span is what rustc points at when the future cannot be sent between threads.
     let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #outcome }));
@@ -195,7 +202,7 @@ fn plugin(
         }
 
         const __PLUGIN: __private::Plugin = {
-            let __plugin = __private::Plugin::new(
+            let mut __plugin = __private::Plugin::new(
                 #name,
                 #description,
                 || #schema,
@@ -220,7 +227,7 @@ fn schema(inputs: &[Input]) -> TokenStream {
         return quote!(__ARGUMENTS.schema());
     }
     let constants = inputs.iter().filter_map(|input| match input {
-        Input::Argument(argument) => Some(constant_of(argument)),
+        Input::Argument(argument) => Some(constant_of(&argument.ident)),
         _ => None,
     });
     quote!(__private::of_parameters(&[#(&#constants),*]))
@@ -228,14 +235,14 @@ fn schema(inputs: &[Input]) -> TokenStream {
 
 /// The condition that follows from what the function asks of the host.
 fn missing(inputs: &[Input]) -> Option<TokenStream> {
-    let mut resources = inputs.iter().filter_map(|input| match input {
-        Input::Resource(ty) => Some(ty),
+    let mut needs = inputs.iter().filter_map(|input| match input {
+        Input::Resource(need) if need.required => Some(constant_of(&need.ident)),
         _ => None,
     });
-    let first = resources.next()?;
-    let others = resources.map(|ty| quote!(.or_else(|| __resources.missing::<#ty>())));
+    let first = needs.next()?;
+    let others = needs.map(|need| quote!(.or_else(|| #need.missing(__resources))));
     Some(quote! {
-        let __plugin = __plugin.missing(|__resources| __resources.missing::<#first>() #(#others)*);
+        __plugin = __plugin.missing(|__resources| #first.missing(__resources) #(#others)*);
     })
 }
 
@@ -243,11 +250,13 @@ fn missing(inputs: &[Input]) -> Option<TokenStream> {
 fn pass(input: &Input) -> TokenStream {
     match input {
         Input::Context => quote!(__context),
-        Input::Resource(ty) => quote_spanned!(ty.span()=> __private::resource(__context)?),
-        Input::MaybeResource(ty) => quote_spanned!(ty.span()=> __context.resource()),
+        Input::Resource(need) => {
+            let constant = constant_of(&need.ident);
+            if need.required { quote!(#constant.take(__context)?) } else { quote!(#constant.find(__context)) }
+        }
         Input::Whole(shape) => shape.pass(&quote!(__ARGUMENTS.take(&mut __given)?)),
         Input::Argument(argument) => {
-            let constant = constant_of(argument);
+            let constant = constant_of(&argument.ident);
             argument.shape.pass(&quote!(#constant.take(&mut __given)?))
         }
     }

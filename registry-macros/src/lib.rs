@@ -1,6 +1,6 @@
 //! The macros of `registry-core`, which re-exports them: a tool file names that crate only.
 //!
-//! `attr`, `signature`, `param` and `docs` read, `errors` collects what is wrong, `expand`, `data` and `discover` write.
+//! `attr`, `signature`, `param`, `returns` and `docs` read, `errors` collects what is wrong, `expand`, `data` and `discover` write.
 //! Nothing here knows about schemas or JSON: the output calls generic functions of the core.
 
 mod attr;
@@ -9,7 +9,10 @@ mod discover;
 mod docs;
 mod errors;
 mod expand;
+#[cfg(test)]
+mod golden;
 mod param;
+mod returns;
 mod signature;
 
 use proc_macro::TokenStream;

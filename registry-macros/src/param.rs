@@ -79,12 +79,16 @@ fn owned(borrowed: &Type) -> Type {
 /// The `T` of a `NAME<T>`.
 pub(crate) fn inside<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
     let Type::Path(TypePath { qself: None, path }) = ty else { return None };
-    first_type(&ends_in(path, name)?.arguments)
+    types(&ends_in(path, name)?.arguments).next()
 }
 
-pub(crate) fn first_type(arguments: &PathArguments) -> Option<&Type> {
-    let PathArguments::AngleBracketed(arguments) = arguments else { return None };
-    arguments.args.iter().find_map(|argument| match argument {
+/// The types between `<` and `>`.
+pub(crate) fn types(arguments: &PathArguments) -> impl Iterator<Item = &Type> {
+    let arguments = match arguments {
+        PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    };
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
@@ -169,17 +173,20 @@ impl Options {
     /// The bounds, as expressions of the core's type for them.
     pub(crate) fn bounds(&self, private: &TokenStream, ty: &Type) -> Vec<TokenStream> {
         let mut bounds = Vec::new();
+        // All but what the developer wrote stands at the key, so that rustc tells of a wrong type there, and once.
         if let Some(Interval { key, min, max, exclusive }) = &self.range {
-            let (ty, min, max) = (at(*key, ty), some(min.as_ref()), some(max.as_ref()));
-            bounds.push(quote!(#private::range::<#ty>(#min, #max, #exclusive)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
+            bounds.push(quote_spanned!(*key=> #private::range::<#ty>(#min, #max, #exclusive)));
         }
         if let Some(Interval { key, min, max, exclusive }) = &self.length {
-            let (ty, min, max) = (at(*key, ty), some(min.as_ref()), some(max.as_ref()));
-            bounds.push(quote!(#private::length::<#ty>(#min, #max, #exclusive)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            let (min, max) = (some(*key, min.as_ref()), some(*key, max.as_ref()));
+            bounds.push(quote_spanned!(*key=> #private::length::<#ty>(#min, #max, #exclusive)));
         }
         if let Some((key, pattern)) = &self.pattern {
-            let ty = at(*key, ty);
-            bounds.push(quote!(#private::pattern::<#ty>(#pattern)));
+            let (private, ty) = (at(*key, private), at(*key, ty));
+            bounds.push(quote_spanned!(*key=> #private::pattern::<#ty>(#pattern)));
         }
         bounds
     }
@@ -201,10 +208,10 @@ fn at(span: Span, tokens: impl ToTokens) -> TokenStream {
         .collect()
 }
 
-fn some(value: Option<&Expr>) -> TokenStream {
+fn some(key: Span, value: Option<&Expr>) -> TokenStream {
     match value {
-        Some(value) => quote!(::core::option::Option::Some(#value)),
-        None => quote!(::core::option::Option::None),
+        Some(value) => quote_spanned!(key=> ::core::option::Option::Some(#value)),
+        None => quote_spanned!(key=> ::core::option::Option::None),
     }
 }
 
@@ -219,14 +226,14 @@ impl Interval {
             errors.push(value, "a range without ends bounds nothing", help);
             return None;
         }
-        let exclusive = matches!(limits, RangeLimits::HalfOpen(_)) && end.is_some();
-        if let (Some(min), Some(max)) = (start.as_deref().and_then(number), end.as_deref().and_then(number))
+        let (min, max) = (start.as_deref().cloned(), end.as_deref().cloned());
+        let exclusive = matches!(limits, RangeLimits::HalfOpen(_)) && max.is_some();
+        if let (Some(min), Some(max)) = (min.as_ref().and_then(number), max.as_ref().and_then(number))
             && (min > max || (exclusive && min >= max))
         {
             errors.push(value, "there is nothing in this range", "put the lesser end first");
         }
-        let end = |end: &Option<Box<Expr>>| end.as_deref().cloned();
-        Some(Self { key, min: end(start), max: end(value_end(value)), exclusive })
+        Some(Self { key, min, max, exclusive })
     }
 
     fn of_length(key: Span, value: &Expr, errors: &mut Errors) -> Option<Self> {
@@ -234,13 +241,6 @@ impl Interval {
             Expr::Range(_) => Self::of(key, value, errors),
             exact => Some(Self { key, min: Some(exact.clone()), max: Some(exact.clone()), exclusive: false }),
         }
-    }
-}
-
-fn value_end(value: &Expr) -> &Option<Box<Expr>> {
-    match value {
-        Expr::Range(range) => &range.end,
-        _ => &None,
     }
 }
 

@@ -1,9 +1,9 @@
 //! The function under `#[tool]`: its signature is read, its body is not.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Attribute, FnArg, Pat, PatType, ReturnType, Signature, Type, TypePath, Visibility,
+    Attribute, FnArg, Pat, PatType, Signature, Type, TypePath, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
 };
@@ -12,7 +12,7 @@ use crate::{
     attr::ends_in,
     docs::Docs,
     errors::Errors,
-    param::{Options, Shape, first_type, inside, mentions},
+    param::{Options, Shape, inside, mentions},
 };
 
 /// A function with its body as tokens.
@@ -54,13 +54,20 @@ pub(crate) enum Input {
     /// The request.
     Context,
     /// Something the host provides.
-    Resource(Type),
-    /// Something the host may provide.
-    MaybeResource(Type),
+    Resource(Need),
     /// All arguments in one struct.
     Whole(Shape),
     /// One argument.
     Argument(Box<Argument>),
+}
+
+/// Something of the host's.
+pub(crate) struct Need {
+    /// A name for what is generated for it.
+    pub(crate) ident: syn::Ident,
+    pub(crate) ty: Type,
+    /// Whether the tool is off without it.
+    pub(crate) required: bool,
 }
 
 /// One argument.
@@ -72,13 +79,6 @@ pub(crate) struct Argument {
     pub(crate) description: String,
     pub(crate) shape: Shape,
     pub(crate) options: Options,
-}
-
-/// What the function returns.
-pub(crate) enum Returns {
-    Value(Type),
-    /// A `Result`; without the error's type where an alias hides it.
-    Result(Type, Option<Type>),
 }
 
 /// Reads the parameters; those with faults are left out.
@@ -97,7 +97,8 @@ pub(crate) fn inputs(sig: &Signature, errors: &mut Errors) -> Vec<Input> {
             }
             FnArg::Typed(input) => input,
         };
-        let Some(read) = self::input(input, errors) else { continue };
+        let ident = format_ident!("resource_{}", inputs.len());
+        let Some(read) = self::input(input, ident, errors) else { continue };
         match &read {
             Input::Context if inputs.iter().any(|input| matches!(input, Input::Context)) => {
                 errors.push(&input.ty, "there is a second context", "leave one of them");
@@ -113,42 +114,36 @@ pub(crate) fn inputs(sig: &Signature, errors: &mut Errors) -> Vec<Input> {
         }
         inputs.push(read);
     }
-    let wholes = sig.inputs.iter().filter(|input| {
-        matches!(input, FnArg::Typed(input) if input.attrs.iter().any(|attr| attr.path().is_ident("args")))
-    });
-    let is_whole = |input: &Input| matches!(input, Input::Whole(_));
-    let is_argument = |input: &Input| matches!(input, Input::Argument(_));
-    let count = inputs.iter().filter(|input| is_whole(input)).count();
-    if count > 1 || (count == 1 && inputs.iter().any(is_argument)) {
-        let help = "put the others into the struct, or the struct's fields into the signature";
-        for whole in wholes {
+    let count = inputs.iter().filter(|input| matches!(input, Input::Whole(_))).count();
+    if count > 1 || (count == 1 && !names.is_empty()) {
+        let is_whole = |input: &&FnArg| matches!(input, FnArg::Typed(input) if has(&input.attrs, "args"));
+        for whole in sig.inputs.iter().filter(is_whole) {
+            let help = "put the others into the struct, or the struct's fields into the signature";
             errors.push(whole, "`#[args]` takes all arguments, so there can be no others", help);
         }
     }
     inputs
 }
 
-fn input(input: &PatType, errors: &mut Errors) -> Option<Input> {
+fn input(input: &PatType, ident: syn::Ident, errors: &mut Errors) -> Option<Input> {
     let ty = &*input.ty;
-    let has = |name: &str| input.attrs.iter().any(|attr| attr.path().is_ident(name));
-    if let Some(cfg) =
-        input.attrs.iter().find(|attr| ["cfg", "cfg_attr"].iter().any(|name| attr.path().is_ident(name)))
-    {
+    let is_cfg = |attr: &&Attribute| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr");
+    if let Some(cfg) = input.attrs.iter().find(is_cfg) {
         errors.push(cfg, "a tool's arguments are the same in every build", "put the `cfg` on the function");
     }
     if mentions(ty, "impl") {
         errors.push(ty, "`impl Trait` has no schema", "name a type");
         return None;
     }
-    let read = if has("context") {
+    let read = if has(&input.attrs, "context") {
         Input::Context
     } else if let Some(resource) = inside(ty, "Resource") {
-        Input::Resource(resource.clone())
+        Input::Resource(Need { ident, ty: resource.clone(), required: true })
     } else if let Some(resource) = inside(ty, "Option").and_then(|ty| inside(ty, "Resource")) {
-        Input::MaybeResource(resource.clone())
+        Input::Resource(Need { ident, ty: resource.clone(), required: false })
     } else if is_context(ty, errors)? {
         Input::Context
-    } else if has("args") {
+    } else if has(&input.attrs, "args") {
         Input::Whole(Shape::of(ty))
     } else {
         return argument(input, errors).map(|argument| Input::Argument(Box::new(argument)));
@@ -157,6 +152,10 @@ fn input(input: &PatType, errors: &mut Errors) -> Option<Input> {
         errors.push(attr, "`#[arg]` is for arguments, and this is none", "remove it");
     }
     Some(read)
+}
+
+fn has(attrs: &[Attribute], name: &str) -> bool {
+    attrs.iter().any(|attr| attr.path().is_ident(name))
 }
 
 /// Whether a parameter is the request; `None` where it tries to be.
@@ -195,7 +194,7 @@ fn argument(input: &PatType, errors: &mut Errors) -> Option<Argument> {
             return None;
         }
     };
-    check_type(&ident, ty, errors);
+    let owns = check_type(&ident, ty, errors);
     let shape = Shape::of(ty);
     let options = Options::of(&input.attrs, &shape, errors);
     let name = options.rename.as_ref().map_or_else(|| ident.unraw().to_string(), syn::LitStr::value);
@@ -208,10 +207,11 @@ fn argument(input: &PatType, errors: &mut Errors) -> Option<Argument> {
         errors.push(&ident, what, "say in `/// …` above it what the model is to give");
         String::new()
     });
-    Some(Argument { ident, name, description, shape, options })
+    owns.then_some(Argument { ident, name, description, shape, options })
 }
 
-fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) {
+/// Whether what the type borrows can be held for the length of the call.
+fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) -> bool {
     let borrowed = match ty {
         Type::Reference(reference) => Some(reference),
         _ => match inside(ty, "Option") {
@@ -228,41 +228,11 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) {
         }
     }
     let within = borrowed.map_or(ty, |reference| &reference.elem);
-    if mentions(within, "&") {
+    let borrows = mentions(within, "&");
+    if borrows {
         errors.push(within, "there is nothing to borrow this from", "use types that own what is in them");
     }
-}
-
-/// Reads what the function returns.
-pub(crate) fn returns(sig: &Signature, errors: &mut Errors) -> Option<Returns> {
-    let ty = match &sig.output {
-        ReturnType::Default => return Some(Returns::Value(syn::parse_quote!(()))),
-        ReturnType::Type(_, ty) => &**ty,
-    };
-    if mentions(ty, "impl") {
-        errors.push(ty, "`impl Trait` has no schema", "name the type");
-        return None;
-    }
-    if let Type::Reference(reference) = ty
-        && reference.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static")
-    {
-        errors.push(ty, "a tool gives away what it returns", "return a value that owns what is in it");
-        return None;
-    }
-    let Type::Path(TypePath { path, .. }) = ty else { return Some(Returns::Value(ty.clone())) };
-    let Some(result) = ends_in(path, "Result") else { return Some(Returns::Value(ty.clone())) };
-    let Some(value) = first_type(&result.arguments) else {
-        errors.push(ty, "the type of the value cannot be seen", "write `Result<T, E>`");
-        return None;
-    };
-    let error = match &result.arguments {
-        syn::PathArguments::AngleBracketed(arguments) => match arguments.args.iter().nth(1) {
-            Some(syn::GenericArgument::Type(error)) => Some(error.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    Some(Returns::Result(value.clone(), error))
+    !borrows
 }
 
 /// Refuses what cannot be called by name with JSON.

@@ -5,12 +5,14 @@
 //! result. Everything is deterministic, and there is no clock and no network in it.
 
 mod extract;
+mod figures;
 mod fill;
 mod find;
 mod hint;
 mod lexicon;
 mod pattern;
 mod pick;
+mod place;
 mod question;
 mod reply;
 mod schema;
@@ -19,6 +21,8 @@ mod write;
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod properties;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,6 +34,9 @@ use write::{Call, DIALECTS};
 
 /// What the demo model is called in a list of models.
 pub const NAME: &str = "toolrack-demo";
+
+/// No more of a question than this is looked at, in characters: taking it apart is not linear in its length.
+const LONGEST: usize = 4_000;
 
 /// Marks around a result that is handed to a model as text.
 const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
@@ -67,6 +74,7 @@ impl DemoModel {
         }
         let asked =
             messages.iter().rev().find(|message| role(message) == "user").map(content).unwrap_or_default();
+        let asked: String = asked.chars().take(LONGEST).collect();
         let picks = pick::pick(&asked, tools);
         let calls: Vec<Call> = picks
             .iter()

@@ -76,7 +76,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         tools: TaskTracker::new(),
         events: sender,
     };
-    backend.0.turns.spawn(run.conduct(cancellation.clone()));
+    backend.0.turns.spawn(run.run_to_end(cancellation.clone()));
     Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
@@ -136,7 +136,7 @@ enum End {
 }
 
 impl Run {
-    async fn conduct(mut self, cancellation: CancellationToken) {
+    async fn run_to_end(mut self, cancellation: CancellationToken) {
         let limits = self.backend.settings().limits;
         let end = tokio::select! {
             end = self.rounds() => end,

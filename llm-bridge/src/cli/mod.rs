@@ -7,7 +7,7 @@ mod serve;
 pub mod settings;
 mod tools;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use clap::{Parser, Subcommand};
 use registry_core::{Permission, Registry, Resources, guard::audit::FileAudit};
@@ -121,8 +121,11 @@ fn start_log(serving: bool, verbose: bool) {
         (false, false) => "warn",
     };
     let filter = EnvFilter::try_from_env("TOOLRACK_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
     // A second program in one process, as in a test, keeps the first one's log.
     let _ = log.try_init();
 }

@@ -6,7 +6,7 @@ use registry_core::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Settings;
+use super::{Settings, tools::count};
 use crate::{chat::Backend, server};
 
 pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitCode, String> {
@@ -23,7 +23,7 @@ pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitC
             "No model server found on the usual ports: the built-in demo model answers. See --upstream"
         );
     }
-    tracing::info!("{} tools, model: {}", registry.len(), upstream.address());
+    tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 

@@ -167,7 +167,7 @@ impl Settings {
         // A fault is reported with its line, which only reading the text itself knows. The host's tables are blanked out for that.
         let own = blank_tables(text, host_tables);
         let mut settings: Self = toml::from_str(&own).map_err(|error| error.to_string())?;
-        host.retain(|name, _| host_tables.iter().any(|table| *table == name));
+        host.retain(|name, _| host_tables.contains(&name));
         settings.host = host;
         Ok(settings)
     }

@@ -40,9 +40,14 @@ pub(super) fn list(
         println!("{}", table(&rows));
         let enabled = rows.iter().filter(|row| row.enabled).count();
         let tokens: usize = rows.iter().filter(|row| row.enabled).map(|row| row.tokens).sum();
-        println!("{} tools, {enabled} enabled, about {tokens} tokens in a prompt", rows.len());
+        println!("{}, {enabled} enabled, about {tokens} tokens in a prompt", count(rows.len(), "tool"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn table(rows: &[Row]) -> Table {
@@ -103,7 +108,8 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
     for fault in &faults {
         println!("{fault}");
     }
-    println!("{} tools, {} faults, about {tokens} tokens of {}", rows.len(), faults.len(), arguments.budget);
+    let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));
+    println!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget);
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

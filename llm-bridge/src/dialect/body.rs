@@ -143,12 +143,24 @@ impl Candidate {
     fn decide(&self, text: &str, eof: bool) -> Result<Body, Step> {
         let inner = self.rows.iter().any(|(_, inner)| *inner);
         let blank = cut(text, self.lead..text.len());
-        let start = if inner { 0 } else { text.len() - blank.trim_start().len() };
+        let mut start = if inner { 0 } else { text.len() - blank.trim_start().len() };
         if start > self.lead + MAX_BLANK {
             return Err(Step::Reject(self.lead + MAX_BLANK));
         }
-        let rest = cut(text, start..text.len());
+        let mut rest = cut(text, start..text.len());
         let mut more = false;
+        if rest.starts_with('`') {
+            // A fence inside the marks: its first line is passed over, its end is noise before the closing mark.
+            let line = cut(rest, 0..rest.floor_char_boundary(MAX_BLANK));
+            match line.find('\n') {
+                Some(end) => {
+                    let inside = cut(rest, end..rest.len()).trim_start();
+                    start = text.len() - inside.len();
+                    rest = inside;
+                }
+                None => more = line.len() == rest.len(),
+            }
+        }
         for (row, _) in &self.rows {
             let lead = match row.family {
                 Family::Json(_) => super::json::lead(rest),
@@ -182,8 +194,8 @@ impl Candidate {
         }
     }
 
-    /// If a call had begun when the body was given up: its index, where it was announced, and whether that is
-    /// worth an event though it was not.
+    /// If a call had begun when the body was given up: its index, where it was announced, and whether it was more
+    /// than the mention of a mark.
     pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
         match &mut self.body {
             Body::Json(_, body) => body.unfinished(),
@@ -207,17 +219,18 @@ pub(super) fn cut(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }
 
+/// Where the white space (and `stray` bytes) that begins at `from` ends; nothing if it is too long to look through.
+pub(super) fn ahead(text: &str, from: usize, stray: &[u8]) -> Option<usize> {
+    let bytes = text.as_bytes().get(from..)?;
+    let blank = |byte: &&u8| byte.is_ascii_whitespace() || stray.contains(byte);
+    let length = bytes.iter().take(MAX_BLANK + 1).take_while(blank).count();
+    (length <= MAX_BLANK).then_some(from + length)
+}
+
 /// Looks for a closing mark after a body: where it ends, whether there is one, and whether more text could show one.
 /// White space and the `stray` bytes may stand before it.
 pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8]) -> (usize, bool, bool) {
-    let bytes = text.as_bytes();
-    let mut at = from;
-    while bytes.get(at).is_some_and(|byte| byte.is_ascii_whitespace() || stray.contains(byte)) {
-        at += 1;
-        if at - from > MAX_BLANK {
-            return (from, false, false);
-        }
-    }
+    let Some(at) = ahead(text, from, stray) else { return (from, false, false) };
     let rest = cut(text, at..text.len());
     for close in closes {
         if rest.starts_with(close) {

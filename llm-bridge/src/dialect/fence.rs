@@ -45,12 +45,14 @@ pub(super) fn opening(text: &str, eof: bool) -> Opening {
     if ticks < 3 || ticks == MAX_INFO {
         return Opening::None;
     }
-    match text.find('\n') {
-        Some(end) if INFO.contains(&cut(text, ticks..end).trim()) => Opening::Holds(ticks, end + 1),
-        Some(end) if cut(text, ticks..end).contains('`') => Opening::None,
-        Some(_) => Opening::Shows(ticks),
-        None if text.len() - ticks > MAX_INFO || eof => Opening::Shows(ticks),
-        None => Opening::More,
+    // Only so much of the line counts as is looked at however the text comes in.
+    let line = cut(text, ticks..text.floor_char_boundary(ticks + MAX_INFO));
+    let info = line.split_once('\n').map(|(info, _)| info);
+    match info {
+        _ if info.unwrap_or(line).contains('`') => Opening::None,
+        Some(info) if INFO.contains(&info.trim()) => Opening::Holds(ticks, ticks + info.len() + 1),
+        None if text.len() < ticks + MAX_INFO && !eof => Opening::More,
+        _ => Opening::Shows(ticks),
     }
 }
 
@@ -115,7 +117,7 @@ impl Fence {
             match self.next(rest, eof) {
                 Ok(inner) => self.inner = Some(Box::new(inner)),
                 Err(true) => return Step::More,
-                Err(false) => return Step::Reject(if eof { text.len().min(at + 1) } else { at }),
+                Err(false) => return Step::Reject(at),
             }
         }
     }

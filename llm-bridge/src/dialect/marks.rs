@@ -25,9 +25,14 @@ pub(super) struct Marks {
     bare: Vec<&'static Dialect>,
     interest: [bool; 256],
     needles: [u8; NEEDLES],
+    /// The needles are all there is to look for.
+    blocks: bool,
 }
 
+/// As many first bytes as the test of whole blocks can look for.
 const NEEDLES: usize = 6;
+/// Bytes that are looked at one by one first: most chunks are no longer, and often something is near.
+const HEAD: usize = 16;
 
 /// What stands at a place in the text.
 pub(super) enum Found<'a> {
@@ -77,12 +82,9 @@ impl Marks {
                 *slot = *first;
             }
         }
-        if firsts.len() > NEEDLES {
-            // More first bytes than the block test holds: fall back to a test that every block passes.
-            needles = [0; NEEDLES];
-        }
+        let blocks = firsts.len() <= NEEDLES;
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
-        Self { sorted, bare, interest, needles }
+        Self { sorted, bare, interest, needles, blocks }
     }
 
     /// The dialects that have no mark.
@@ -96,21 +98,19 @@ impl Marks {
 
     /// The first byte at or after `from` at which a mark, a line end or a backtick could be.
     pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let rest = bytes.get(from..)?;
-        let mut at = from;
-        if self.needles != [0; NEEDLES] {
+        let (head, rest) = bytes.get(from..)?.split_at_checked(HEAD).unwrap_or((bytes.get(from..)?, &[]));
+        if let Some(found) = head.iter().position(|byte| self.is_interesting(*byte)) {
+            return Some(from + found);
+        }
+        let mut at = from + head.len();
+        if self.blocks {
             // Whole blocks without any needle are passed over; the test is written so that it becomes vector code.
             for block in rest.chunks_exact(64) {
-                let mut hit = false;
-                for byte in block {
-                    let mut one = false;
-                    for needle in self.needles {
-                        one |= *byte == needle;
-                    }
-                    hit |= one;
-                }
-                if hit && let Some(found) = block.iter().position(|byte| self.is_interesting(*byte)) {
-                    return Some(at + found);
+                let hit = block.iter().fold(false, |hit, byte| {
+                    hit | self.needles.iter().fold(false, |one, needle| one | (byte == needle))
+                });
+                if hit {
+                    break;
                 }
                 at += block.len();
             }
@@ -170,5 +170,31 @@ impl Meaning {
             only.is_none_or(|only| only == row.0.name) && !(strong && row.1)
         };
         self.calls.iter().filter(fits).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_whole_marks_and_what_could_become_one() {
+        let marks = Marks::get();
+        assert!(matches!(marks.at("<tool_call>{"), Found::Mark(mark, 11) if mark.calls.len() == 2));
+        assert!(matches!(marks.at("<think"), Found::Partial));
+        assert!(matches!(marks.at("<thinking>"), Found::Mark(mark, 10) if mark.think.is_some()));
+        assert!(matches!(marks.at("<thin air"), Found::Nothing));
+        assert!(matches!(marks.at_end("<think"), Found::Nothing));
+    }
+
+    #[test]
+    fn passes_over_what_cannot_begin_a_mark() {
+        let marks = Marks::get();
+        for length in [0, 1, 15, 16, 17, 64, 80, 200] {
+            let text = "x".repeat(length);
+            assert_eq!(marks.next(text.as_bytes(), 0), None);
+            assert_eq!(marks.next(format!("{text}<x").as_bytes(), 0), Some(length));
+            assert_eq!(marks.next(format!("<{text}`").as_bytes(), 1), Some(length + 1));
+        }
     }
 }

@@ -30,6 +30,7 @@
 //! the `source` of a [`Call`] that is not `shown`, in the input's order, however it was cut into pieces.
 
 mod body;
+mod envelope;
 mod fence;
 mod json;
 mod marks;
@@ -170,6 +171,11 @@ pub fn parse(text: &str, offered: Arc<Offered>, options: ScanOptions) -> Parsed 
     scanner.push(text, &mut sink);
     scanner.finish(&mut sink);
     parsed
+}
+
+/// The text without the model's thinking. Calls stay in it.
+pub fn strip_thinking(text: &str) -> String {
+    parse(text, Offered::none().into(), ScanOptions::default()).content
 }
 
 impl Parsed {

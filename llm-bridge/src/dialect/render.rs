@@ -32,8 +32,17 @@ impl Dialect {
 
     /// The result of a call, as the content of the message that answers it.
     pub fn result(&self, name: &str, content: &str) -> String {
-        let _ = name;
-        format!("<tool_response>\n{content}\n</tool_response>")
+        let mut out = String::with_capacity(self.result.len() + name.len() + content.len());
+        let mut rest = self.result;
+        while let Some((before, after)) = rest.split_once('{') {
+            out.push_str(before);
+            let known = [("name}", name), ("content}", content)];
+            let found = known.iter().find_map(|(key, value)| Some((after.strip_prefix(key)?, *value)));
+            let (after, value) = found.unwrap_or((after, "{"));
+            out.push_str(value);
+            rest = after;
+        }
+        out + rest
     }
 
     /// The part of a prompt that tells the model its tools and how to call them. `tools` are definitions as
@@ -48,9 +57,36 @@ impl Dialect {
         example.insert("argument".into(), Value::from("value"));
         text.push_str("</tools>\n\nTo call one, write, on lines of its own and with nothing around it:\n\n");
         text.push_str(&self.call("function_name", &example));
-        text.push_str(
-            "\n\nSeveral calls may follow each other. Results come back in <tool_response> tags.\n",
-        );
+        text.push_str("\n\nSeveral calls may follow each other. Each result comes back as\n\n");
+        text.push_str(&self.result("function_name", "what the function returned"));
+        text.push('\n');
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::dialect::{dialect, dialects};
+
+    #[test]
+    fn p8_renders_in_the_words_of_the_dialect() {
+        let arguments = json!({"city": "Oslo", "days": 3});
+        let call = |name: &str| dialect(name).unwrap().call("weather", arguments.as_object().unwrap());
+        let json = r#"{"name": "weather", "arguments": {"city":"Oslo","days":3}}"#;
+        assert_eq!(call("hermes"), format!("<tool_call>\n{json}\n</tool_call>"));
+        assert_eq!(call("bare_json"), json);
+        assert_eq!(
+            call("qwen3_coder"),
+            "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n\
+             <parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
+        );
+        let row = dialect("hermes").unwrap();
+        assert_eq!(row.result("weather", "{name}"), "<tool_response>\n{name}\n</tool_response>");
+        for row in dialects() {
+            let text = row.instructions(&[json!({"name": "weather"})]);
+            assert!(text.contains(r#"{"name":"weather"}"#) && text.contains("function_name"));
+        }
     }
 }

@@ -16,8 +16,13 @@ use super::{json::JsonStyle, xml::XmlStyle};
 ///     marks: &[Mark::wrapper("<my_call>")],
 ///     close: &["</my_call>"],
 ///     family: Family::Json(JsonStyle::PLAIN),
+///     result: "<my_result>{content}</my_result>",
 /// };
-/// # fn main() { assert!(llm_bridge::dialect::dialect("mine").is_some()) }
+/// # fn main() {
+/// # use llm_bridge::dialect::{Offered, ScanOptions, parse};
+/// let text = r#"<my_call>{"name": "add", "arguments": {}}</my_call>"#;
+/// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).dialect, Some("mine"));
+/// # }
 /// ```
 #[distributed_slice]
 pub static DIALECTS: [Dialect];
@@ -33,6 +38,8 @@ pub struct Dialect {
     pub close: &'static [&'static str],
     /// How the body between the marks is written.
     pub family: Family,
+    /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
+    pub result: &'static str,
 }
 
 /// An opening mark.
@@ -66,6 +73,9 @@ pub enum Family {
     Xml(XmlStyle),
 }
 
+/// How the Qwen and Hermes templates give results back.
+const RESPONSE: &str = "<tool_response>\n{content}\n</tool_response>";
+
 /// The rows of this crate. They are not in the slice because an entry there is a static with a link section of
 /// its own, which this crate, without any unsafe code, may not have.
 const ROWS: &[Dialect] = &[
@@ -74,6 +84,7 @@ const ROWS: &[Dialect] = &[
         marks: &[Mark::wrapper("<tool_call>")],
         close: &["</tool_call>"],
         family: Family::Json(JsonStyle::PLAIN),
+        result: RESPONSE,
     },
     Dialect {
         name: "qwen3_coder",
@@ -85,6 +96,7 @@ const ROWS: &[Dialect] = &[
             param: ("<parameter=", ">"),
             param_end: "</parameter>",
         }),
+        result: RESPONSE,
     },
     Dialect {
         name: "bare_json",
@@ -92,6 +104,7 @@ const ROWS: &[Dialect] = &[
         // Left over where a server has eaten the opening mark of another dialect as a special token.
         close: &["</tool_call>"],
         family: Family::Json(JsonStyle::PLAIN),
+        result: RESPONSE,
     },
 ];
 

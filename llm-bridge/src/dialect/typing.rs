@@ -140,15 +140,16 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     target.and_then(|path| root.pointer(path)).unwrap_or(schema)
 }
 
+/// The second names are no JSON Schema, but tools written by hand have them.
 fn bit(name: &str) -> u8 {
     match name {
-        "string" => STRING,
-        "number" => NUMBER,
-        "integer" => INTEGER,
-        "boolean" => BOOLEAN,
+        "string" | "str" | "text" => STRING,
+        "number" | "float" | "double" => NUMBER,
+        "integer" | "int" => INTEGER,
+        "boolean" | "bool" => BOOLEAN,
         "null" => NULL,
-        "array" => ARRAY,
-        "object" => OBJECT,
+        "array" | "list" => ARRAY,
+        "object" | "dict" => OBJECT,
         _ => 0,
     }
 }

@@ -1,5 +1,5 @@
 //! Helpers of the scanner's tests.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -31,26 +31,33 @@ impl Fetched {
     /// The body as text, in the encoding that its first bytes, the header or the page itself names; where none does, UTF-8
     /// if it is that, else Windows-1252. What cannot be read becomes `�`.
     pub fn text(&self) -> Cow<'_, str> {
-        let head = self.body.get(..PRESCAN).unwrap_or(&self.body);
-        let encoding = self
-            .content_type
-            .as_deref()
-            .and_then(|header| named_encoding(header.as_bytes()))
-            .or_else(|| named_encoding(head))
+        let header = self.content_type.as_deref().unwrap_or_default();
+        let encoding = value_of("charset", header)
+            .or_else(|| self.named_inside())
             .unwrap_or(if str::from_utf8(&self.body).is_ok() { UTF_8 } else { WINDOWS_1252 });
         encoding.decode(&self.body).0
     }
+
+    /// The encoding that a page of HTML or XML names in its first lines.
+    fn named_inside(&self) -> Option<&'static Encoding> {
+        let media_type = self.media_type();
+        if !(media_type.is_empty() || media_type.ends_with("html") || media_type.ends_with("xml")) {
+            return None;
+        }
+        let head = String::from_utf8_lossy(self.body.get(..PRESCAN).unwrap_or(&self.body));
+        let key = if head.starts_with("<?xml") { "encoding" } else { "charset" };
+        // That the name could be read shows that it is not UTF-16.
+        value_of(key, &head).map(Encoding::output_encoding)
+    }
 }
 
-/// The encoding in `charset=…` (header, HTML) or `encoding=…` (XML).
-fn named_encoding(text: &[u8]) -> Option<&'static Encoding> {
-    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
-    ["charset", "encoding"].into_iter().find_map(|key| {
-        let (_, rest) = text.split_once(key)?;
-        let value = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
-        let end = value.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
-        Encoding::for_label(value.get(..end.unwrap_or(value.len()))?.as_bytes())
-    })
+/// The encoding in `key=value`, quoted or not.
+fn value_of(key: &str, text: &str) -> Option<&'static Encoding> {
+    let text = text.to_ascii_lowercase();
+    let (_, rest) = text.split_once(key)?;
+    let value = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
+    let end = value.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
+    Encoding::for_label(value.get(..end.unwrap_or(value.len()))?.as_bytes())
 }
 
 #[cfg(test)]
@@ -77,7 +84,9 @@ mod tests {
                 b"<meta http-equiv=content-type content='text/html; charset = windows-1252'>caf\xe9",
             ),
             ("text/xml", b"<?xml version='1.0' encoding='ISO-8859-15'?>caf\xe9"),
-            ("text/plain", "café".as_bytes()),
+            ("text/html", "<meta charset=utf-16>café".as_bytes()),
+            ("", b"<?xml version='1.0' encoding='latin1'?>caf\xe9"),
+            ("text/plain", "charset=latin1 café".as_bytes()),
             ("text/plain", b"caf\xe9"),
             ("text/plain; charset=nonsense", "café".as_bytes()),
             ("text/plain; charset=latin1", b"\xef\xbb\xbfcaf\xc3\xa9"),

@@ -59,8 +59,9 @@ impl PublicHttpClient {
     /// without end.
     pub async fn fetch(&self, url: &str) -> Result<Fetched, ToolError> {
         let url = Url::parse(url.trim()).map_err(|error| {
-            ToolError::invalid(format!("`{url}` is not an address: {error}")).with_feedback(
-                "`url` is not a web address. Give a whole one, such as https://example.org/page.",
+            // Without the address itself, which may have a password in it.
+            ToolError::invalid(format!("not a web address: {error}")).with_feedback(
+                "That is not a web address. Give a whole one, such as https://example.org/page.",
             )
         })?;
         let host = host(&url).to_owned();

@@ -152,6 +152,7 @@ async fn what_is_no_plain_web_address_is_refused() {
         "http://",
         "http://user@example.org/",
         "http://user:secret@example.org/",
+        "http://user:secret@[/",
         "http://[fe80::1%25eth0]/",
     ] {
         let error = client.fetch(url).await.unwrap_err();

@@ -2,32 +2,33 @@
 
 use serde_json::Value;
 
+use super::figures::numeric;
 use super::fill::{Filler, Leaf};
 use super::hint::Hint;
-use super::question::Number;
 use super::words::{is_stop, split_name, stem};
-use super::{find, lexicon, pattern, schema};
+use super::{find, lexicon, pattern, place, schema};
 
 /// Words in front of what something is turned into.
 const INTO: &[&str] = &["to", "in", "into", "as", "many", "much"];
 
-/// The words that introduce an argument's text, and whether each does so without a further sign.
+/// The words that introduce an argument's text: stems of its name, which need a further sign, and words as they are
+/// (`true`), which do not.
 pub(super) fn introductions(leaf: &Leaf, tool: &[String]) -> Vec<(String, bool)> {
     const CALLED: &[&str] = &["called", "named", "titled", "labelled", "entitled"];
     const SAYING: &[&str] = &["saying", "says", "reading", "containing"];
     let parts = split_name(leaf.name());
     let is = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
-    let mut words: Vec<(String, bool)> =
-        leaf.name_stems().into_iter().filter(|word| !tool.contains(word)).map(|word| (word, false)).collect();
+    let mut words: Vec<(String, bool)> = Vec::new();
     if is(&["title", "name", "label", "subject"]) {
-        words.extend(CALLED.iter().map(|word| (stem(word), true)));
+        words.extend(CALLED.iter().map(|word| ((*word).to_owned(), true)));
     }
     if is(&["body", "content", "message", "text", "description"]) {
-        words.extend(SAYING.iter().map(|word| (stem(word), true)));
+        words.extend(SAYING.iter().map(|word| ((*word).to_owned(), true)));
     }
     if is(&["tags", "labels"]) {
-        words.extend([("tagged", true), ("labelled", true)].map(|(word, plain)| (stem(word), plain)));
+        words.extend(["tagged", "labelled"].map(|word| (word.to_owned(), true)));
     }
+    words.extend(leaf.name_stems().into_iter().filter(|word| !tool.contains(word)).map(|word| (word, false)));
     words
 }
 
@@ -39,7 +40,9 @@ impl Filler<'_> {
         let names = self.all_names();
         let mut found = None;
         for (nth, word) in self.question.words.iter().enumerate() {
-            let Some((_, plain)) = words.iter().find(|(stem, _)| *stem == word.stem) else { continue };
+            let introduces =
+                |(text, plain): &&(String, bool)| *text == *(if *plain { &word.lower } else { &word.stem });
+            let Some((_, plain)) = words.iter().find(introduces) else { continue };
             if !self.question.is_free(&word.range) || self.question.is_quoted(&word.range) {
                 continue;
             }
@@ -51,7 +54,20 @@ impl Filler<'_> {
                 before.is_some_and(|word| matches!(word.lower.as_str(), "with" | "and" | "a" | "my"));
             let quoted = after.trim_start().starts_with(['"', '“', '«']);
             // Where something is named among others ("with 3 sides and colour red") a free text begins.
-            let free = matches!(leaf.kind(), "string" | "array") && leaf.hint == Hint::Text;
+            let free =
+                matches!(leaf.kind(), "string" | "array") && matches!(leaf.hint, Hint::Text | Hint::Thing);
+            // "repo toolrack of owner acme": where there are several things to name, each follows its word.
+            let next = self.question.beside(&word.range).1.filter(|next| {
+                let names_it = leaf.name_stems().last() == Some(&word.stem) && leaf.hint == Hint::Thing;
+                let touches = self.question.slice(&(word.range.end..next.range.start)) == " ";
+                names_it && touches && !is_stop(&next.lower) && !names.contains(&next.stem)
+            });
+            if let Some(next) = next.filter(|_| {
+                !assigned && !joined && !quoted && leaf.kind() == "string" && self.leaves.len() > 1
+            }) {
+                found = Some((word.range.start..next.range.end, self.question.slice(&next.range).to_owned()));
+                break;
+            }
             if !(assigned || free && (*plain || joined || quoted)) {
                 continue;
             }
@@ -77,10 +93,18 @@ impl Filler<'_> {
             }
             let last = self.question.words.iter().find(|other| {
                 other.range.start > start
-                    && (names.contains(&other.stem) || !self.question.is_free(&other.range))
+                    && (names.contains(&other.stem)
+                        || names.contains(&other.lower)
+                        || !self.question.is_free(&other.range))
             });
             end = end.min(last.map_or(end, |word| word.range.start));
             let text = trim_joint(self.question.text.get(start..end).unwrap_or_default());
+            let text = if leaf.kind() == "array" {
+                let ends = [" for ", " at ", " on ", " from "].iter().filter_map(|word| text.find(word));
+                ends.min().and_then(|end| text.get(..end)).unwrap_or(text)
+            } else {
+                text
+            };
             if !text.is_empty() {
                 found = Some((word.range.start..start + text.len(), text.to_owned()));
                 break;
@@ -173,10 +197,11 @@ impl Filler<'_> {
             Hint::Time => find::time(question).or_else(|| find::date(question)),
             Hint::Date => find::date(question),
             Hint::Moment => moment(question),
+            Hint::Path => find::path(question),
             Hint::Sum => find::sum(question),
             Hint::Language => self.language(leaf),
             Hint::Currency => self.currency(leaf),
-            Hint::Place | Hint::Text => None,
+            Hint::Place | Hint::Thing | Hint::Text => None,
         }?;
         self.accept(at, found)
     }
@@ -223,97 +248,15 @@ impl Filler<'_> {
         let parts = split_name(leaf.name());
         let is = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
         let after: Option<&[&str]> = if is(&["from", "origin", "departure", "source", "start"]) {
-            Some(&["from"])
+            Some(&["from", "between"])
         } else if is(&["to", "destination", "arrival", "end"]) {
-            Some(&["to", "into"])
+            Some(&["to", "into", "and"])
         } else {
             None
         };
         let place = matches!(leaf.hint, Hint::Place | Hint::Zone);
-        let found = find::place(&self.question, after.filter(|_| place)).filter(|_| place)?;
+        let found = place::place(&self.question, after.filter(|_| place)).filter(|_| place)?;
         self.accept(at, found)
-    }
-
-    /// Numbers beside the argument's own word: `3 days`, `top 5`, `20-sided`.
-    pub(super) fn numbers_by_name(&mut self) {
-        for tier in 0..3 {
-            for at in 0..self.leaves.len() {
-                let Some(leaf) =
-                    self.leaves.get(at).filter(|leaf| leaf.value.is_none() && numeric(leaf.kind()))
-                else {
-                    continue;
-                };
-                let parts = split_name(leaf.name());
-                let counts = parts.iter().any(|part| {
-                    matches!(
-                        part.as_str(),
-                        "count" | "number" | "n" | "times" | "quantity" | "limit" | "max" | "top" | "amount"
-                    )
-                });
-                let (mut after, mut before) = match tier {
-                    0 => (leaf.name_stems(), leaf.name_stems()),
-                    1 if counts => (self.tool.clone(), vec!["top".to_owned(), "first".to_owned()]),
-                    2 => (self.description_stems(at), Vec::new()),
-                    _ => continue,
-                };
-                for words in [&mut after, &mut before] {
-                    words.retain(|word| !is_stop(word) && word.parse::<f64>().is_err());
-                }
-                let beside = self.question.numbers().into_iter().find(|number| {
-                    let (left, right) = self.question.beside(&number.range);
-                    right.is_some_and(|word| after.contains(&word.stem))
-                        || left.is_some_and(|word| before.contains(&word.stem))
-                });
-                if let Some(number) = beside
-                    && let Some(value) = self.as_number(at, &number)
-                {
-                    let unit =
-                        self.question.beside(&number.range).1.filter(|word| after.contains(&word.stem));
-                    let unit = unit.map(|word| word.range.clone());
-                    self.question.take(number.range);
-                    if let Some(unit) = unit {
-                        self.question.take(unit);
-                    }
-                    self.set(at, value);
-                }
-            }
-        }
-    }
-
-    /// The numbers that are left, in the order of the arguments.
-    pub(super) fn numbers_in_order(&mut self) {
-        let free_text = self.has_required_text();
-        for at in 0..self.leaves.len() {
-            let Some(leaf) = self.leaves.get(at).filter(|leaf| leaf.value.is_none() && numeric(leaf.kind()))
-            else {
-                continue;
-            };
-            // In a text to search for, a number belongs to the text.
-            if !leaf.required && free_text {
-                continue;
-            }
-            let moments = [find::date(&self.question), find::time(&self.question)];
-            let in_moment = |number: &Number| {
-                moments
-                    .iter()
-                    .flatten()
-                    .any(|(range, _)| range.start < number.range.end && number.range.start < range.end)
-            };
-            let numbers =
-                self.question.numbers().into_iter().filter(|number| leaf.required || !in_moment(number));
-            let fitting =
-                numbers.filter_map(|number| Some((self.as_number(at, &number)?, number.range))).next();
-            if let Some((value, range)) = fitting {
-                self.question.take(range);
-                self.set(at, value);
-            }
-        }
-    }
-
-    fn as_number(&self, at: usize, number: &Number) -> Option<Value> {
-        let value = schema::number(number.value);
-        let text = Value::String(self.question.slice(&number.range).to_owned());
-        [value, text].into_iter().find(|value| self.accepts(at, value))
     }
 
     /// Several values.
@@ -348,7 +291,10 @@ impl Filler<'_> {
             let next = |question: &super::question::Question<'_>| match hint {
                 Hint::Url => find::url(question),
                 Hint::Email => find::email(question),
-                Hint::Place => find::place(question, None),
+                Hint::Path => find::path(question),
+                Hint::Place => place::place(question, None),
+                Hint::Thing => place::place(question, None)
+                    .filter(|(_, ways)| ways.iter().any(|way| way.starts_with(char::is_uppercase))),
                 _ => None,
             };
             let mut question = self.question.clone();
@@ -363,7 +309,7 @@ impl Filler<'_> {
                 }));
             }
             if parts.is_empty() && leaf.required && !self.has_required_text() {
-                let (range, text) = self.question.rest()?;
+                let (range, text) = self.question.rest(&[])?;
                 parts.extend(split_list(&text).into_iter().map(|text| (range.clone(), Value::String(text))));
             }
         }
@@ -379,6 +325,22 @@ impl Filler<'_> {
     /// Yes where its word occurs, no where a "no" or "without" stands before it.
     pub(super) fn flag(&mut self, at: usize) -> Option<Value> {
         let leaf = self.leaves.get(at).filter(|leaf| leaf.kind() == "boolean")?;
+        let parts = split_name(leaf.name());
+        // A switch is spoken of by its two ends.
+        if parts
+            .iter()
+            .any(|part| matches!(part.as_str(), "on" | "enabled" | "enable" | "active" | "state" | "power"))
+        {
+            let end = self.question.words.iter().find_map(|word| match word.lower.as_str() {
+                "off" | "disable" | "deactivate" => Some((word.range.clone(), false)),
+                "on" | "enable" | "activate" => Some((word.range.clone(), true)),
+                _ => None,
+            });
+            if let Some((range, on)) = end {
+                self.question.take(range);
+                return Some(Value::Bool(on));
+            }
+        }
         let names = leaf.name_stems();
         let said = self.question.words.iter().find(|word| {
             names.contains(&word.stem)
@@ -421,10 +383,6 @@ fn moment(question: &super::question::Question<'_>) -> Option<find::Found> {
     Some((range, ways))
 }
 
-fn numeric(kind: &str) -> bool {
-    matches!(kind, "integer" | "number")
-}
-
 /// Cuts `a, b and c` into its three.
 fn split_list(text: &str) -> Vec<String> {
     let text = text.replace(" and ", ",").replace(';', ",");
@@ -436,9 +394,10 @@ fn split_list(text: &str) -> Vec<String> {
 fn trim_joint(text: &str) -> &str {
     let mut text = text.trim_end_matches([' ', ',', ':']);
     loop {
-        let shorter = [" and", " with", " the", " a", ",", " please", " in", " to", " for"]
-            .iter()
-            .find_map(|joint| text.strip_suffix(joint));
+        let shorter =
+            [" and", " with", " the", " a", ",", " please", " in", " to", " for", " on", " at", " from"]
+                .iter()
+                .find_map(|joint| text.strip_suffix(joint));
         match shorter {
             Some(shorter) => text = shorter.trim_end(),
             None => return text.trim_end(),

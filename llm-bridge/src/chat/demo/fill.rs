@@ -5,10 +5,12 @@ use serde_json::{Map, Value};
 use super::hint::Hint;
 use super::question::Question;
 use super::words::{is_stop, is_weak, split_name, stem, stems};
-use super::{extract, find, schema};
+use super::{extract, find, place, schema};
 
 /// Nested objects are filled this far down.
-const DEPTH: usize = 5;
+const DEPTH: usize = 3;
+/// And no more arguments than this are looked for.
+const MOST: usize = 128;
 
 /// One argument, or one field of a nested one.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl Leaf {
     }
 
     fn is_text(&self) -> bool {
-        self.kind() == "string" && self.hint == Hint::Text
+        self.kind() == "string" && matches!(self.hint, Hint::Text | Hint::Thing)
     }
 }
 
@@ -83,6 +85,9 @@ impl<'a> Filler<'a> {
 
     fn collect(&mut self, flat: &Map<String, Value>, path: &[String], required: bool) {
         for (name, of) in schema::properties(flat).into_iter().flatten() {
+            if self.leaves.len() >= MOST {
+                return;
+            }
             let Some(inner) = schema::expand(self.root, of).into_iter().next() else { continue };
             let path: Vec<String> = path.iter().chain([name]).cloned().collect();
             let required = required && schema::required(flat).any(|needed| needed == name);
@@ -90,7 +95,13 @@ impl<'a> Filler<'a> {
             {
                 self.collect(&inner, &path, required);
             } else {
-                let hint = Hint::of(name, &inner);
+                // A list asks for what its items are.
+                let item = schema::item_of(&inner, 0)
+                    .and_then(|item| schema::expand(self.root, item).into_iter().next());
+                let hint = Hint::of(
+                    name,
+                    item.as_ref().filter(|_| schema::kind(&inner) == "array").unwrap_or(&inner),
+                );
                 self.leaves.push(Leaf { path, schema: of.clone(), flat: inner, required, hint, value: None });
             }
         }
@@ -99,9 +110,9 @@ impl<'a> Filler<'a> {
     fn run(mut self, flat: &Map<String, Value>) -> Map<String, Value> {
         self.given();
         // What can be told apart by its form goes first; free text takes what is left.
+        self.each(Self::formed);
         self.each(Self::introduced);
         self.each(Self::one_of);
-        self.each(Self::formed);
         self.numbers_by_name();
         self.each(Self::list);
         self.each(Self::flag);
@@ -183,8 +194,10 @@ impl<'a> Filler<'a> {
             let Some(leaf) = self.leaves.get(at) else { continue };
             // A text that has to be chosen from a list, or have a form, is not free.
             let short = leaf.hint != Hint::Text;
+            let (hint, thing) = (leaf.hint, leaf.hint == Hint::Thing);
+            let own = leaf.name_stems();
             let quoted = self.question.quoted();
-            if let Some((inner, outer)) = quoted.filter(|_| !short || leaf.hint == Hint::Place) {
+            if let Some((inner, outer)) = quoted.filter(|_| !short || thing || hint == Hint::Place) {
                 let text = self.question.slice(&inner).to_owned();
                 if let Some(value) = self.text_for(at, &text) {
                     self.question.take(outer);
@@ -192,15 +205,21 @@ impl<'a> Filler<'a> {
                     continue;
                 }
             }
-            if self.rest.is_none()
-                && let Some((_, text)) = self.question.rest()
+            let rest = self.question.rest(&own);
+            if thing
+                && let Some(found) =
+                    place::thing(&self.question, rest.as_ref().map(|(_, text)| text.as_str()))
+                && let Some(value) = self.accept(at, found)
             {
-                self.rest = Some(text);
+                self.set(at, value);
+                continue;
             }
+            // Several texts get the same: which part is for which, no one can tell.
+            self.rest = self.rest.take().or(rest.map(|(_, text)| text));
             let few = |text: &&String| {
-                !short || matches!(leaf.hint, Hint::Sum) || text.split_whitespace().count() <= 3
+                !short || matches!(hint, Hint::Sum | Hint::Thing) || text.split_whitespace().count() <= 3
             };
-            let formed = matches!(leaf.hint, Hint::Url | Hint::Email);
+            let formed = matches!(hint, Hint::Url | Hint::Email);
             if let Some(text) = self.rest.clone().as_ref().filter(few).filter(|_| !formed)
                 && let Some(value) = self.text_for(at, text)
             {

@@ -14,11 +14,40 @@ pub(super) enum Hint {
     Moment,
     Zone,
     Place,
+    Path,
     Sum,
     Language,
     Currency,
+    /// A name, an identifier: some words of the question, seldom all of them.
+    Thing,
     Text,
 }
+
+/// Names of arguments that take whatever is said.
+const TEXTS: &[&str] = &[
+    "text",
+    "query",
+    "q",
+    "question",
+    "body",
+    "content",
+    "message",
+    "title",
+    "prompt",
+    "topic",
+    "label",
+    "input",
+    "note",
+    "keywords",
+    "reason",
+    "description",
+    "comment",
+    "task",
+    "subject",
+    "claim",
+    "search",
+    "string",
+];
 
 impl Hint {
     /// By the name first, since the description often mentions the other arguments as well.
@@ -64,9 +93,9 @@ impl Hint {
             "region",
         ]) {
             Self::Place
-        } else if has(&[
-            "text", "query", "question", "body", "content", "message", "title", "prompt", "topic", "label",
-        ]) {
+        } else if has(&["path", "file", "filename", "directory", "folder"]) {
+            Self::Path
+        } else if has(TEXTS) {
             Self::Text
         } else {
             let description = flat.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -92,7 +121,7 @@ impl Hint {
         } else if says(&["city", "town", "village", "airport", "station"]) {
             Self::Place
         } else {
-            Self::Text
+            Self::Thing
         }
     }
 
@@ -107,7 +136,7 @@ impl Hint {
             Self::Zone => Some("UTC"),
             Self::Language => Some("English"),
             Self::Currency => Some("USD"),
-            Self::Place | Self::Sum | Self::Text => None,
+            Self::Place | Self::Path | Self::Sum | Self::Thing | Self::Text => None,
         }
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::hint::Hint;
 use super::question::Question;
-use super::words::{akin, is_stop, is_weak, split_name, stem, words};
-use super::{DemoTool, find, lexicon, schema};
+use super::words::{akin, is_jargon, is_stop, is_weak, split_name, stem, words};
+use super::{DemoTool, find, lexicon, place, schema};
 
 /// Below this a question is not about any of the tools.
 const LEAST: f64 = 1.1;
@@ -172,6 +172,8 @@ struct Entry {
     weights: BTreeMap<String, f64>,
     /// What it asks for, and whether it must have it.
     hints: Vec<(Hint, bool)>,
+    /// How many numbers it must have.
+    numbers: usize,
 }
 
 impl Index {
@@ -197,7 +199,9 @@ impl Index {
         let sum = find::sum(&question).is_some();
         let url = find::url(&question).is_some();
         let email = find::email(&question).is_some();
-        let place = find::place(&question, None).is_some();
+        let path = !url && find::path(&question).is_some();
+        let place = place::place(&question, None).is_some();
+        let numbers = question.numbers().len();
         let mut best: Option<(usize, f64)> = None;
         for (at, tool) in self.tools.iter().enumerate() {
             let mut score = self.overlap(tool, &asked);
@@ -206,6 +210,7 @@ impl Index {
                     Hint::Sum => (sum, 4.0, 1.5),
                     Hint::Url => (url, 4.0, 2.0),
                     Hint::Email => (email, 1.5, 0.5),
+                    Hint::Path => (path && score > 0.0, 2.0, 0.5),
                     Hint::Place | Hint::Zone => (place, 0.4, 0.0),
                     _ => continue,
                 };
@@ -216,6 +221,9 @@ impl Index {
                 } else {
                     0.0
                 };
+            }
+            if tool.numbers > 0 && numbers >= tool.numbers && score > 0.0 {
+                score += 0.6;
             }
             if best.is_none_or(|(_, most)| score > most) {
                 best = Some((at, score));
@@ -246,7 +254,7 @@ impl Index {
 
 impl Entry {
     fn new(tool: &DemoTool<'_>) -> Self {
-        let mut entry = Self { weights: BTreeMap::new(), hints: Vec::new() };
+        let mut entry = Self { weights: BTreeMap::new(), hints: Vec::new(), numbers: 0 };
         split_name(tool.name).iter().for_each(|word| entry.weigh(word, 3.0));
         entry.weigh_text(tool.description, 1.2);
         for flat in schema::expand(tool.parameters, tool.parameters) {
@@ -275,6 +283,8 @@ impl Entry {
                 }
                 if schema::kind(&inner) == "string" {
                     self.hints.push((Hint::of(name, &inner), needed.contains(&name.as_str())));
+                } else if matches!(schema::kind(&inner), "integer" | "number") {
+                    self.numbers += usize::from(needed.contains(&name.as_str()));
                 } else if schema::kind(&inner) == "object" && depth < 3 {
                     self.weigh_object(root, &inner, depth + 1);
                 }
@@ -287,7 +297,7 @@ impl Entry {
     }
 
     fn weigh(&mut self, lower: &str, weight: f64) {
-        if !is_stop(lower) && !lower.starts_with(|c: char| c.is_ascii_digit()) {
+        if !is_stop(lower) && !is_jargon(lower) && !lower.starts_with(|c: char| c.is_ascii_digit()) {
             self.keep(stem(lower), weight);
         }
     }

@@ -137,13 +137,24 @@ impl<'a> Question<'a> {
     }
 
     /// What is left when everything used, the words leading up to it and those trailing off are taken away.
-    pub(super) fn rest(&self) -> Option<(Range<usize>, String)> {
+    /// `own` are further words that lead up to it, as stems.
+    pub(super) fn rest(&self, own: &[String]) -> Option<(Range<usize>, String)> {
         const TRAIL: &[&str] = &[
             "a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "is", "my", "now", "of", "on",
             "or", "please", "right", "than", "thanks", "that", "the", "to", "with",
         ];
         let free: Vec<&Word> = self.words.iter().filter(|word| self.is_free(&word.range)).collect();
-        let from = free.iter().position(|word| !self.leads_up(word)).unwrap_or(free.len());
+        // "Check the claim that …": what the tool is called may lead up to the matter a few words later as well.
+        let named = free.windows(2).take(4).rposition(|pair| match pair {
+            [word, next] => {
+                let joint = matches!(next.lower.as_str(), "that" | "for" | "about" | "whether" | "if");
+                let gap = self.slice(&(word.range.end..next.range.start));
+                self.lead.contains(&word.stem) && (joint || gap.contains(':'))
+            }
+            _ => false,
+        });
+        let free = free.get(named.map_or(0, |at| at + 1)..)?;
+        let from = free.iter().position(|word| !self.leads_up(word) && !own.contains(&word.stem))?;
         let free = free.get(from..)?;
         let kept = free.iter().rposition(|word| !TRAIL.contains(&word.lower.as_str()))?;
         let free = free.get(..=kept)?;
@@ -183,13 +194,15 @@ impl<'a> Question<'a> {
 
     fn leads_up(&self, word: &Word) -> bool {
         const LEAD: &[&str] = &[
-            "called", "display", "explain", "let", "look", "find", "get", "give", "google", "make", "named",
-            "search", "show", "that", "titled", "called", "create", "write", "add", "set", "new", "start",
-            "know", "put", "help", "some",
+            "add", "called", "create", "display", "explain", "find", "get", "give", "google", "help", "know",
+            "let", "look", "make", "named", "new", "put", "say", "search", "set", "show", "some", "start",
+            "that", "titled", "write",
         ];
         // "who", "why", "when" and "where" are part of what is asked, the rest of these words is not.
         let asks = matches!(word.lower.as_str(), "who" | "why" | "when" | "where" | "which" | "your");
-        (is_stop(&word.lower) && !asks)
+        let says =
+            matches!(word.lower.as_str(), "hello" | "hey" | "hi" | "thanks" | "no" | "not" | "off" | "over");
+        (is_stop(&word.lower) && !asks && !says)
             || LEAD.contains(&word.lower.as_str())
             || self.lead.contains(&word.stem)
             || self.lead.contains(&stem(word.lower.trim_end_matches("'s")))
@@ -240,7 +253,7 @@ mod tests {
     fn the_rest_is_the_matter() {
         let rest = |text: &str, lead: &[&str]| {
             let lead = lead.iter().map(|word| stem(word)).collect();
-            Question::new(text, lead).rest().map(|(_, text)| text)
+            Question::new(text, lead).rest(&[]).map(|(_, text)| text)
         };
         assert_eq!(
             rest("Search the web for rust async runtimes, please.", &["web", "search"]).unwrap(),

@@ -27,7 +27,10 @@ pub(super) fn from_results(outcomes: &[Outcome]) -> String {
 
 fn present(outcome: &Outcome) -> String {
     let tool = outcome.tool.as_deref().filter(|tool| !tool.is_empty());
-    let tool = tool.map_or_else(|| "The tool".to_owned(), |tool| format!("`{}`", tool.replace('`', "'")));
+    let tool = tool.map_or_else(
+        || "The tool".to_owned(),
+        |tool| format!("`{}`", shorten(&one_line(tool)).replace('`', "'")),
+    );
     let text = outcome.text.trim();
     if text.is_empty() || text == "null" {
         return format!("{tool} ran and returned nothing.");
@@ -42,6 +45,19 @@ fn present(outcome: &Outcome) -> String {
         Some(Value::Object(fields)) if fields.len() == 1 && fields.values().all(is_scalar) => {
             let value = fields.values().next().map(scalar).unwrap_or_default();
             format!("{tool} says: {}", quote(&value))
+        }
+        Some(Value::Object(mut fields)) if fields.keys().any(|name| is_main(name)) => {
+            // What counts first, the rest below it.
+            let main =
+                fields.keys().find(|name| is_main(name) && fields.get(*name).is_some_and(is_scalar)).cloned();
+            let main = main.and_then(|name| fields.shift_remove(&name));
+            let mut list = String::new();
+            outline(&Value::Object(fields), 0, &mut list);
+            let list = shorten(list.trim_end());
+            match main {
+                Some(main) => format!("{tool} says: {}\n\n{list}", quote(&scalar(&main))),
+                None => format!("Here is what {tool} returned:\n\n{list}"),
+            }
         }
         Some(value @ (Value::Object(_) | Value::Array(_))) => {
             let mut list = String::new();
@@ -69,8 +85,7 @@ fn fault(text: &str, value: Option<&Value>) -> Option<String> {
             .then(|| message.unwrap_or_else(|| "it gave no reason.".to_owned()));
     }
     let start: String = text.chars().take(6).collect();
-    (start.to_ascii_lowercase() == "error:")
-        .then(|| text.chars().skip(6).collect::<String>().trim().to_owned())
+    (start.eq_ignore_ascii_case("error:")).then(|| text.chars().skip(6).collect::<String>().trim().to_owned())
 }
 
 /// One line stays on the line; several become a quotation, so that nothing in them reads as our own markup.
@@ -84,7 +99,7 @@ fn quote(text: &str) -> String {
     }
 }
 
-/// Cuts a text and makes what looks like a tag harmless: a result must not be read as a call when it is repeated.
+/// Cuts a text and makes what looks like the mark of a call harmless: a result must not be read as a call when it is repeated.
 fn shorten(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars().peekable();
@@ -92,8 +107,14 @@ fn shorten(text: &str) -> String {
         let Some(c) = chars.next() else { break };
         let tag = c == '<'
             && chars.peek().is_some_and(|c| c.is_alphabetic() || matches!(c, '/' | '|' | '!' | '｜'));
+        let mark = c == '[' && {
+            let ahead: String = chars.clone().filter(|c| *c != '/').take(4).collect();
+            ahead.eq_ignore_ascii_case("tool")
+        };
         if tag {
             out.push_str("&lt;");
+        } else if mark {
+            out.push_str("&#91;");
         } else {
             out.push(c);
         }
@@ -115,6 +136,7 @@ fn outline(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
+                let name = one_line(name);
                 if is_scalar(field) {
                     out.push_str(&format!("{indent}- **{name}**: {}\n", one_line(&scalar(field))));
                 } else if depth > 3 {
@@ -141,6 +163,10 @@ fn outline(value: &Value, depth: usize, out: &mut String) {
 
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+fn is_main(name: &str) -> bool {
+    matches!(name, "result" | "answer" | "value" | "text" | "message" | "summary")
 }
 
 fn is_scalar(value: &Value) -> bool {

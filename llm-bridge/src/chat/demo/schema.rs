@@ -11,7 +11,7 @@ const WIDTH: usize = 32;
 /// And no more parts of a schema than this on the way to them.
 const STEPS: usize = 500;
 
-/// The alternatives of a schema, each without references, `allOf`, `anyOf` and `oneOf`. Null comes last: an
+/// The alternatives of a schema, each of one type and without references, `allOf`, `anyOf` and `oneOf`. Null comes last: an
 /// argument that may be null should still be filled.
 pub(super) fn expand(root: &Value, schema: &Value) -> Vec<Map<String, Value>> {
     let mut found = Vec::new();
@@ -58,6 +58,14 @@ fn spread(
             return;
         }
     }
+    if let Some(Value::Array(names)) = flat.get("type").cloned() {
+        found.extend(names.into_iter().map(|name| {
+            let mut one = flat.clone();
+            one.insert("type".to_owned(), name);
+            one
+        }));
+        return;
+    }
     found.push(flat);
 }
 
@@ -81,15 +89,7 @@ fn merge(into: &mut Map<String, Value>, from: Option<&Value>) {
 
 /// What a value of this schema is, by `type` or else by what the schema talks about.
 pub(super) fn kind(flat: &Map<String, Value>) -> &str {
-    let named = match flat.get("type") {
-        Some(Value::String(name)) => Some(name.as_str()),
-        Some(Value::Array(names)) => {
-            let mut names = names.iter().filter_map(Value::as_str);
-            let first = names.next();
-            if first == Some("null") { names.next().or(first) } else { first }
-        }
-        _ => None,
-    };
+    let named = flat.get("type").and_then(Value::as_str);
     named.unwrap_or_else(|| {
         let has = |keys: &[&str]| keys.iter().any(|key| flat.contains_key(*key));
         match flat.get("const").or_else(|| flat.get("enum").and_then(|all| all.get(0))) {
@@ -131,11 +131,7 @@ fn fits_flat(root: &Value, flat: &Map<String, Value>, value: &Value, depth: usiz
         ("number", Value::Number(_)) => true,
         _ => type_of(value) == name,
     };
-    let typed = match flat.get("type") {
-        Some(Value::String(name)) => is(name),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(is),
-        _ => true,
-    };
+    let typed = flat.get("type").and_then(Value::as_str).is_none_or(is);
     let listed = flat.get("enum").and_then(Value::as_array).is_none_or(|all| all.contains(value))
         && flat.get("const").is_none_or(|only| only == value)
         && flat.get("not").is_none_or(|not| !fits_at(root, not, value, depth + 1));
@@ -271,7 +267,9 @@ fn sample_at(root: &Value, schema: &Value, text: &str, depth: usize) -> Option<V
         return None;
     }
     let alternatives = expand(root, schema);
-    let mut made = alternatives.iter().filter_map(|flat| sample_flat(root, flat, text, depth));
+    // Deep down the first has to do: alternatives of alternatives multiply.
+    let width = if depth < 2 { WIDTH } else { 1 };
+    let mut made = alternatives.iter().take(width).filter_map(|flat| sample_flat(root, flat, text, depth));
     let first = made.next()?;
     // The first that fits, or else at least one of the right type.
     if fits_at(root, schema, &first, depth) {

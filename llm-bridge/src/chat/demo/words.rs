@@ -70,10 +70,8 @@ pub(super) fn stem(lower: &str) -> String {
         format!("{rest}y")
     } else if let Some(rest) = cut("sses", 1) {
         format!("{rest}ss")
-    } else if let Some(rest) = cut("ings", 3)
-        .or_else(|| cut("ing", 3))
-        .or_else(|| cut("ator", 4).filter(|_| word.len() > 6))
-        .map(|rest| rest.strip_suffix("at").unwrap_or(rest))
+    } else if let Some(rest) =
+        cut("ings", 3).or_else(|| cut("ing", 3)).or_else(|| cut("ator", 4).filter(|_| word.len() > 6))
     {
         rest.to_owned()
     } else if let Some(rest) = cut("ations", 3).or_else(|| cut("ation", 3)).or_else(|| cut("ate", 4)) {
@@ -86,7 +84,7 @@ pub(super) fn stem(lower: &str) -> String {
     } else {
         word.to_owned()
     };
-    if base.len() > 3 && base.ends_with("at") && word.ends_with("ed") {
+    if base.len() > 5 && base.ends_with("at") {
         base.truncate(base.len() - 2);
     }
     if base.len() > 3 && base.ends_with('e') {
@@ -107,21 +105,28 @@ pub(super) fn stem(lower: &str) -> String {
     base
 }
 
-/// Words that say nothing about what a question or a tool is about.
+/// Words that say nothing about what a question is about.
 pub(super) fn is_stop(lower: &str) -> bool {
     const STOP: &[&str] = &[
         "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been",
-        "but", "by", "can", "could", "default", "did", "do", "does", "e", "eg", "etc", "example", "for",
-        "from", "g", "given", "had", "has", "have", "hello", "hey", "hi", "how", "i", "i'd", "i'm", "ie",
-        "if", "in", "into", "is", "it", "it's", "its", "just", "let", "like", "many", "may", "me", "more",
-        "much", "must", "my", "need", "no", "not", "of", "off", "on", "one", "optional", "or", "our", "out",
-        "over", "please", "required", "result", "return", "returned", "returns", "s", "should", "so", "some",
-        "such", "tell", "than", "thank", "thanks", "that", "the", "their", "them", "then", "there", "these",
-        "they", "this", "to", "tool", "up", "us", "use", "used", "using", "value", "want", "was", "we",
-        "were", "what", "what's", "when", "where", "which", "who", "why", "will", "with", "would", "you",
-        "your",
+        "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "hello",
+        "hey", "hi", "how", "i", "i'd", "i'm", "if", "in", "into", "is", "it", "it's", "its", "just", "let",
+        "like", "many", "may", "me", "more", "much", "must", "my", "need", "no", "not", "of", "off", "on",
+        "one", "or", "our", "out", "over", "please", "s", "should", "so", "some", "such", "tell", "than",
+        "thank", "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to",
+        "up", "us", "use", "used", "using", "want", "was", "we", "were", "what", "what's", "when", "where",
+        "which", "who", "why", "will", "with", "would", "you", "your",
     ];
     STOP.binary_search(&lower).is_ok()
+}
+
+/// Words that descriptions of tools are written in, whatever the tool.
+pub(super) fn is_jargon(lower: &str) -> bool {
+    const JARGON: &[&str] = &[
+        "default", "defaults", "e", "eg", "etc", "example", "examples", "g", "given", "ie", "optional",
+        "required", "result", "results", "return", "returned", "returns", "tool", "tools", "value", "values",
+    ];
+    JARGON.binary_search(&lower).is_ok()
 }
 
 /// Words that many tools and many questions have in common; they count, but little.
@@ -152,6 +157,7 @@ pub(super) fn akin(lower: &str) -> &'static [&'static str] {
         "picture" | "photo" => &["image"],
         "mail" => &["email"],
         "throw" => &["roll"],
+        "far" => &["distance"],
         _ => &[],
     }
 }
@@ -193,9 +199,10 @@ mod tests {
 
     #[test]
     fn lists_are_sorted() {
-        for word in ["a", "e", "what's", "your", "i'd", "is", "return"] {
+        for word in ["a", "what's", "your", "i'd", "is", "with"] {
             assert!(is_stop(word), "{word}");
         }
+        assert!(is_jargon("default") && is_jargon("value") && is_jargon("e"));
         assert!(is_weak("add") && is_weak("write") && is_weak("make"));
     }
 }

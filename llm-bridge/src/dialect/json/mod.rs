@@ -1,13 +1,14 @@
 //! The family of JSON bodies: `{"name": …, "arguments": {…}}`, alone, repeated or in an array.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::ops::Range;
 
 use memchr::memchr2;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+
+mod call;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, cut, tail},
+    body::{Cx, Lead, Ready, Step, cut},
+    envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
 };
@@ -27,11 +28,6 @@ impl JsonStyle {
         Self { names: &["name", "tool_name"], arguments: &["arguments", "parameters", "args"] };
 }
 
-/// Members that may stand beside name and arguments without meaning anything to the call.
-const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
-/// The member that holds name and arguments where a model writes the shape of the OpenAI interface.
-const NESTED: &str = "function";
-
 /// Reads one body as it comes in. Positions are offsets into the text that is handed to [`JsonBody::feed`].
 #[derive(Debug)]
 pub(super) struct JsonBody {
@@ -50,8 +46,8 @@ pub(super) struct JsonBody {
     string: usize,
     scalar: usize,
     comma: usize,
-    /// Strict JSON so far.
-    strict: bool,
+    /// Where the body stopped being strict JSON: deltas end here, however the text was cut.
+    broken: Option<usize>,
     array: bool,
     object: usize,
     key: Range<usize>,
@@ -102,7 +98,7 @@ impl JsonBody {
             string: 0,
             scalar: 0,
             comma: 0,
-            strict: true,
+            broken: None,
             array: false,
             object: 0,
             key: 0..0,
@@ -208,8 +204,9 @@ impl JsonBody {
             }
         }
         // Deltas must not hand on a string that strict JSON forbids; without them the whole is checked at the end.
-        if check && bytes.get(from..self.pos).is_some_and(|part| part.iter().any(|byte| *byte < b' ')) {
-            self.strict = false;
+        if check && self.broken.is_none() {
+            let part = bytes.get(from..self.pos).unwrap_or_default();
+            self.broken = part.iter().position(|byte| *byte < b' ').map(|at| from + at);
         }
         ended
     }
@@ -262,25 +259,38 @@ impl JsonBody {
         if name.trim().is_empty() || (self.bare && !cx.offered.contains(&name)) {
             return Some(Step::Reject(self.pos));
         }
-        // Without a mark a name proves little: the call begins when its arguments do.
-        if cx.live && !self.bare && self.begun.is_none() {
-            self.begun = Some(cx.begin(&name, self.row.name));
-        }
         self.name = Some(name);
+        self.begin(cx);
         None
     }
 
+    /// Notes where strict reading fails.
+    fn expects(&mut self, strict: bool) {
+        if !strict && self.broken.is_none() {
+            self.broken = Some(self.safe());
+        }
+    }
+
+    /// Up to where what has been read cannot turn out to need repair.
+    fn safe(&self) -> usize {
+        match self.expect {
+            Expect::Scalar => self.scalar,
+            // The comma may turn out to be one too many.
+            Expect::Key => self.comma,
+            Expect::Value if self.stack.last() == Some(&b'[') => self.comma,
+            _ => self.pos,
+        }
+    }
+
     fn value_end(&mut self) {
-        if self.at_member() && self.key_is == Key::Arguments {
+        if self.at_member() && self.key_is == Key::Arguments && self.arguments_end.is_none() {
             self.arguments_end = Some(self.pos);
         }
         self.expect = Expect::Comma;
     }
 
     fn scalar_end(&mut self, text: &str) {
-        if !repair::is_json(cut(text, self.scalar..self.pos)) {
-            self.strict = false;
-        }
+        self.expects(repair::is_json(cut(text, self.scalar..self.pos)));
         self.value_end();
     }
 
@@ -294,9 +304,9 @@ impl JsonBody {
             self.scalar_end(text);
         }
         match (byte, self.expect) {
-            (b'{' | b'[', expect) => return self.open(byte, expect),
+            (b'{' | b'[', expect) => return self.open(byte, expect, cx),
             (b'}' | b']', expect) => {
-                self.strict &= matches!(expect, Comma | KeyOrEnd | ValueOrEnd);
+                self.expects(matches!(expect, Comma | KeyOrEnd | ValueOrEnd));
                 let fits = self.stack.last() == Some(&if byte == b'}' { b'{' } else { b'[' });
                 if !fits {
                     return Some(Step::Reject(self.pos));
@@ -304,7 +314,7 @@ impl JsonBody {
                 return self.close(text, cx);
             }
             (b'"' | b'\'', expect) => {
-                self.strict &= byte == b'"' && matches!(expect, Value | ValueOrEnd | KeyOrEnd | WantKey);
+                self.expects(byte == b'"' && matches!(expect, Value | ValueOrEnd | KeyOrEnd | WantKey));
                 self.quote = Some(byte);
                 self.string = self.pos;
                 let key = matches!(expect, KeyOrEnd | WantKey)
@@ -315,17 +325,17 @@ impl JsonBody {
                 self.expect = if key { Colon } else { Comma };
             }
             (b':', expect) => {
-                self.strict &= expect == Colon;
+                self.expects(expect == Colon);
                 self.expect = Value;
             }
             (b',', expect) => {
-                self.strict &= expect == Comma;
+                self.expects(expect == Comma);
                 self.comma = self.pos;
                 self.expect = if self.stack.last() == Some(&b'{') { WantKey } else { Value };
             }
-            (b'<', _) => return Some(self.stopped(text, eof, cx)),
+            (b'<', _) => return self.angle(text, eof, cx),
             (b'/' | b'#', _) if !self.bare => {
-                self.strict = false;
+                self.expects(false);
                 self.expect = Comment(if byte == b'#' { b'\n' } else { b'*' });
             }
             (_, Value | ValueOrEnd) => {
@@ -336,16 +346,16 @@ impl JsonBody {
             // Loose: an unquoted key, or text after a quote that was not escaped. Reading it is the repair's job.
             _ if self.bare => return Some(Step::Reject(self.pos)),
             (_, KeyOrEnd | WantKey) => {
-                self.strict = false;
+                self.expects(false);
                 self.expect = Colon;
             }
-            _ => self.strict = false,
+            _ => self.expects(false),
         }
         self.pos += 1;
         None
     }
 
-    fn open(&mut self, byte: u8, expect: Expect) -> Option<Step> {
+    fn open(&mut self, byte: u8, expect: Expect, cx: &mut Cx<'_>) -> Option<Step> {
         let object = byte == b'{';
         let place = match self.stack.len() {
             0 => {
@@ -368,8 +378,9 @@ impl JsonBody {
             if !object {
                 return Some(Step::Reject(self.pos));
             }
+            self.begin(cx);
         }
-        self.strict &= matches!(expect, Expect::Start | Expect::Value | Expect::ValueOrEnd);
+        self.expects(matches!(expect, Expect::Start | Expect::Value | Expect::ValueOrEnd));
         self.stack.push(byte);
         self.expect = if object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
         self.pos += 1;
@@ -382,7 +393,7 @@ impl JsonBody {
         self.pos += 1;
         if member {
             let range = self.object..self.pos;
-            if !self.complete(cut(text, range), cx) {
+            if !self.complete(cut(text, range), text, cx) {
                 return Some(Step::Reject(self.pos));
             }
             self.expect = Expect::Comma;
@@ -396,249 +407,6 @@ impl JsonBody {
             self.expect = Expect::Tail;
         }
         None
-    }
-
-    /// Reads the whole object and notes the call; false if it is none.
-    fn complete(&mut self, object: &str, cx: &mut Cx<'_>) -> bool {
-        let Some(call) = envelope(object, self.style) else { return false };
-        if self.bare {
-            let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
-            if !shaped || !cx.offered.contains(&call.name) {
-                return false;
-            }
-        }
-        let index = self.begun.take();
-        if let Some(index) = index {
-            let sent = self.arguments.map_or(0, |_| self.sent);
-            let start = self.arguments.map_or(0, |start| start - self.object);
-            let matches = sent == 0 || call.arguments.get(..sent) == object.get(start..start + sent);
-            if !matches {
-                self.begun = Some(index);
-                return false;
-            }
-            cx.delta(index, cut(&call.arguments, sent..call.arguments.len()));
-        }
-        self.ready.push(Ready {
-            name: call.name,
-            arguments: call.arguments,
-            repaired: call.repaired,
-            end: self.pos,
-            index,
-            bare_name: !call.has_arguments && self.bare,
-        });
-        self.name = None;
-        true
-    }
-
-    /// What follows the value: closing marks, another object, or other text.
-    fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        let (end, closed, more) = tail(text, self.pos, self.row.close, &[b'}', b']', b',', b';']);
-        if more && !eof {
-            return Some(Step::More);
-        }
-        let alone = self.ready.last().is_some_and(|ready| ready.bare_name);
-        if closed {
-            return Some(Step::Done(end));
-        }
-        if alone && !cut(text, self.pos..text.len()).trim().is_empty() {
-            return Some(Step::Reject(self.pos));
-        }
-        let rest = cut(text, self.pos..text.len()).trim_start_matches([' ', '\n', '\r', '\t', ',', ';']);
-        if rest.is_empty() && !eof {
-            return Some(Step::More);
-        }
-        if rest.starts_with('{') && !self.bare && !self.array {
-            self.pos = text.len() - rest.len();
-            self.expect = Expect::Start;
-            return None;
-        }
-        Some(Step::Done(self.pos))
-    }
-
-    /// A `<` outside a string: the closing mark came too early, or another call begins.
-    fn stopped(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
-        let (end, closed, more) = tail(text, self.pos, self.row.close, &[]);
-        if more && !eof {
-            return Step::More;
-        }
-        if closed && !self.bare {
-            let object = self.object..self.pos;
-            let stop = self.pos;
-            if let Some(fixed) = repair::closed(cut(text, object)) {
-                self.pos = end;
-                if self.complete_fixed(&fixed, cx) {
-                    return Step::Done(end);
-                }
-                self.pos = stop;
-            }
-        }
-        Step::Reject(self.pos)
-    }
-
-    fn complete_fixed(&mut self, fixed: &str, cx: &mut Cx<'_>) -> bool {
-        // Deltas were cut from the source, which the repair may have changed before them.
-        if self.begun.is_some() && self.sent > 0 {
-            return false;
-        }
-        let done = self.complete(fixed, cx);
-        if done && let Some(ready) = self.ready.last_mut() {
-            ready.repaired = true;
-        }
-        done
-    }
-
-    /// The text is at its end in the middle of the body.
-    fn ended(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
-        if !eof {
-            return Step::More;
-        }
-        let end = text.len();
-        if self.bare {
-            return Step::Reject(end);
-        }
-        if self.quote.is_some() {
-            // A quote that was not escaped may have swallowed the closing mark: read up to the first one.
-            let body = cut(text, self.object..end);
-            let close = self.row.close.iter().find_map(|close| Some((body.find(close)?, close.len())));
-            if let Some((at, len)) = close {
-                let stop = self.object + at + len;
-                let fixed = repair::closed(cut(body, 0..at));
-                let pos = std::mem::replace(&mut self.pos, stop);
-                if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, cx)) {
-                    return Step::Done(stop);
-                }
-                self.pos = pos;
-            }
-        } else if self.arguments_end.is_some() && self.name.is_some() && self.at_member() {
-            // The arguments are whole; only the last brackets are missing.
-            self.pos = end;
-            let object = cut(text, self.object..end);
-            if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, cx)) {
-                return Step::Done(end);
-            }
-        }
-        Step::Reject(end)
-    }
-
-    /// Hands on what has come of the arguments, as far as it is strict.
-    fn send(&mut self, text: &str, cx: &mut Cx<'_>) {
-        let Some(start) = self.arguments else { return };
-        let object = text.as_bytes().get(start) == Some(&b'{');
-        if !object || !self.strict {
-            return;
-        }
-        if self.begun.is_none() {
-            let Some(name) = &self.name else { return };
-            self.begun = Some(cx.begin(name, self.row.name));
-        }
-        let safe = match self.expect {
-            Expect::Scalar => self.scalar,
-            // The comma may turn out to be one too many.
-            Expect::Key => self.comma,
-            Expect::Value if self.stack.last() == Some(&b'[') => self.comma,
-            _ => self.pos,
-        };
-        let safe = self.arguments_end.map_or(safe, |end| end.min(safe));
-        if let (Some(index), true) = (self.begun, safe > start + self.sent) {
-            cx.delta(index, cut(text, start + self.sent..safe));
-            self.sent = safe - start;
-        }
-    }
-}
-
-struct Envelope {
-    name: String,
-    arguments: String,
-    has_arguments: bool,
-    repaired: bool,
-}
-
-/// Reads one whole object, strictly if that is possible.
-fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
-    if let Ok(members) = serde_json::from_str::<Members<'_>>(text) {
-        return pick(members, style, false);
-    }
-    let fixed = repair::value(text)?;
-    pick(serde_json::from_str(&fixed).ok()?, style, true)
-}
-
-fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelope> {
-    let mut name = None;
-    let mut arguments = None;
-    let mut unknown = false;
-    for (key, value) in members.0 {
-        if style.names.contains(&&*key) {
-            name = serde_json::from_str::<String>(value.get()).ok();
-        } else if style.arguments.contains(&&*key) {
-            arguments = Some(value.get());
-        } else if key == NESTED {
-            match serde_json::from_str::<Members<'_>>(value.get()) {
-                Ok(inner) if !inner.0.iter().any(|(key, _)| key == NESTED) => {
-                    return pick(inner, style, repaired);
-                }
-                _ => name = serde_json::from_str::<String>(value.get()).ok(),
-            }
-        } else {
-            unknown |= !SIDE.contains(&&*key);
-        }
-    }
-    let name = name.filter(|name| !name.trim().is_empty())?;
-    let has_arguments = arguments.is_some();
-    let (arguments, mended) = match arguments {
-        // Other members may be the arguments themselves; a call without them would lose them.
-        None if unknown => return None,
-        None => ("{}".into(), false),
-        Some(raw) => object(raw)?,
-    };
-    Some(Envelope { name, arguments, has_arguments, repaired: repaired || mended })
-}
-
-/// The arguments as the text of an object.
-fn object(raw: &str) -> Option<(String, bool)> {
-    match raw.bytes().next()? {
-        b'{' => Some((raw.to_owned(), false)),
-        b'n' => Some(("{}".into(), false)),
-        b'"' => {
-            let text = serde_json::from_str::<String>(raw).ok()?;
-            let text = text.trim();
-            if text.is_empty() || text == "null" {
-                return Some(("{}".into(), false));
-            }
-            if !text.starts_with('{') {
-                return None;
-            }
-            if repair::is_json(text) {
-                Some((text.to_owned(), false))
-            } else {
-                Some((repair::value(text)?, true))
-            }
-        }
-        _ => None,
-    }
-}
-
-/// The members of an object in their order, values as they were written.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Members<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
-                    members.push((Cow::Owned(key), value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Walk)
     }
 }
 

@@ -1,0 +1,110 @@
+//! The JSON object that is one call: which of its members is the name, which the arguments.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{json::JsonStyle, repair};
+
+/// Members that may stand beside name and arguments without meaning anything to the call.
+pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
+/// The member that holds name and arguments where a model writes the shape of the OpenAI interface.
+pub(super) const NESTED: &str = "function";
+
+/// Name and arguments of one call.
+pub(super) struct Envelope {
+    pub(super) name: String,
+    pub(super) arguments: String,
+    pub(super) has_arguments: bool,
+    pub(super) repaired: bool,
+}
+
+/// Reads one whole object, strictly if that is possible.
+pub(super) fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
+    if let Ok(members) = serde_json::from_str::<Members<'_>>(text) {
+        return pick(members, style, false);
+    }
+    let fixed = repair::value(text)?;
+    pick(serde_json::from_str(&fixed).ok()?, style, true)
+}
+
+fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelope> {
+    let mut name = None;
+    let mut arguments = None;
+    let mut unknown = false;
+    for (key, value) in members.0 {
+        if style.names.contains(&key.as_str()) {
+            name = serde_json::from_str::<String>(value.get()).ok();
+        } else if style.arguments.contains(&key.as_str()) {
+            arguments = Some(value.get());
+        } else if key == NESTED {
+            match serde_json::from_str::<Members<'_>>(value.get()) {
+                Ok(inner) if !inner.0.iter().any(|(key, _)| key == NESTED) => {
+                    return pick(inner, style, repaired);
+                }
+                _ => name = serde_json::from_str::<String>(value.get()).ok(),
+            }
+        } else {
+            unknown |= !SIDE.contains(&key.as_str());
+        }
+    }
+    let name = name.filter(|name| !name.trim().is_empty())?;
+    let has_arguments = arguments.is_some();
+    let (arguments, mended) = match arguments {
+        // Other members may be the arguments themselves; a call without them would lose them.
+        None if unknown => return None,
+        None => ("{}".into(), false),
+        Some(raw) => object(raw)?,
+    };
+    Some(Envelope { name, arguments, has_arguments, repaired: repaired || mended })
+}
+
+/// The arguments as the text of an object.
+fn object(raw: &str) -> Option<(String, bool)> {
+    match raw.bytes().next()? {
+        b'{' => Some((raw.to_owned(), false)),
+        b'n' => Some(("{}".into(), false)),
+        b'"' => {
+            let text = serde_json::from_str::<String>(raw).ok()?;
+            let text = text.trim();
+            if text.is_empty() || text == "null" {
+                return Some(("{}".into(), false));
+            }
+            if !text.starts_with('{') {
+                return None;
+            }
+            if repair::is_json(text) {
+                Some((text.to_owned(), false))
+            } else {
+                Some((repair::value(text)?, true))
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The members of an object in their order, values as they were written.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Members<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                    members.push((key, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Walk)
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a JSON body is, or is not, a call: announcing it, completing it, and what ends it.
+
+use std::ops::Range;
+
+use super::{Expect, JsonBody};
+use crate::dialect::{
+    body::{Cx, Ready, Step, ahead, cut, tail},
+    envelope::envelope,
+    repair,
+};
+
+impl JsonBody {
+    /// Up to where the arguments may be handed on before the call is complete, if they may be.
+    fn limit(&self, text: &str) -> Option<Range<usize>> {
+        let start = self.arguments.filter(|start| text.as_bytes().get(*start) == Some(&b'{'))?;
+        let end = self.arguments_end.unwrap_or(usize::MAX).min(self.broken.unwrap_or_else(|| self.safe()));
+        Some(start..end.max(start))
+    }
+
+    pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
+        // Without a mark a name proves little: the call begins when its arguments do.
+        let proven = !self.bare || self.arguments.is_some();
+        if let Some(name) = self.name.as_deref().filter(|_| cx.live && proven && self.begun.is_none()) {
+            self.begun = Some(cx.begin(name, self.row.name));
+        }
+    }
+
+    /// Reads the whole object and notes the call; false if it is none.
+    pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
+        let Some(call) = envelope(object, self.style) else { return false };
+        if self.bare {
+            let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
+            if !shaped || !cx.offered.contains(&call.name) {
+                return false;
+            }
+        }
+        if let Some(index) = self.begun {
+            // What may have been handed on must be how the arguments begin, or the call has to be taken back.
+            let given = self.limit(text).map_or("", |range| cut(text, range));
+            if !call.arguments.starts_with(given) {
+                return false;
+            }
+            cx.delta(index, cut(&call.arguments, self.sent..call.arguments.len()));
+        }
+        let index = self.begun.take();
+        self.ready.push(Ready {
+            name: call.name,
+            arguments: call.arguments,
+            repaired: call.repaired,
+            end: self.pos,
+            index,
+            bare_name: !call.has_arguments && self.bare,
+        });
+        self.name = None;
+        true
+    }
+
+    /// What follows the value: closing marks, another object, or other text.
+    pub(super) fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
+        let (end, closed, more) = tail(text, self.pos, self.row.close, b"}],;`");
+        if more && !eof {
+            return Some(Step::More);
+        }
+        let alone = self.ready.last().is_some_and(|ready| ready.bare_name);
+        if closed {
+            return Some(Step::Done(end));
+        }
+        let next = ahead(text, self.pos, b",;");
+        if alone && next != Some(text.len()) {
+            return Some(Step::Reject(self.pos));
+        }
+        if next == Some(text.len()) && !eof {
+            return Some(Step::More);
+        }
+        if let Some(next) = next
+            && text.as_bytes().get(next) == Some(&b'{')
+            && !self.bare
+            && !self.array
+        {
+            self.pos = next;
+            self.expect = Expect::Start;
+            return None;
+        }
+        Some(Step::Done(self.pos))
+    }
+
+    /// A `<` outside a string: the closing mark came too early, or another call begins.
+    pub(super) fn angle(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        if self.bare {
+            return Some(Step::Reject(self.pos));
+        }
+        let rest = cut(text, self.pos..text.len());
+        let marks = self.row.close.iter().copied().chain(self.row.marks.iter().map(|mark| mark.text));
+        if !eof && marks.clone().any(|mark| rest.len() < mark.len() && mark.starts_with(rest)) {
+            return Some(Step::More);
+        }
+        if let Some(close) = self.row.close.iter().find(|close| rest.starts_with(**close)) {
+            let stop = self.pos;
+            self.pos += close.len();
+            let fixed = repair::closed(cut(text, self.object..stop));
+            if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                return Some(Step::Done(self.pos));
+            }
+            self.pos = stop;
+            return Some(Step::Reject(stop));
+        }
+        if marks.into_iter().any(|mark| rest.starts_with(mark)) {
+            return Some(Step::Reject(self.pos));
+        }
+        self.expects(false);
+        self.pos += 1;
+        None
+    }
+
+    fn complete_fixed(&mut self, fixed: &str, text: &str, cx: &mut Cx<'_>) -> bool {
+        let done = self.complete(fixed, text, cx);
+        if done && let Some(ready) = self.ready.last_mut() {
+            ready.repaired = true;
+        }
+        done
+    }
+
+    /// The text is at its end in the middle of the body.
+    pub(super) fn ended(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        if !eof {
+            return Step::More;
+        }
+        let end = text.len();
+        if self.bare {
+            return Step::Reject(end);
+        }
+        if self.quote.is_some() {
+            // A quote that was not escaped may have swallowed the closing mark: read up to the first one.
+            let body = cut(text, self.object..end);
+            let close = self.row.close.iter().find_map(|close| Some((body.find(close)?, close.len())));
+            if let Some((at, len)) = close {
+                let stop = self.object + at + len;
+                let fixed = repair::closed(cut(body, 0..at));
+                let pos = std::mem::replace(&mut self.pos, stop);
+                if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                    return Step::Done(stop);
+                }
+                self.pos = pos;
+            }
+        } else if self.arguments_end.is_some() && self.name.is_some() && self.at_member() {
+            // The arguments are whole; only the last brackets are missing.
+            self.pos = end;
+            let object = cut(text, self.object..end);
+            if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                return Step::Done(end);
+            }
+        }
+        Step::Reject(end)
+    }
+
+    /// Hands on what has come of the arguments, as far as it is strict.
+    pub(super) fn send(&mut self, text: &str, cx: &mut Cx<'_>) {
+        if let (Some(index), Some(range)) = (self.begun, self.limit(text)) {
+            let from = range.start + self.sent;
+            if from < range.end {
+                cx.delta(index, cut(text, from..range.end));
+                self.sent = range.len();
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Candidates for calls: fed until they are calls, which are handed out, or none, which become text again.
+
+use memchr::memmem;
+
+use super::{Pending, Place, Scanner, State, Went};
+use crate::dialect::{
+    Abort, Call, Event,
+    body::{Candidate, Cx, Ready, Step, cut},
+    table::THINKING,
+};
+
+/// How many times the input's length may be spent on reading abandoned bodies again.
+const CREDIT: usize = 8;
+
+impl Scanner {
+    pub(super) fn call(
+        &mut self,
+        mut candidate: Box<Candidate>,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let cap = text.floor_char_boundary(self.options.max_call_bytes);
+        let over = cap < text.len();
+        let live = self.options.deltas && self.thinking.is_none() && !candidate.is_fence();
+        let mut cx = Cx { offered: &self.offered, live, index: &mut self.index, sink };
+        match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
+            Step::More if !over => {
+                self.state = State::Call(candidate);
+                (0, false)
+            }
+            Step::More => self.reject(candidate, cap, text, Abort::TooLong, sink),
+            Step::Reject(at) => {
+                let at = text.floor_char_boundary(at);
+                let cut_off = eof && at == text.len();
+                let reason = if cut_off { Abort::Incomplete } else { Abort::Unreadable };
+                self.reject(candidate, at, text, reason, sink)
+            }
+            Step::Done(end) => {
+                let ready = candidate.take_ready();
+                self.found(ready, end, text, candidate.dialect(), sink)
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        ready: Vec<Ready>,
+        end: usize,
+        text: &str,
+        dialect: &'static str,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        if self.thinking.is_none() {
+            self.commit(ready, end, text, dialect, false, sink);
+            return (end, true);
+        }
+        if ready.iter().all(|call| self.offered.contains(&call.name)) {
+            self.state = State::Pending(Pending { calls: ready, dialect, end, seen: end });
+            return (0, true);
+        }
+        self.emit(cut(text, 0..end), sink);
+        self.written();
+        (end, true)
+    }
+
+    fn reject(
+        &mut self,
+        mut candidate: Box<Candidate>,
+        at: usize,
+        text: &str,
+        reason: Abort,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let mut ready = candidate.take_ready();
+        if !candidate.keeps_ready() && reason != Abort::Incomplete {
+            // Without a mark all of it is calls or none is; those that were announced have to be taken back.
+            for call in ready.drain(..) {
+                if let Some(index) = call.index {
+                    sink(Event::Aborted { index, source: cut(text, 0..call.end), reason });
+                }
+            }
+        }
+        let kept = ready.last().map(|call| call.end);
+        let resume = kept.unwrap_or(candidate.lead).min(at);
+        let dialect = candidate.dialect();
+        let granted = self.charge(at, resume);
+        if let Some(end) = kept {
+            let went = self.found(ready, end, text, dialect, sink);
+            self.abort(&mut candidate, cut(text, end..at), reason, sink);
+            if granted || self.thinking.is_some() {
+                return went;
+            }
+            self.emit(cut(text, end..at), sink);
+            self.written();
+            return (at, true);
+        }
+        self.abort(&mut candidate, cut(text, 0..at), reason, sink);
+        if !granted {
+            self.emit(cut(text, 0..at), sink);
+            self.written();
+            return (at, true);
+        }
+        self.emit(cut(text, 0..resume), sink);
+        let fence = candidate.fence_ticks();
+        self.written();
+        if fence > 0 {
+            self.place.fence = fence;
+            self.place.fresh = true;
+        }
+        (resume, true)
+    }
+
+    /// Whether the bytes from `resume` to `at` may be looked at again.
+    fn charge(&mut self, at: usize, resume: usize) -> bool {
+        let cost = at - resume;
+        let allowed = CREDIT * (self.offset + at) + 1024;
+        let granted = self.spent + cost <= allowed;
+        if granted {
+            self.spent += cost;
+        }
+        granted
+    }
+
+    fn abort(
+        &mut self,
+        candidate: &mut Candidate,
+        source: &str,
+        reason: Abort,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) {
+        if let Some((index, loud)) = candidate.unfinished()
+            && (index.is_some() || self.thinking.is_none() && (loud || reason == Abort::Incomplete))
+        {
+            sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
+        }
+    }
+
+    /// Hands out calls; `text` begins with their source, which ends at `end`.
+    pub(super) fn commit(
+        &mut self,
+        calls: Vec<Ready>,
+        end: usize,
+        text: &str,
+        dialect: &'static str,
+        shown: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) {
+        let last = calls.len().saturating_sub(1);
+        let mut from = 0;
+        for (place, call) in calls.into_iter().enumerate() {
+            let to = if place == last { end } else { call.end };
+            let index = call.index.unwrap_or_else(|| {
+                let index = self.index;
+                self.index += 1;
+                if self.options.deltas {
+                    sink(Event::CallBegin { index, name: &call.name, dialect });
+                    sink(Event::CallDelta { index, arguments: &call.arguments });
+                }
+                index
+            });
+            sink(Event::Call(Call {
+                index,
+                name: call.name,
+                arguments: call.arguments,
+                source: cut(text, from..to).to_owned(),
+                dialect,
+                repaired: call.repaired,
+                shown,
+            }));
+            from = to;
+        }
+        self.place = Place { blank: false, after_call: true, ..Place::start() };
+    }
+
+    /// Waits for the end of the thinking that holds the calls; if there is none, they end it.
+    pub(super) fn pending(
+        &mut self,
+        pending: Pending,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let open = self.thinking.unwrap_or(0);
+        let cap = text.floor_char_boundary(self.options.max_call_bytes);
+        let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
+        let closes =
+            THINKING.iter().enumerate().filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
+        let longest = closes.clone().map(str::len).max().unwrap_or(1);
+        let area = text.as_bytes().get(seen..cap).unwrap_or_default();
+        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        // A closing mark may have begun at the end of what was searched.
+        let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
+        let over = text.len() > cap;
+        if close.is_none() && !eof && !over {
+            self.state = State::Pending(Pending { seen: searched, ..pending });
+            return (0, false);
+        }
+        // What is longer than the cap is thinking too: nothing says yet that it ends.
+        if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
+            self.emit(cut(text, 0..stop), sink);
+            self.written();
+            return (stop, true);
+        }
+        self.unclosed |= open;
+        self.thinking = None;
+        self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
+        (pending.end, true)
+    }
+}

@@ -1,0 +1,326 @@
+//! The scanner: text passes through, candidates for calls are fed to their bodies, thinking is kept apart.
+
+mod call;
+mod line;
+
+use std::{mem, sync::Arc};
+
+use super::{
+    Event, Offered, ScanOptions,
+    body::{Candidate, Ready, cut},
+    marks::{Found, Marks, Meaning},
+};
+use line::Line;
+
+/// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
+#[derive(Debug)]
+pub struct Scanner {
+    offered: Arc<Offered>,
+    options: ScanOptions,
+    marks: &'static Marks,
+    /// Text that has come but is not decided yet, from `base` on.
+    held: String,
+    base: usize,
+    state: State,
+    place: Place,
+    /// The thinking rows that may be open, as a bit set.
+    thinking: Option<u32>,
+    index: usize,
+    /// Bytes of the input behind which everything is decided.
+    offset: usize,
+    /// Bytes of abandoned bodies that were read again.
+    spent: usize,
+    /// Thinking rows that are known not to be closed up to the end of the text.
+    unclosed: u32,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Text,
+    Call(Box<Candidate>),
+    Pending(Pending),
+}
+
+/// Calls inside open thinking: they count only if it is never closed.
+#[derive(Debug)]
+struct Pending {
+    calls: Vec<Ready>,
+    dialect: &'static str,
+    /// Where their source ends.
+    end: usize,
+    /// Up to where no closing mark has been found.
+    seen: usize,
+}
+
+/// Where in the text we are; decides what may begin here.
+#[derive(Debug)]
+struct Place {
+    /// Only white space since the line's start, or since a call or thinking ended.
+    fresh: bool,
+    /// Only white space since the answer's start, thinking not counted.
+    blank: bool,
+    /// Only white space since a call.
+    after_call: bool,
+    /// White space here belongs to a thinking mark.
+    framing: bool,
+    /// Inside inline code, which ends with the line.
+    code: bool,
+    /// The number of backticks of the code fence we are in, or 0.
+    fence: usize,
+    /// The last two bytes of text.
+    last: [u8; 2],
+}
+
+impl Place {
+    fn start() -> Self {
+        Self {
+            fresh: true,
+            blank: true,
+            after_call: false,
+            framing: false,
+            code: false,
+            fence: 0,
+            last: [b'\n'; 2],
+        }
+    }
+
+    /// Directly behind an opening quote, or in inline code.
+    fn quoted(&self) -> bool {
+        let [before, last] = self.last;
+        let quote = matches!(last, b'"' | b'\'' | b'`');
+        self.code || quote && (before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':'))
+    }
+}
+
+enum Act {
+    /// Not here: it is text.
+    Skip,
+    /// It has been dealt with.
+    Used,
+    /// The state has changed at the mark.
+    Enter,
+}
+
+/// How far a state came, and whether there is more to do.
+type Went = (usize, bool);
+
+impl Scanner {
+    /// A scanner for one answer.
+    pub fn new(offered: Arc<Offered>, options: ScanOptions) -> Self {
+        let mut place = Place::start();
+        place.framing = options.thinking;
+        Self {
+            thinking: options.thinking.then_some(u32::MAX),
+            offered,
+            options,
+            marks: Marks::get(),
+            held: String::new(),
+            base: 0,
+            state: State::Text,
+            place,
+            index: 0,
+            offset: 0,
+            spent: 0,
+            unclosed: 0,
+        }
+    }
+
+    /// Reads the next piece.
+    pub fn push(&mut self, chunk: &str, sink: &mut impl FnMut(Event<'_>)) {
+        if !self.held.is_empty() {
+            self.held.push_str(chunk);
+            self.resume(false, sink);
+            return;
+        }
+        if !self.place.fresh && !chunk.is_empty() && self.marks.next(chunk.as_bytes(), 0).is_none() {
+            self.offset += chunk.len();
+            self.emit(chunk, sink);
+            return;
+        }
+        let used = self.run(chunk, false, sink);
+        self.held.push_str(cut(chunk, used..chunk.len()));
+    }
+
+    /// The text is at its end: decides what is still open.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Event<'_>)) {
+        self.resume(true, sink);
+    }
+
+    fn resume(&mut self, eof: bool, sink: &mut dyn FnMut(Event<'_>)) {
+        let mut held = mem::take(&mut self.held);
+        self.base += self.run(cut(&held, self.base..held.len()), eof, sink);
+        if self.base >= held.len() {
+            held.clear();
+            self.base = 0;
+        } else if self.base > held.len() / 2 {
+            held.drain(..self.base);
+            self.base = 0;
+        }
+        self.held = held;
+    }
+
+    fn run(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = cut(text, used..text.len());
+            let (went, again) = match mem::take(&mut self.state) {
+                State::Text => self.text(rest, eof, sink),
+                State::Call(candidate) => self.call(candidate, rest, eof, sink),
+                State::Pending(pending) => self.pending(pending, rest, eof, sink),
+            };
+            used += went;
+            self.offset += went;
+            if !again {
+                return used;
+            }
+        }
+    }
+
+    /// Something other than white space stands here.
+    fn written(&mut self) {
+        self.place.fresh = false;
+        self.place.blank &= self.thinking.is_some();
+        self.place.after_call = false;
+        self.place.framing = false;
+    }
+
+    fn emit(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
+        match text.as_bytes() {
+            [] => return,
+            [last] => self.place.last = [self.place.last[1], *last],
+            [.., before, last] => self.place.last = [*before, *last],
+        }
+        sink(if self.thinking.is_some() { Event::Reasoning(text) } else { Event::Text(text) });
+    }
+
+    /// Passes text through up to the next thing that may begin.
+    fn text(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> Went {
+        let bytes = text.as_bytes();
+        let (mut from, mut at) = (0, 0);
+        loop {
+            if self.place.fresh {
+                let joint = self.place.after_call;
+                let blank = |byte: &&u8| byte.is_ascii_whitespace() || joint && matches!(byte, b',' | b';');
+                at += bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
+                if self.place.framing && at > from {
+                    sink(Event::Frame(cut(text, from..at)));
+                    from = at;
+                }
+                if at == text.len() {
+                    break;
+                }
+                match self.line(text, from, at, eof, sink) {
+                    Line::Other => {}
+                    Line::Hold => return (at, false),
+                    Line::Enter => return (at, true),
+                    Line::Past(next) => {
+                        at = next;
+                        continue;
+                    }
+                    Line::Called(next) => {
+                        (from, at) = (next, next);
+                        continue;
+                    }
+                }
+            }
+            let lead = self.place.fresh;
+            let Some(found) = self.marks.next(bytes, at) else {
+                self.written();
+                break;
+            };
+            if found > at {
+                self.written();
+            }
+            match bytes.get(found) {
+                Some(b'\n') => {
+                    self.place.fresh = true;
+                    self.place.code = false;
+                    at = found + 1;
+                    continue;
+                }
+                Some(b'`') => {
+                    self.written();
+                    self.place.code ^= self.place.fence == 0;
+                    at = found + 1;
+                    continue;
+                }
+                _ => {}
+            }
+            let rest = cut(text, found..text.len());
+            let mark = match if eof { self.marks.at_end(rest) } else { self.marks.at(rest) } {
+                Found::Nothing => Act::Skip,
+                Found::Partial => {
+                    self.emit(cut(text, from..found), sink);
+                    return (found, false);
+                }
+                Found::Mark(mark, len) => {
+                    self.emit(cut(text, from..found), sink);
+                    from = found;
+                    let act = self.mark(mark, len, lead && found == at, sink, rest);
+                    if matches!(act, Act::Used) {
+                        from = found + len;
+                    }
+                    act
+                }
+            };
+            match mark {
+                Act::Skip => {
+                    self.written();
+                    at = found + rest.chars().next().map_or(1, char::len_utf8);
+                }
+                Act::Used => at = from,
+                Act::Enter => return (found, true),
+            }
+        }
+        self.emit(cut(text, from..text.len()), sink);
+        (text.len(), false)
+    }
+
+    fn mark(
+        &mut self,
+        mark: &'static Meaning,
+        len: usize,
+        lead: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+        rest: &str,
+    ) -> Act {
+        let source = cut(rest, 0..len);
+        if self.thinking.is_some_and(|open| mark.unthink & open != 0) {
+            self.thinking = None;
+            let blank = self.place.blank;
+            self.place = Place { framing: true, blank, ..Place::start() };
+            sink(Event::Frame(source));
+            return Act::Used;
+        }
+        if self.place.fence > 0 {
+            return Act::Skip;
+        }
+        if mark.closes && self.place.after_call && lead {
+            sink(Event::Frame(source));
+            return Act::Used;
+        }
+        if let Some(row) = mark.think
+            && lead
+            && !self.place.code
+        {
+            // The prompt has opened it, and the model does so again.
+            let again = self.thinking == Some(u32::MAX) && self.place.framing;
+            if self.thinking.is_none() || again {
+                self.thinking = Some(1 << row);
+                self.place.framing = true;
+                sink(Event::Frame(source));
+                return Act::Used;
+            }
+        }
+        if self.offered.is_empty() || self.place.quoted() {
+            return Act::Skip;
+        }
+        let rows = mark.rows(self.options.only, self.thinking.is_some());
+        if rows.is_empty() {
+            return Act::Skip;
+        }
+        self.state = State::Call(Box::new(Candidate::marked(rows, len)));
+        Act::Enter
+    }
+}

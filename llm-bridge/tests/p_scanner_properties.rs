@@ -1,0 +1,256 @@
+//! What holds of the scanner whatever a model writes: B1.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod common;
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
+use llm_bridge::dialect::{Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+/// Pieces of which texts are made that come near to calls.
+const PIECES: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_call>\n",
+    "\n</tool_call>\n",
+    "<function=f>",
+    "<function=",
+    "</function>",
+    "<parameter=a>",
+    "<parameter=n>\n",
+    "<parameter=",
+    "</parameter>",
+    "\n</parameter>\n",
+    "{\"name\": \"f\", ",
+    "\"arguments\": {\"a\": \"x\"}}",
+    "\"arguments\": {\"n\": 1,}}",
+    "{\"name\": \"f\", \"arguments\": {}}",
+    "{'name': 'f', 'arguments': {'a': True}}",
+    "{\"name\":\"g\",\"parameters\":\"{}\"}",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"",
+    "'",
+    "\\",
+    ",",
+    ":",
+    ";",
+    "```json\n",
+    "```\n",
+    "```",
+    "`",
+    "\n",
+    "\r\n",
+    " ",
+    "   \n",
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "[/THINK]",
+    "<thinking>",
+    "</thinking>",
+    "<|channel>thought\n",
+    "<channel|>",
+    "TAG: one\n",
+    "TAG:",
+    "\nTAG: x",
+    "word",
+    "é",
+    "｜",
+    "🙂",
+    "<",
+    ">",
+    "</",
+    "<t",
+    "<tool",
+    "1",
+    "-2.5e3",
+    "true",
+    "null",
+    "//",
+    "/*",
+    "*/",
+    "#",
+    "\u{1}",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![12 => prop::sample::select(PIECES).prop_map(str::to_owned), 1 => ".{0,4}"];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+fn tools(kind: u8) -> Arc<Offered> {
+    let schema = json!({"properties": {"a": {"type": "string"}, "n": {"type": "integer"}}});
+    Arc::new(match kind {
+        0 => Offered::any(),
+        1 => Offered::none(),
+        _ => Offered::new([OfferedTool {
+            name: "f".into(),
+            schema: Some(Arc::new(schema)),
+            tag: Some(Tag { tag_prefix: "TAG".into(), strip_from_display: kind == 2, ..Tag::default() }),
+        }]),
+    })
+}
+
+/// The whole life of every announced call: its deltas are its arguments, and it ends once.
+fn check_calls(seen: &[Seen], deltas: bool) -> Result<(), TestCaseError> {
+    let mut open: HashMap<usize, String> = HashMap::new();
+    for event in seen {
+        match event {
+            Seen::Begin(index, _) => prop_assert!(open.insert(*index, String::new()).is_none()),
+            Seen::Delta(index, part) => open.get_mut(index).unwrap().push_str(part),
+            Seen::Call(call) => {
+                prop_assert!(serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok(), "{call:?}");
+                if deltas {
+                    prop_assert_eq!(open.remove(&call.index).unwrap(), call.arguments.clone());
+                }
+            }
+            Seen::Aborted(index, ..) => drop(open.remove(index)),
+            _ => {}
+        }
+    }
+    prop_assert!(open.is_empty());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn b1_any_text_cut_anywhere(
+        text in text(), kind in 0u8..4, thinking: bool, deltas: bool, seed: u64,
+        cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60],
+    ) {
+        let offered = tools(kind);
+        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, ..ScanOptions::default() };
+        let whole = scan(&text, &[], &offered, &options);
+        prop_assert_eq!(rebuilt(&whole), text.clone());
+        check_calls(&whole, deltas)?;
+        let mut dice = Dice(seed | 1);
+        for cuts in [common::every(&text, 1), dice.cuts(&text), dice.cuts(&text)] {
+            let pieces = scan(&text, &cuts, &offered, &options);
+            prop_assert_eq!(rebuilt(&pieces), text.clone());
+            check_calls(&pieces, deltas)?;
+            // How the arguments are cut into deltas is the only thing that may differ.
+            let rest = |seen: &[Seen]| -> Vec<Seen> {
+                seen.iter().filter(|event| !matches!(event, Seen::Delta(..))).cloned().collect()
+            };
+            prop_assert_eq!(rest(&pieces), rest(&whole));
+        }
+    }
+
+    #[test]
+    fn b1_plain_text_is_untouched(text in "[^<\\[{`]{0,200}") {
+        let seen = parse(&text, tools(0), ScanOptions::default());
+        prop_assert_eq!(seen.content, text);
+        prop_assert_eq!(seen.calls.len(), 0);
+    }
+}
+
+#[test]
+fn b1_hostile_input_is_linear() {
+    let shapes: Vec<Box<dyn Fn(usize) -> String>> = vec![
+        Box::new(|n| "<tool_call>".repeat(n / 11)),
+        Box::new(|n| "<tool_call>{".repeat(n / 12)),
+        Box::new(|n| "<tool_call>{\"a\":\"".repeat(n / 17)),
+        Box::new(|n| "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"".repeat(n / 42)),
+        Box::new(|n| "<think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>".repeat(n / 59)),
+        Box::new(|n| "<function=f><parameter=a>".repeat(n / 25)),
+        Box::new(|n| "\n<function=f>\n<parameter=a>\n</function>".repeat(n / 39)),
+        Box::new(|n| "{\"name\":\"f\",\"arguments\":".repeat(n / 24)),
+        Box::new(|n| "\n{\"name\":\"f\",\"arguments\":{\"a\":\"".repeat(n / 31)),
+        Box::new(|n| "\n[".repeat(n / 2)),
+        Box::new(|n| "\n```json\n{\"name\":\"f\"".repeat(n / 20)),
+        Box::new(|n| "```\n<tool_call>{\"name\":\"f\",\"arguments\":{}}".repeat(n / 44)),
+        Box::new(|n| "<tool_call>{\"name\":\"f\",\"arguments\":{}}{\"a\":\"".repeat(n / 46)),
+        Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{}", "[".repeat(n))),
+        Box::new(|n| format!("<tool_call>{}", " ".repeat(n))),
+        Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{{}}}}{}", " ".repeat(n))),
+        Box::new(|n| format!("<function=f>{}", " ".repeat(n))),
+        Box::new(|n| format!("<function=f><parameter=a>{}", "</function> ".repeat(n / 12))),
+        Box::new(|n| format!("<function=f><parameter=a>x</parameter>{}", "<x".repeat(n / 2))),
+        Box::new(|n| format!("TAG: {}", "x".repeat(n))),
+        Box::new(|n| "`".repeat(n)),
+        Box::new(|n| "<".repeat(n)),
+        Box::new(|n| "\n".repeat(n)),
+        Box::new(|n| "\n```".repeat(n / 4)),
+        Box::new(|n| format!("```json\n{}", "\n".repeat(n))),
+        Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{{\"a\":{}", "'x' ".repeat(n / 4))),
+        Box::new(|n| {
+            format!(
+                "<tool_call>{{\"name\":\"f\",\"arguments\":{{\"a\":\"{}</tool_call>",
+                "\", ".repeat(n / 3)
+            )
+        }),
+        Box::new(|n| {
+            format!(
+                "<tool_call>{{\"name\":\"f\",\"arguments\":{{\"a\":\"{}</tool_call>",
+                "\" \"".repeat(n / 3)
+            )
+        }),
+    ];
+    let options = ScanOptions::default();
+    let run = |text: &str, size: usize| -> Duration {
+        let start = Instant::now();
+        let seen = scan(text, &common::every(text, size), &tools(2), &options);
+        let took = start.elapsed();
+        assert_eq!(rebuilt(&seen).len(), text.len());
+        took
+    };
+    for (number, shape) in shapes.iter().enumerate() {
+        for size in [4, 1 << 30] {
+            let small = run(&shape(8_000), size);
+            let large = run(&shape(128_000), size);
+            // 16 times the input; quadratic work would take 256 times as long.
+            let limit = small * 64 + Duration::from_millis(200);
+            assert!(large < limit, "shape {number} in pieces of {size}: {small:?}, then {large:?}");
+        }
+    }
+}
+
+#[test]
+fn b1_bfcl_in_every_dialect() {
+    let mut dice = Dice(0xbfc1);
+    let mut cases = 0;
+    for case in lines("corpus/bfcl") {
+        let offered = offered(&case["tools"]);
+        for row in dialects() {
+            let calls = case["calls"].as_array().unwrap();
+            let mut text = String::from("Let me look, <b>that</b> is `easy`:\n");
+            for call in calls {
+                let arguments = call["arguments"].as_object().unwrap();
+                text.push_str(&row.call(call["name"].as_str().unwrap(), arguments));
+                text.push_str("\nand then\n");
+            }
+            for _ in 0..3 {
+                let seen = scan(&text, &dice.cuts(&text), &offered, &ScanOptions::default());
+                let read = parsed(&seen);
+                assert_eq!(rebuilt(&seen), text);
+                assert_eq!(read.calls.len(), calls.len(), "{} {}\n{text}", row.name, case["id"]);
+                for (read, call) in read.calls.iter().zip(calls) {
+                    let arguments: Value = serde_json::from_str(&read.arguments).unwrap();
+                    assert_eq!(read.name, call["name"].as_str().unwrap());
+                    assert_eq!(read.dialect, row.name);
+                    assert!(
+                        same(&arguments, &call["arguments"]),
+                        "{} {}\n{text}\n{arguments}",
+                        row.name,
+                        case["id"]
+                    );
+                }
+            }
+            cases += 1;
+        }
+    }
+    println!("bfcl: {cases} texts");
+}

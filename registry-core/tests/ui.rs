@@ -1,0 +1,6 @@
+//! What a wrong `#[tool]` is told; see `ui/README.md`.
+
+#[test]
+fn b12_a_fault_is_told_on_its_token() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,13 @@
+use registry_core::prelude::*;
+
+/// Says hello.
+#[tool]
+async fn hello(
+    /// How often.
+    #[arg(example = "three")]
+    times: u8,
+) -> String {
+    "hello".repeat(times.into())
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use registry_core::prelude::*;
+
+#[args]
+struct Hello {
+    name: String,
+}
+
+fn main() {}

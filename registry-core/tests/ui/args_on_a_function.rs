@@ -1,0 +1,6 @@
+use registry_core::prelude::*;
+
+#[args]
+fn hello() {}
+
+fn main() {}

@@ -1,0 +1,3 @@
+registry_core::discover!("no/such/folder");
+
+fn main() {}

@@ -1,0 +1,3 @@
+registry_core::discover!(folder);
+
+fn main() {}

@@ -1,0 +1,9 @@
+use registry_core::prelude::*;
+
+/// Says hello.
+#[tool(name = "say-hello")]
+async fn hello() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use registry_core::prelude::*;
+
+/// Says hello.
+#[tool]
+async fn hello() -> impl Into<String> {
+    "hello"
+}
+
+fn main() {}

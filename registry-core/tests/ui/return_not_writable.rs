@@ -1,0 +1,11 @@
+use registry_core::prelude::*;
+
+struct Hello;
+
+/// Says hello.
+#[tool]
+async fn hello() -> Hello {
+    Hello
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use registry_core::prelude::*;
+
+/// Says hello.
+#[tool]
+struct Hello;
+
+fn main() {}

@@ -1,0 +1,9 @@
+use registry_core::prelude::*;
+
+///
+#[tool]
+async fn hello() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,77 @@
+/// Current weather for a city.
+///
+/// Further paragraphs are for people.
+///
+/// # Parameters
+///
+/// - `city`: City name, e.g. "Oslo".
+/// - `days`: Days ahead.
+/// - `style`: How it is written.
+async fn weather(
+    ctx: &ToolContext,
+    city: String,
+    days: u8,
+    style: Option<Style>,
+) -> Result<Forecast, ToolError> {
+    forecast(ctx, city, days, style).await
+}
+#[allow(non_upper_case_globals, unused_mut, deprecated)]
+const _: () = {
+    use ::registry_core::__private;
+    const __city: __private::Parameter<String> = __private::parameter::<
+        String,
+    >("city", "City name, e.g. \"Oslo\".");
+    const __days: __private::Parameter<u8> = __private::parameter::<
+        u8,
+    >("days", "Days ahead.")
+        .default(|| 3)
+        .bounds(|| ::std::vec::Vec::from([
+            __private::range::<
+                u8,
+            >(::core::option::Option::Some(1), ::core::option::Option::Some(14), false),
+        ]));
+    const __style: __private::Parameter<::core::option::Option<Style>> = __private::optional::<
+        Style,
+    >("style", "How it is written.");
+    const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast>();
+    const __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
+    fn __run<'__a>(
+        __context: &'__a __private::ToolContext,
+        mut __given: __private::Map<::std::string::String, __private::Value>,
+    ) -> __private::BoxFuture<
+        '__a,
+        ::core::result::Result<__private::ToolResult, __private::ToolError>,
+    > {
+        ::std::boxed::Box::pin(async move {
+            match weather(
+                    __context,
+                    __city.take(&mut __given)?,
+                    __days.take(&mut __given)?,
+                    __style.take(&mut __given)?,
+                )
+                .await
+            {
+                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
+                ::core::result::Result::Err(__error) => {
+                    ::core::result::Result::Err(__FAILS.give(__error))
+                }
+            }
+        })
+    }
+    const __PLUGIN: __private::Plugin = {
+        let mut __plugin = __private::Plugin::new(
+            "weather",
+            "Current weather for a city.",
+            || __private::of_parameters(&[&__city, &__days, &__style]),
+            || __RETURNS.schema(),
+            __run,
+            __private::Place {
+                module_path: ::core::module_path!(),
+                file: ::core::file!(),
+                line: ::core::line!(),
+            },
+        );
+        __plugin
+    };
+    __private::inventory::submit!(__PLUGIN);
+};

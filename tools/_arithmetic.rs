@@ -1,0 +1,386 @@
+//! Reads an arithmetic expression and works it out in one go.
+
+use std::{f64::consts, fmt};
+
+use crate::{
+    functions::{FUNCTIONS, call, usage},
+    number::{Number, Outcome},
+};
+
+/// The most characters that an expression may have.
+pub(crate) const MAX_LENGTH: usize = 1000;
+/// How deep parentheses, signs and powers may nest: what bounds the stack.
+const MAX_DEPTH: usize = 100;
+
+/// What is wrong with an expression, and at which character (from 1).
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fault {
+    at: usize,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at character {}: {}", self.at, self.message)
+    }
+}
+
+/// Works an expression out.
+pub(crate) fn evaluate(text: &str) -> Result<Number, Fault> {
+    let mut reader = Reader { text: text.chars().collect(), at: 0, depth: 0 };
+    if reader.text.len() > MAX_LENGTH {
+        return Err(
+            reader.fault(MAX_LENGTH, format!("the expression is longer than {MAX_LENGTH} characters"))
+        );
+    }
+    let value = reader.expression(0)?;
+    match reader.peek() {
+        None => Ok(value),
+        Some(',') => Err(reader.expected("an operator (numbers are written without `,`)")),
+        Some(_) => Err(reader.expected("an operator")),
+    }
+}
+
+struct Reader {
+    text: Vec<char>,
+    at: usize,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Power,
+}
+
+impl Operator {
+    /// How tightly it binds what is left of it and what is right of it; a sign binds at [`SIGN`].
+    const fn binding(self) -> (u8, u8) {
+        match self {
+            Self::Add | Self::Subtract => (1, 2),
+            Self::Multiply | Self::Divide | Self::Remainder => (3, 4),
+            Self::Power => (7, 6),
+        }
+    }
+
+    fn apply(self, left: Number, right: Number) -> Outcome {
+        match self {
+            Self::Add => left.add(right),
+            Self::Subtract => left.sub(right),
+            Self::Multiply => left.mul(right),
+            Self::Divide => left.div(right),
+            Self::Remainder => left.rem(right),
+            Self::Power => left.pow(right),
+        }
+    }
+}
+
+const SIGN: u8 = 5;
+
+impl Reader {
+    fn fault(&self, at: usize, message: impl Into<String>) -> Fault {
+        Fault { at: at + 1, message: message.into() }
+    }
+
+    fn expected(&self, what: &str) -> Fault {
+        let found = self.text.get(self.at).map_or("the end".to_owned(), |found| format!("`{found}`"));
+        self.fault(self.at, format!("expected {what}, found {found}"))
+    }
+
+    /// The next character that is no space, left where it is.
+    fn peek(&mut self) -> Option<char> {
+        while self.text.get(self.at).is_some_and(|c| c.is_whitespace()) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// All that follows and fits.
+    fn take_while(&mut self, fits: impl Fn(char) -> bool) -> String {
+        let taken: String = self.text.iter().skip(self.at).copied().take_while(|c| fits(*c)).collect();
+        self.at += taken.chars().count();
+        taken
+    }
+
+    /// The operator that comes next, and how many characters it has.
+    fn operator(&mut self) -> Option<(Operator, usize)> {
+        let first = self.peek()?;
+        let operator = match first {
+            '+' => Operator::Add,
+            '-' | '−' => Operator::Subtract,
+            '*' if self.text.get(self.at + 1) == Some(&'*') => return Some((Operator::Power, 2)),
+            '*' | '×' | '·' => Operator::Multiply,
+            '/' | '÷' => Operator::Divide,
+            '%' => Operator::Remainder,
+            '^' => Operator::Power,
+            _ => return None,
+        };
+        Some((operator, 1))
+    }
+
+    /// Operands joined by operators that bind at least as tightly as `least`.
+    fn expression(&mut self, least: u8) -> Result<Number, Fault> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.fault(self.at, format!("nested more than {MAX_DEPTH} deep")));
+        }
+        self.depth += 1;
+        let mut left = self.operand()?;
+        while let Some((operator, length)) = self.operator() {
+            let (binds, binds_right) = operator.binding();
+            if binds < least {
+                break;
+            }
+            let at = self.at;
+            self.at += length;
+            let right = self.expression(binds_right)?;
+            left = operator.apply(left, right).map_err(|message| self.fault(at, message))?;
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn operand(&mut self) -> Result<Number, Fault> {
+        let next = self.peek();
+        let at = self.at;
+        match next {
+            Some('-' | '−') => {
+                self.at += 1;
+                self.expression(SIGN)?.neg().map_err(|message| self.fault(at, message))
+            }
+            Some('+') => {
+                self.at += 1;
+                self.expression(SIGN)
+            }
+            Some('(') => {
+                self.at += 1;
+                let value = self.expression(0)?;
+                if self.take(')') { Ok(value) } else { Err(self.expected("an operator or `)`")) }
+            }
+            Some(c) if c.is_ascii_digit() || c == '.' => self.number(),
+            Some(c) if c.is_alphabetic() => self.name(),
+            _ => Err(self.expected("a number")),
+        }
+    }
+
+    fn number(&mut self) -> Result<Number, Fault> {
+        let at = self.at;
+        let mut written = self.take_while(|c| c.is_ascii_digit() || c == '.');
+        let tail: Vec<char> = self.text.iter().skip(self.at).take(3).copied().collect();
+        if let ['e' | 'E', '+' | '-', digit] | ['e' | 'E', digit, ..] = tail.as_slice()
+            && digit.is_ascii_digit()
+        {
+            self.at += 1;
+            written.push('e');
+            written.push_str(&self.take_while(|c| c == '+' || c == '-'));
+            written.push_str(&self.take_while(|c| c.is_ascii_digit()));
+        }
+        Number::parse(&written).ok_or_else(|| self.fault(at, format!("`{written}` is no number that fits")))
+    }
+
+    /// A constant, or a function with its arguments.
+    fn name(&mut self) -> Result<Number, Fault> {
+        let at = self.at;
+        let name = self.take_while(|c| c.is_alphanumeric() || c == '_').to_lowercase();
+        if !self.take('(') {
+            return match name.as_str() {
+                "pi" | "π" => Ok(Number::Float(consts::PI)),
+                "tau" | "τ" => Ok(Number::Float(consts::TAU)),
+                "e" => Ok(Number::Float(consts::E)),
+                _ if usage(&name).is_some() => Err(self.expected("`(`")),
+                _ => Err(self.fault(at, format!("unknown name `{name}`; the constants are pi, tau and e"))),
+            };
+        }
+        let mut arguments = vec![self.expression(0)?];
+        while self.take(',') {
+            arguments.push(self.expression(0)?);
+        }
+        if !self.take(')') {
+            return Err(self.expected("an operator, `,` or `)`"));
+        }
+        match call(&name, &arguments) {
+            Some(outcome) => outcome.map_err(|message| self.fault(at, message)),
+            None => Err(self.fault(
+                at,
+                match usage(&name) {
+                    Some(usage) => format!("`{name}` is called as {usage}"),
+                    None => format!("unknown function `{name}`; there are {}", FUNCTIONS.join(", ")),
+                },
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match evaluate(text) {
+            Ok(number) => number.to_string(),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    #[test]
+    fn operators_bind_as_they_should() {
+        for (text, expected) in [
+            ("1 + 2 * 3", "7"),
+            ("(1 + 2) * 3", "9"),
+            ("10 - 4 - 3", "3"),
+            ("100 / 5 / 2", "10"),
+            ("2 ^ 3 ^ 2", "512"),
+            ("2 ** 10", "1024"),
+            ("-2 ^ 2", "-4"),
+            ("(-2) ^ 2", "4"),
+            ("2 ^ -1", "0.5"),
+            ("--3", "3"),
+            ("-+-3", "3"),
+            ("2 * -3", "-6"),
+            ("7 % 3", "1"),
+            ("-7 % 3", "2"),
+            ("7 % -3", "-2"),
+            ("5.5 % 2", "1.5"),
+            ("6 × 7", "42"),
+            ("1 ÷ 4", "0.25"),
+            ("5 − 7", "-2"),
+            (" ( ( 1 ) ) ", "1"),
+            ("2^-1^2", "0.5"),
+            ("-3 % 2 ^ 2", "1"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_exact_is() {
+        for (text, expected) in [
+            ("2^53 + 1", "9007199254740993"),
+            ("0.1 + 0.2", "0.3"),
+            ("1/3 + 1/3 + 1/3", "1"),
+            ("19.99 * 3", "59.97"),
+            ("2^126 + 1", "85070591730234615865843651857942052865"),
+            ("1e3", "1000"),
+            ("1.5e-3", "0.0015"),
+            ("1e-20", "0.00000000000000000001"),
+            ("sqrt(16/9) * 3", "4"),
+            ("4 ^ 0.5", "2"),
+            ("(2/3) ^ -2 * 4", "9"),
+            ("1 ^ 1e30", "1"),
+            ("(-1) ^ 1e30", "1"),
+            ("0 ^ 0", "1"),
+            ("round(2.5)", "3"),
+            ("round(-2.5)", "-3"),
+            ("round(2.345, 2)", "2.35"),
+            ("round(1234, -2)", "1200"),
+            ("floor(-1.5)", "-2"),
+            ("ceil(-1.5)", "-1"),
+            ("trunc(-1.5)", "-1"),
+            ("max(1, 3, 2)", "3"),
+            ("min(2^53 + 1, 2^53)", "9007199254740992"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("abs(-0.25)", "0.25"),
+            ("-0.05", "-0.05"),
+            ("0 * -1", "0"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+            assert!(evaluate(text).unwrap().is_exact(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rest_is_as_near_as_floating_point_is() {
+        for (text, expected) in [
+            ("1/3", "0.333333333333333"),
+            ("sqrt(2)", "1.4142135623731"),
+            ("2^200", "1.60693804425899e60"),
+            ("2^-200", "6.22301527786114e-61"),
+            ("sin(pi/6)", "0.5"),
+            ("cos(0)", "1"),
+            ("ln(e)", "1"),
+            ("log10(1000)", "3"),
+            ("log2(8)", "3"),
+            ("log(8, 2)", "3"),
+            ("cbrt(27)", "3"),
+            ("degrees(π)", "180"),
+            ("2 * PI", "6.28318530717959"),
+            ("exp(1) - e", "0"),
+            ("atan(1) * 4", "3.14159265358979"),
+            ("1e300 * 1e8", "1e308"),
+            ("floor(pi)", "3"),
+            ("170141183460469231731687303715884105727 + 1", "1.70141183460469e38"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        assert!(!evaluate("1/3").unwrap().is_exact());
+    }
+
+    #[test]
+    fn faults_say_where_and_what() {
+        for (text, expected) in [
+            ("", "at character 1: expected a number, found the end"),
+            ("2 +", "at character 4: expected a number, found the end"),
+            ("2 + * 3", "at character 5: expected a number, found `*`"),
+            ("2(3)", "at character 2: expected an operator, found `(`"),
+            ("(1 + 2", "at character 7: expected an operator or `)`, found the end"),
+            (
+                "1,000 + 1",
+                "at character 2: expected an operator (numbers are written without `,`), found `,`",
+            ),
+            ("1 / (2 - 2)", "at character 3: division by zero"),
+            ("5 % 0", "at character 3: division by zero"),
+            ("0 ^ -1", "at character 3: division by zero"),
+            ("sqrt(-1)", "at character 1: the result is not a real number"),
+            ("(-8) ^ (1/3)", "at character 6: the result is not a real number"),
+            ("1 + ln(0)", "at character 5: a logarithm needs a number above zero"),
+            ("9 ^ 9 ^ 9", "at character 3: the number is too large"),
+            ("1e999", "at character 1: `1e999` is no number that fits"),
+            ("1.2.3", "at character 1: `1.2.3` is no number that fits"),
+            ("20% of 50", "at character 5: unknown name `of`; the constants are pi, tau and e"),
+            ("log(100)", "at character 1: `log` is called as log(x, base)"),
+            ("sin", "at character 4: expected `(`, found the end"),
+            ("x + 1", "at character 1: unknown name `x`; the constants are pi, tau and e"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        assert!(
+            shown("foo(1)").starts_with("at character 1: unknown function `foo`; there are abs(x), sqrt(x)")
+        );
+    }
+
+    #[test]
+    fn no_expression_is_too_much() {
+        let pieces =
+            "170141183460469231731687303715884105727 1e-38 0.5 3 -1 0 + - * / % ^ ( ) , sqrt( round( max( e";
+        let pieces: Vec<&str> = pieces.split(' ').collect();
+        let mut state = 1_u64;
+        for _ in 0..50_000 {
+            let mut text = String::new();
+            for _ in 0..7 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text += pieces[usize::try_from(state >> 33).unwrap() % pieces.len()];
+            }
+            let _ = shown(&text);
+        }
+    }
+
+    #[test]
+    fn the_work_is_bounded() {
+        assert_eq!(shown(&"(".repeat(900)), "at character 101: nested more than 100 deep");
+        assert_eq!(shown(&"-".repeat(900)), "at character 101: nested more than 100 deep");
+        assert!(shown(&"2^".repeat(400)).ends_with("nested more than 100 deep"));
+        assert!(shown(&"1".repeat(1001)).ends_with("longer than 1000 characters"));
+        assert_eq!(shown(&format!("1{}", "+1".repeat(499))), "500");
+        assert!(shown(&"9".repeat(400)).ends_with("is no number that fits"));
+    }
+}

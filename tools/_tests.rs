@@ -1,0 +1,91 @@
+//! The tools as a host gets them: collected, listed and called through the registry.
+
+use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude::*};
+
+use crate::{SearchEngine, test_server::serve};
+
+fn names(registry: &Registry) -> Vec<String> {
+    let context = registry.context(Caller::default());
+    registry.select(&context).tools().iter().map(|tool| tool.name().to_owned()).collect()
+}
+
+async fn call(registry: &Registry, name: &str, arguments: Value) -> ToolOutcome {
+    registry.execute(&registry.context(Caller::default()), ToolCall::new(name, arguments)).await
+}
+
+#[test]
+fn every_file_is_a_tool_without_fault() {
+    let registry = Registry::builder().build().unwrap();
+    let tools = registry.list_all(true);
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["calculate", "current_time", "research.fetch_webpage", "web_search"]);
+    for tool in tools {
+        assert_eq!(tool.fault(), None, "{}", tool.name());
+        assert_eq!(tool.policy().effect, Effect::Read);
+    }
+}
+
+#[test]
+fn what_needs_the_network_is_off_until_the_host_provides_it() {
+    let mut resources = Resources::new().with(HttpClient::new().unwrap());
+    resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE);
+    let registry = Registry::builder().resources(resources).build().unwrap();
+    assert_eq!(names(&registry), ["calculate", "current_time"]);
+    let tool = registry.get("web_search").unwrap();
+    let why = registry.why_not(&tool, &registry.context(Caller::default())).unwrap();
+    assert!(why.message().contains("needs SearchEngine: set `engine` under [search]"), "{why}");
+
+    let registry = Registry::builder()
+        .resource(HttpClient::new().unwrap())
+        .resource(PublicHttpClient::new().unwrap())
+        .resource(SearchEngine::searxng("http://127.0.0.1:1").unwrap())
+        .build()
+        .unwrap();
+    assert_eq!(names(&registry), ["calculate", "current_time", "research.fetch_webpage", "web_search"]);
+}
+
+#[tokio::test]
+async fn arguments_that_are_left_out_have_defaults() {
+    let answer =
+        r#"{"web":{"results":[{"title":"One","url":"https://one.example/","description":"First."}]}}"#;
+    let (engine, requests) = serve("200 OK", "application/json", answer).await;
+    let (page, _) = serve("200 OK", "text/plain", "x".repeat(20_001)).await;
+    let registry = Registry::builder()
+        .resource(HttpClient::new().unwrap())
+        .resource(PublicHttpClient::builder().allow_host("localhost").build().unwrap())
+        .resource(SearchEngine::from_settings(Some("brave"), Some(&engine), Some("sesame")).unwrap().unwrap())
+        .build()
+        .unwrap();
+
+    let found = call(&registry, "web_search", json!({ "query": "one" })).await;
+    assert_eq!(
+        found.for_model(),
+        r#"{"results":[{"title":"One","url":"https://one.example/","snippet":"First."}]}"#
+    );
+    assert!(requests.lock().unwrap().concat().contains("count=5&"));
+
+    let url = page.replace("127.0.0.1", "localhost");
+    let fetched = call(&registry, "research.fetch_webpage", json!({ "url": url })).await.result.unwrap();
+    assert_eq!(fetched.value["content"].as_str().unwrap().len(), 20_000);
+    assert_eq!(fetched.value["truncated"], true);
+    assert_eq!(fetched.value["title"], Value::Null);
+
+    let sum = call(&registry, "calculate", json!({ "expression": "0.1 + 0.2" })).await;
+    assert_eq!(sum.for_model(), r#"{"result":"0.3","exact":true}"#);
+    assert!(call(&registry, "current_time", json!({})).await.is_success());
+    let time = call(&registry, "current_time", json!({ "time_zone": "Tokyo" })).await;
+    assert!(time.for_model().contains("Asia/Tokyo"), "{}", time.for_model());
+}
+
+#[tokio::test]
+async fn a_model_is_told_what_to_do_and_no_more() {
+    let registry = Registry::builder().resource(PublicHttpClient::new().unwrap()).build().unwrap();
+    let told =
+        call(&registry, "research.fetch_webpage", json!({ "url": "http://localhost/" })).await.for_model();
+    assert_eq!(
+        told,
+        "Error: localhost is not on the public internet and may not be fetched. Use another source."
+    );
+    let told = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
+    assert_eq!(told, "Error: `expression` at character 3: division by zero");
+}

@@ -1,0 +1,45 @@
+use registry_core::prelude::*;
+
+use crate::arithmetic::evaluate;
+
+/// What an expression comes to.
+#[output]
+#[derive(Debug)]
+struct Calculation {
+    /// The number.
+    result: String,
+    /// Whether that is all of it; otherwise it is rounded to 15 digits.
+    exact: bool,
+}
+
+/// Works out an arithmetic expression exactly. Use it for any calculation beyond the trivial.
+///
+/// Integers and fractions are exact up to 128 bits, so `0.1 + 0.2` is `0.3`; beyond that and for what is not a fraction
+/// it is floating point, rounded to 15 digits.
+#[tool(title = "Calculator", version = "1.0.0", tags = ["math"], timeout = secs(2))]
+async fn calculate(
+    /// For example "(17.5 + 3) * 2^10 / sqrt(2)". Operators: + - * / ^ and % (remainder). Functions: sqrt, abs, round, floor, ceil, min, max, exp, ln, log10, log(x, base), sin, cos, tan (radians). Constants: pi, e.
+    expression: &str,
+) -> Result<Calculation, ToolError> {
+    let number = evaluate(expression).map_err(|fault| ToolError::invalid(format!("`expression` {fault}")))?;
+    Ok(Calculation { result: number.to_string(), exact: number.is_exact() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_result_says_whether_it_is_exact() {
+        let calculation = calculate("2^53 + 1").await.unwrap();
+        assert_eq!((calculation.result.as_str(), calculation.exact), ("9007199254740993", true));
+        let calculation = calculate("2 / 3").await.unwrap();
+        assert_eq!((calculation.result.as_str(), calculation.exact), ("0.666666666666667", false));
+    }
+
+    #[tokio::test]
+    async fn a_fault_is_told_with_its_place() {
+        let error = calculate("2 * (3 +").await.unwrap_err();
+        assert_eq!(error.feedback(), "`expression` at character 9: expected a number, found the end");
+    }
+}
