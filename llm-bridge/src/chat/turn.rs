@@ -1,6 +1,6 @@
 //! One turn: from a request to the model's last word.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use registry_core::{Caller, Conversation, ToolContext};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tokio_util::{
 
 use super::{
     Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
+    history::History,
     limits::{Meter, Reached},
     offer::{Offer, Target},
     paragraphs::Paragraphs,
@@ -66,8 +67,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         prompt_style: backend.settings().tool_style == ToolStyle::Prompt,
         backend: backend.clone(),
         offer,
-        messages,
-        added: Vec::new(),
+        history: History::new(messages),
         model: request.model,
         stream: request.stream,
         rest: request.rest,
@@ -76,7 +76,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         tools: TaskTracker::new(),
         events: sender,
     };
-    backend.0.turns.spawn(run.conduct(cancellation.clone()));
+    backend.0.turns.spawn(run.run_to_end(cancellation.clone()));
     Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
@@ -106,10 +106,7 @@ fn context_of(backend: &Backend, request: &ChatRequest, mut caller: Caller) -> T
 struct Run {
     backend: Backend,
     offer: Arc<Offer>,
-    /// The conversation as the client sent it.
-    messages: Vec<Value>,
-    /// What this turn has added to it.
-    added: Vec<Value>,
+    history: History,
     model: Option<String>,
     stream: bool,
     rest: Object,
@@ -136,7 +133,7 @@ enum End {
 }
 
 impl Run {
-    async fn conduct(mut self, cancellation: CancellationToken) {
+    async fn run_to_end(mut self, cancellation: CancellationToken) {
         let limits = self.backend.settings().limits;
         let end = tokio::select! {
             end = self.rounds() => end,
@@ -180,15 +177,18 @@ impl Run {
                 Ok(reader) => reader,
                 Err(end) => return end,
             };
-            if let Some(usage) = reader.usage {
+            if let Some(usage) = reader.usage.take() {
                 self.usage = Some(openai::add_usage(self.usage.take(), usage));
             }
             if reader.calls.is_empty() {
-                let reason =
-                    reader.finish.filter(|reason| reason != "tool_calls").unwrap_or_else(|| "stop".into());
+                let reason = reader
+                    .finish
+                    .take()
+                    .filter(|reason| reason != "tool_calls")
+                    .unwrap_or_else(|| "stop".into());
                 return End::Answered { reason };
             }
-            let must_be_kept = self.must_be_kept(&reader.calls);
+            let must_be_kept = self.history.is_beyond_client(&reader.calls);
             if must_be_kept {
                 for call in reader.calls.iter_mut().filter(|call| call.target == Target::Client) {
                     // What is kept is found by the ids, so they must be ones that nobody else has.
@@ -197,7 +197,9 @@ impl Run {
             }
             let results =
                 runner::run(&reader.calls, &self.offer, &mut self.meter, &self.events, &self.tools).await;
-            self.remember(&reader.text, &reader.native_reasoning, &reader.calls, results.texts);
+            let limit = self.backend.settings().limits.max_result_characters;
+            let shorten = |text| runner::shorten(text, limit);
+            self.history.add(&reader, results.texts.into_iter().map(|text| text.map(shorten)).collect());
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
@@ -242,8 +244,10 @@ impl Run {
                 UpstreamError::Status { message, .. } | UpstreamError::Failed(message) => message.as_str(),
                 _ => return Err(End::Upstream(error)),
             };
+            let raw = recover::raw_text(message);
             if let UpstreamError::Status { status, .. } = error
                 && self.may_use_prompt()
+                && raw.is_none()
                 && recover::refuses_tools(status, message)
             {
                 tracing::warn!(
@@ -254,10 +258,8 @@ impl Run {
                 self.prompt_style = true;
                 continue;
             }
-            let Some(raw) = recover::raw_text(message).map(str::to_owned) else {
-                return Err(End::Upstream(error));
-            };
-            if !asked_again && reader.is_blank() && !self.reads_as_call(&raw) {
+            let Some(raw) = raw else { return Err(End::Upstream(error)) };
+            if !asked_again && reader.is_blank() && !self.reads_as_call(raw) {
                 // Half a call tells nothing. Asked once more the model mostly writes a whole one.
                 tracing::warn!(message, "the model server could not read a call; asking once more");
                 asked_again = true;
@@ -265,7 +267,7 @@ impl Run {
             }
             tracing::warn!(message, "the model server could not read a call; it was read from its error");
             // A streaming server has sent the beginning already.
-            let rest = reader.unread(&raw);
+            let rest = reader.unread(raw);
             return match self.read(Answer::recovered(rest), &mut reader).await? {
                 None => Ok(reader),
                 Some(error) => Err(End::Upstream(error)),
@@ -274,11 +276,7 @@ impl Run {
     }
 
     fn new_reader(&self) -> Reader {
-        let calls = self.messages.iter().chain(&self.added).filter_map(|message| message.get("tool_calls"));
-        let calls = calls.filter_map(Value::as_array).flatten();
-        let taken: HashSet<String> =
-            calls.filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
-        Reader::new(Arc::clone(&self.offer), self.scan_options(), taken)
+        Reader::new(Arc::clone(&self.offer), self.scan_options(), self.history.call_ids())
     }
 
     fn scan_options(&self) -> ScanOptions {
@@ -346,8 +344,7 @@ impl Run {
             }
             request.insert("stream_options".into(), options);
         }
-        let mut messages = self.messages.clone();
-        messages.extend(self.added.iter().cloned());
+        let mut messages = self.history.messages();
         self.add_system_prompt(&mut messages);
         if let Some(definitions) = self.offer.definitions(round) {
             if self.prompt_style {
@@ -372,10 +369,8 @@ impl Run {
             return;
         }
         let settings = self.backend.settings();
-        let prompt = match self.offer.has_tools() {
-            true => &settings.system_prompt_with_tools,
-            false => &settings.system_prompt,
-        };
+        let prompt =
+            if self.offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
         let lines = prompt::tag_lines(&self.offer.selection).unwrap_or_default();
         let parts: Vec<&str> =
             [prompt.as_str(), &lines].into_iter().filter(|part| !part.is_empty()).collect();
@@ -383,34 +378,6 @@ impl Run {
         if !text.is_empty() {
             messages.insert(0, json!({"role": "system", "content": text}));
         }
-    }
-
-    /// Puts the answer and the results into the conversation.
-    fn remember(&mut self, text: &str, reasoning: &str, calls: &[FoundCall], results: Vec<Option<String>>) {
-        let tool_calls: Vec<Value> = calls
-            .iter()
-            .map(|call| openai::tool_call(&call.id, &call.wire_name, &call.arguments_object().to_string()))
-            .collect();
-        let content = if text.trim().is_empty() { Value::Null } else { text.trim_end().into() };
-        let mut message = json!({"role": "assistant", "content": content, "tool_calls": tool_calls});
-        if let Value::Object(fields) = &mut message
-            && !reasoning.is_empty()
-        {
-            fields.insert("reasoning_content".into(), reasoning.into());
-        }
-        self.added.push(message);
-        let limit = self.backend.settings().limits.max_result_characters;
-        for (call, result) in calls.iter().zip(results) {
-            if let Some(text) = result {
-                self.added.push(openai::tool_message(&call.id, &runner::shorten(text, limit)));
-            }
-        }
-    }
-
-    /// Whether the client has to run something and has not seen all that it will go on from.
-    fn must_be_kept(&self, calls: &[FoundCall]) -> bool {
-        let is_client = |call: &FoundCall| call.target == Target::Client;
-        calls.iter().any(is_client) && !(self.added.is_empty() && calls.iter().all(is_client))
     }
 
     /// Ends the turn where the client has to run something.
@@ -429,7 +396,7 @@ impl Run {
             return None;
         }
         if must_be_kept {
-            self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), &self.added);
+            self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), self.history.added());
         }
         match self.events.send(TurnEvent::ClientCalls(client)).await {
             Ok(()) => Some(End::Answered { reason: "tool_calls".into() }),

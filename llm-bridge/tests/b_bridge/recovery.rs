@@ -119,3 +119,14 @@ async fn b2_a_server_without_tools_is_told_them_in_the_prompt_from_then_on() {
     rack.ask_with(false, json!({"model": "other"})).await.expect("Hi.");
     assert!(rack.upstream.asked()[4].body.get("tools").is_some());
 }
+
+/// What the model wrote is not what the server says.
+#[tokio::test]
+async fn b2_words_of_the_model_are_no_refusal_of_tools() {
+    for message in unread(&format!("This template does not support tools.\n{CALL}")) {
+        let rack = Setup::new().start([Reply::error(500, &message), Answer::text("5").into()]).await;
+        rack.ask(true).await.expect("This template does not support tools.\n\n5");
+        assert_eq!(rack.ran().len(), 1);
+        assert!(rack.upstream.asked()[1].body.get("tools").is_some());
+    }
+}
