@@ -5,6 +5,7 @@ mod limits;
 mod memory;
 mod native;
 mod offer;
+mod paragraphs;
 pub mod prompt;
 mod reader;
 mod recover;
@@ -12,16 +13,24 @@ mod runner;
 mod turn;
 pub mod upstream;
 
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use registry_core::{Caller, Registry, ToolEvent, ToolOutcome};
 use serde_json::Value;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use limits::Limits;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
 use crate::provider::openai::{BadRequest, ChatRequest, Object};
+
+/// How long the tools of a turn that was stopped may take to say so.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How tools are told to the model and its calls replayed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
@@ -79,8 +88,10 @@ struct Shared {
     upstream: Upstream,
     settings: ChatSettings,
     memory: memory::Memory,
-    /// Set when the server has refused tools in the fields of the API.
-    refuses_tools: std::sync::atomic::AtomicBool,
+    /// The models for which the server has refused tools in the fields of the API.
+    refuses_tools: Mutex<HashSet<String>>,
+    turns: TaskTracker,
+    stopping: CancellationToken,
 }
 
 impl Backend {
@@ -91,7 +102,9 @@ impl Backend {
             upstream,
             settings,
             memory: memory::Memory::default(),
-            refuses_tools: false.into(),
+            refuses_tools: Mutex::default(),
+            turns: TaskTracker::new(),
+            stopping: CancellationToken::new(),
         }))
     }
 
@@ -116,6 +129,22 @@ impl Backend {
     /// When the request asks for something that is not there, such as a call of a tool that is not offered.
     pub fn start(&self, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
         turn::start(self.clone(), request, caller)
+    }
+
+    /// Cancels the turns that run, and those to come, and waits until their tools have left their records.
+    pub async fn stop(&self) {
+        self.0.stopping.cancel();
+        self.0.turns.close();
+        // A tool that blocks its thread is not waited for.
+        let _ = tokio::time::timeout(2 * LAST_WORDS, self.0.turns.wait()).await;
+    }
+
+    fn refuses_tools(&self, model: &str) -> bool {
+        self.0.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+
+    fn set_refuses_tools(&self, model: &str) {
+        self.0.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
     }
 }
 

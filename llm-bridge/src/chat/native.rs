@@ -1,5 +1,7 @@
 //! Calls that the model server reads itself, put together from their pieces.
 
+use serde::de::IgnoredAny;
+
 use crate::provider::openai::CallPiece;
 
 /// A call, put together.
@@ -9,6 +11,17 @@ pub(super) struct NativeCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
+}
+
+impl NativeCall {
+    fn is_whole(&self) -> bool {
+        self.arguments.ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    }
+
+    /// Whether a piece only says again whose it is.
+    fn is_repeated_by(&self, piece: &CallPiece) -> bool {
+        piece.arguments.is_empty() && piece.id.is_some() && piece.id == self.id && piece.index == self.index
+    }
 }
 
 /// The calls of one answer so far. Servers leave out ids and indices or give one index to several calls, and none of
@@ -37,10 +50,12 @@ impl NativeCalls {
         }
     }
 
-    /// The call that a piece goes on with. A piece with a name and another id than the call of its index is a new call.
+    /// The call that a piece goes on with. A piece with a name is a new call when it has another id than the call of its index,
+    /// or when that call is whole already.
     fn continued_by(&mut self, piece: &CallPiece) -> Option<&mut NativeCall> {
         let begins = piece.name.is_some();
         let found = self.0.iter().rposition(|call| match (&piece.id, &call.id) {
+            _ if begins && call.is_whole() && !call.is_repeated_by(piece) => false,
             (Some(new), Some(known)) if new == known => true,
             (Some(_), Some(_)) if begins => false,
             _ if begins && !call.name.is_empty() && piece.id.is_none() && piece.index.is_none() => false,
@@ -53,10 +68,6 @@ impl NativeCalls {
             None => return None,
         };
         self.0.get_mut(at)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     pub(super) fn into_calls(self) -> Vec<NativeCall> {
@@ -102,6 +113,18 @@ mod tests {
             piece(Some(0), "b", "g", "{}"),
         ];
         assert_eq!(calls(pieces), expect(&[("f", "{\"x\":1}"), ("g", "{}")]));
+    }
+
+    #[test]
+    fn a_whole_call_is_not_gone_on_with() {
+        let pieces = [
+            piece(Some(0), "", "f", "{}"),
+            piece(Some(0), "", "f", "{}"),
+            piece(Some(1), "a", "g", "{}"),
+            piece(Some(1), "a", "g", ""),
+            piece(Some(2), "a", "g", "{}"),
+        ];
+        assert_eq!(calls(pieces), expect(&[("f", "{}"), ("f", "{}"), ("g", "{}"), ("g", "{}")]));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use registry_core::{Selection, Tool, ToolContext};
+use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
 
 use crate::{
     chat::Backend,
     dialect::{Offered, OfferedTool, Tag},
     provider::{
-        names::WireNames,
+        names::{self, WireNames},
         openai::{BadRequest, ChatRequest, ClientTool, ToolChoice},
     },
 };
@@ -19,6 +19,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Offer {
     pub(super) selection: Selection,
+    /// The caller as narrowed by the request.
+    pub(super) context: ToolContext,
     /// Server tools with their names on the wire.
     names: WireNames,
     client: HashSet<String>,
@@ -46,12 +48,12 @@ impl Offer {
     pub(super) fn new(
         backend: &Backend,
         request: &ChatRequest,
-        context: &ToolContext,
+        mut context: ToolContext,
     ) -> Result<Self, BadRequest> {
         let mut client: Vec<&ClientTool> = request.tools.iter().collect();
         let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
         let registry = backend.registry();
-        let mut selection = registry.select(context);
+        let mut selection = registry.select(&context);
         let mut wire: Vec<String> = selection.tools().iter().map(|tool| names.assign(tool.name())).collect();
 
         let mut choice = None;
@@ -88,8 +90,9 @@ impl Offer {
                     })
                     .filter_map(|wire| names.original(wire).map(str::to_owned))
                     .collect();
-                let narrowed = context.clone().with_caller(context.caller().clone().only_tools(mine));
-                selection = registry.select(&narrowed);
+                let caller = context.caller().clone().only_tools(mine);
+                context = context.with_caller(caller);
+                selection = registry.select(&context);
                 wire.retain(|wire| names.original(wire).is_some_and(|name| selection.get(name).is_some()));
                 choice = required.then(|| json!("required"));
             }
@@ -99,7 +102,7 @@ impl Offer {
         let definitions =
             Self::write_definitions(selection.tools().iter().zip(&wire), client.iter().copied());
         let client = client.into_iter().map(|tool| tool.name.clone()).collect();
-        Ok(Self { selection, names, client, definitions, named, offered, choice })
+        Ok(Self { selection, context, names, client, definitions, named, offered, choice })
     }
 
     fn offered(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Offered {
@@ -111,8 +114,9 @@ impl Offer {
                 arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
                 strip_from_display: tag.strip_from_display,
             });
-            // A model that knows a tool by its own name with the dot may use that.
-            let own = (tool.name() != wire).then(|| OfferedTool {
+            // A model that knows a tool by its own name with the dot may use that, where the client has none of that name.
+            let is_free = !client.iter().any(|client| client.name == tool.name());
+            let own = (tool.name() != wire && is_free).then(|| OfferedTool {
                 name: tool.name().to_owned(),
                 schema: schema.clone(),
                 tag: None,
@@ -159,6 +163,26 @@ impl Offer {
             return Target::Client;
         }
         Target::Server(self.names.original(name).unwrap_or(name).to_owned())
+    }
+
+    /// The name that a call has in the conversation, by whichever of its names the model called the tool. A server may refuse a
+    /// conversation with names that are not legal.
+    pub(super) fn wire_name(&self, name: &str) -> String {
+        if self.client.contains(name) || self.names.original(name).is_some() {
+            return name.to_owned();
+        }
+        self.names.wire(name).map_or_else(|| names::legal(name), str::to_owned)
+    }
+
+    /// What the model is told of an outcome, with the names that it knows the tools by.
+    pub(super) fn told(&self, outcome: &ToolOutcome) -> String {
+        let text = outcome.for_model();
+        let Err(error) = &outcome.result else { return text };
+        let names = error.nearest().iter().chain([&outcome.tool_name]);
+        names.fold(text, |text, name| match self.names.wire(name) {
+            Some(wire) if wire != name => text.replace(&format!("`{name}`"), &format!("`{wire}`")),
+            _ => text,
+        })
     }
 }
 

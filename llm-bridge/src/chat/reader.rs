@@ -1,6 +1,6 @@
 //! One answer of the model, from its pieces to events and calls.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use registry_core::Origin;
 use serde::de::IgnoredAny;
@@ -12,7 +12,7 @@ use super::{
     offer::{Offer, Target},
 };
 use crate::{
-    dialect::{Event, ScanOptions, Scanner},
+    dialect::{Event, ScanOptions, Scanner, THINKING},
     provider::openai::Piece,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct FoundCall {
     pub(super) id: String,
-    /// The name as the model wrote it.
+    /// The name that it has in the conversation.
     pub(super) wire_name: String,
     pub(super) target: Target,
     /// The arguments as JSON text; from a native call it may be broken.
@@ -31,6 +31,15 @@ pub(super) struct FoundCall {
 }
 
 impl FoundCall {
+    /// The arguments as they stand in the conversation, where servers take objects only.
+    pub(super) fn arguments_object(&self) -> Value {
+        let object = match self.arguments_value() {
+            Value::String(text) => serde_json::from_str(&text).unwrap_or_default(),
+            value => value,
+        };
+        if object.is_object() { object } else { Value::Object(serde_json::Map::new()) }
+    }
+
     /// The arguments as a value; text that is no JSON stays text, which the registry refuses with a reason.
     pub(super) fn arguments_value(&self) -> Value {
         if self.arguments.trim().is_empty() {
@@ -45,6 +54,8 @@ pub(super) struct Reader {
     offer: Arc<Offer>,
     scanner: Scanner,
     native: NativeCalls,
+    /// The ids of calls that are in the conversation already.
+    taken: HashSet<String>,
     pub(super) text: String,
     pub(super) native_reasoning: String,
     pub(super) calls: Vec<FoundCall>,
@@ -55,11 +66,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(offer: Arc<Offer>, options: ScanOptions) -> Self {
+    pub(super) fn new(offer: Arc<Offer>, options: ScanOptions, taken: HashSet<String>) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&offer.offered), options),
             offer,
             native: NativeCalls::default(),
+            taken,
             text: String::new(),
             native_reasoning: String::new(),
             calls: Vec::new(),
@@ -90,8 +102,7 @@ impl Reader {
 
     /// The answer is at its end.
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
-        let Self { scanner, offer, text: shown, calls, .. } = self;
-        scanner.finish(&mut |event| take_event(event, offer, shown, calls, events));
+        self.break_off(events);
         let cut_off = self.finish.as_deref() == Some("length");
         for call in std::mem::take(&mut self.native).into_calls() {
             if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
@@ -100,12 +111,12 @@ impl Reader {
                 events.push(TurnEvent::Notice(notice));
                 continue;
             }
-            let known = |id: &String| self.calls.iter().any(|call| call.id == *id);
-            let id = call.id.filter(|id| !known(id)).unwrap_or_else(new_call_id);
+            // Some servers number the calls of every answer from the start.
+            let id = call.id.filter(|id| self.taken.insert(id.clone())).unwrap_or_else(new_call_id);
             let found = FoundCall {
                 id,
                 target: self.offer.target(&call.name),
-                wire_name: call.name,
+                wire_name: self.offer.wire_name(&call.name),
                 arguments: call.arguments,
                 origin: Origin::Native,
                 raw_argument: None,
@@ -115,10 +126,33 @@ impl Reader {
         }
     }
 
-    /// Whether nothing has come yet.
-    pub(super) fn is_blank(&self) -> bool {
-        self.raw.is_empty() && self.native.is_empty() && self.native_reasoning.is_empty()
+    /// The answer ends before its end: the text that was held back is given out.
+    pub(super) fn break_off(&mut self, events: &mut Vec<TurnEvent>) {
+        let Self { scanner, offer, text: shown, calls, .. } = self;
+        scanner.finish(&mut |event| take_event(event, offer, shown, calls, events));
     }
+
+    /// Whether nothing has been shown yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.raw.is_empty() && self.native_reasoning.is_empty()
+    }
+
+    /// What of the model's whole text is new after what the server has sent already. The calls that the server has begun to read
+    /// are in the text, and are read from there.
+    pub(super) fn unread(&mut self, raw: &str) -> String {
+        self.native = NativeCalls::default();
+        let mut rest = raw;
+        if let Some((_, after)) = split_once(rest, self.native_reasoning.trim()) {
+            let mark = THINKING.iter().find_map(|(_, close)| after.trim_start().strip_prefix(close));
+            rest = mark.unwrap_or(after);
+            rest = if mark.is_some() { rest.trim_start() } else { rest };
+        }
+        split_once(rest, &self.raw).map_or(rest, |(_, after)| after).to_owned()
+    }
+}
+
+fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
+    if part.is_empty() { None } else { text.split_once(part) }
 }
 
 fn take_event(
@@ -147,7 +181,7 @@ fn take_event(
             let found = FoundCall {
                 id: new_call_id(),
                 target: offer.target(&call.name),
-                wire_name: call.name,
+                wire_name: offer.wire_name(&call.name),
                 arguments: call.arguments,
                 origin: Origin::Text(call.dialect.into()),
                 raw_argument,

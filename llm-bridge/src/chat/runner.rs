@@ -1,12 +1,13 @@
 //! Runs the calls of one answer side by side and keeps their order.
 
-use registry_core::{ErrorKind, EventSink, Selection, ToolCall, ToolContext, ToolError, ToolOutcome};
+use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError, ToolOutcome};
 use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::task::TaskTracker;
 
 use super::{
     TurnEvent,
     limits::{Meter, Reached, Verdict},
-    offer::Target,
+    offer::{Offer, Target},
     reader::FoundCall,
 };
 
@@ -24,19 +25,19 @@ pub(super) struct Results {
     pub(super) reached: Option<Reached>,
 }
 
-/// Runs the server's calls among these.
+/// Runs the server's calls among these, as tasks of `tools`.
 pub(super) async fn run(
     calls: &[FoundCall],
-    selection: &Selection,
-    context: &ToolContext,
+    offer: &Offer,
     meter: &mut Meter,
     events: &mpsc::Sender<TurnEvent>,
+    tools: &TaskTracker,
 ) -> Results {
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let sender = events.clone();
     let sink: EventSink =
         std::sync::Arc::new(move |event| drop(sender.try_send(TurnEvent::CallStatus(event))));
-    let context = context.clone().with_events(sink);
+    let context = offer.context.clone().with_events(sink);
 
     let mut reached = None;
     let mut running = Vec::with_capacity(calls.len());
@@ -57,17 +58,17 @@ pub(super) async fn run(
                     .with_origin(call.origin.clone())
                     .with_retries(1);
                 tool_call.raw_argument.clone_from(&call.raw_argument);
-                Running::Task(spawn(selection, &context, tool_call, events))
+                Running::Task(tools.spawn(make(offer, &context, tool_call, events)))
             }
             Verdict::Warn => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
-                refuse(call, name, text, selection, &context, events).await;
+                refuse(call, name, ErrorKind::Refused, text, offer, events).await;
                 Running::Answered(text.to_owned())
             }
             Verdict::Stop(limit) => {
                 reached = Some(limit);
                 let text = "Error: not run, a limit was reached.";
-                refuse(call, name, text, selection, &context, events).await;
+                refuse(call, name, ErrorKind::Refused, text, offer, events).await;
                 Running::Answered(text.to_owned())
             }
         }));
@@ -79,7 +80,7 @@ pub(super) async fn run(
             None => None,
             Some(Running::Answered(text)) => Some(text),
             Some(Running::Task(task)) => Some(match task.await {
-                Ok(outcome) => outcome.for_model(),
+                Ok(outcome) => offer.told(&outcome),
                 // The registry catches a tool's panic; this is the runtime going down.
                 Err(error) => format!("Error: the call was not finished: {error}"),
             }),
@@ -88,36 +89,46 @@ pub(super) async fn run(
     Results { texts, reached }
 }
 
-/// Runs a call in a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose
-/// client has gone away is cancelled and still leaves its record.
-fn spawn(
-    selection: &Selection,
+/// The calls of an answer that broke off are not run.
+pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &mpsc::Sender<TurnEvent>) {
+    for call in calls {
+        if let Target::Server(name) = &call.target {
+            let text = "Error: not run, the answer broke off.";
+            refuse(call, name, ErrorKind::Cancelled, text, offer, events).await;
+        }
+    }
+}
+
+/// A call as a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose client has
+/// gone away is cancelled and still leaves its record.
+fn make(
+    offer: &Offer,
     context: &ToolContext,
     call: ToolCall,
     events: &mpsc::Sender<TurnEvent>,
-) -> JoinHandle<ToolOutcome> {
-    let (selection, context, events) = (selection.clone(), context.clone(), events.clone());
-    tokio::spawn(async move {
+) -> impl Future<Output = ToolOutcome> + Send + 'static {
+    let (selection, context, events) = (offer.selection.clone(), context.clone(), events.clone());
+    async move {
         let outcome = selection.execute(&context, call).await;
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::CallFinished(Box::new(outcome.clone()))).await;
         outcome
-    })
+    }
 }
 
 /// A call that is not run leaves its record too.
 async fn refuse(
     call: &FoundCall,
     name: &str,
+    kind: ErrorKind,
     text: &str,
-    selection: &Selection,
-    context: &ToolContext,
+    offer: &Offer,
     events: &mpsc::Sender<TurnEvent>,
 ) {
-    let error = ToolError::new(ErrorKind::Refused, text.trim_start_matches("Error: "));
+    let error = ToolError::new(kind, text.trim_start_matches("Error: "));
     let tool_call =
         ToolCall::new(name, call.arguments_value()).with_id(&call.id).with_origin(call.origin.clone());
-    let outcome = selection.refuse(context, tool_call, error).await;
+    let outcome = offer.selection.refuse(&offer.context, tool_call, error).await;
     let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
 }
 

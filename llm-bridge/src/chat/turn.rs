@@ -1,18 +1,22 @@
 //! One turn: from a request to the model's last word.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{collections::HashSet, sync::Arc};
 
 use registry_core::{Caller, Conversation, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 use super::{
-    Backend, ClientCall, ToolStyle, TurnEvent,
+    Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
     limits::{Meter, Reached},
     offer::{Offer, Target},
+    paragraphs::Paragraphs,
     prompt,
-    reader::{FoundCall, Reader},
+    reader::{self, FoundCall, Reader},
     recover, runner,
     upstream::{Answer, UpstreamError},
 };
@@ -28,6 +32,7 @@ const EVENTS_AHEAD: usize = 64;
 #[derive(Debug)]
 pub struct Turn {
     events: mpsc::Receiver<TurnEvent>,
+    over: bool,
     cancellation: CancellationToken,
     _cancel: DropGuard,
 }
@@ -35,7 +40,13 @@ pub struct Turn {
 impl Turn {
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<TurnEvent> {
-        self.events.recv().await
+        // What a tool has left running may hold the channel open for as long as it likes.
+        if self.over {
+            return None;
+        }
+        let event = self.events.recv().await;
+        self.over = matches!(event, None | Some(TurnEvent::Finished { .. } | TurnEvent::Failed(_)));
+        event
     }
 
     /// Ends the turn from outside.
@@ -45,33 +56,28 @@ impl Turn {
 }
 
 pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
-    let cancellation = CancellationToken::new();
+    let cancellation = backend.0.stopping.child_token();
     let context = context_of(&backend, &request, caller).with_cancellation(cancellation.clone());
-    let offer = Arc::new(Offer::new(&backend, &request, &context)?);
+    let offer = Arc::new(Offer::new(&backend, &request, context)?);
     let messages = backend.0.memory.complete(request.messages);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let run = Run {
         meter: Meter::new(backend.settings().limits),
-        prompt_style: match backend.settings().tool_style {
-            ToolStyle::Prompt => true,
-            ToolStyle::Native => false,
-            ToolStyle::Auto => backend.0.refuses_tools.load(Ordering::Relaxed),
-        },
-        backend,
+        prompt_style: backend.settings().tool_style == ToolStyle::Prompt,
+        backend: backend.clone(),
         offer,
-        context,
         messages,
         added: Vec::new(),
         model: request.model,
         stream: request.stream,
         rest: request.rest,
         usage: None,
-        open_line: false,
-        begins_round: false,
+        paragraphs: Paragraphs::default(),
+        tools: TaskTracker::new(),
         events: sender,
     };
-    tokio::spawn(run.run_to_end(cancellation.clone()));
-    Ok(Turn { events, _cancel: cancellation.clone().drop_guard(), cancellation })
+    backend.0.turns.spawn(run.run_to_end(cancellation.clone()));
+    Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
 /// The caller as the request narrows it, with the conversation around.
@@ -100,7 +106,6 @@ fn context_of(backend: &Backend, request: &ChatRequest, mut caller: Caller) -> T
 struct Run {
     backend: Backend,
     offer: Arc<Offer>,
-    context: ToolContext,
     /// The conversation as the client sent it.
     messages: Vec<Value>,
     /// What this turn has added to it.
@@ -112,9 +117,9 @@ struct Run {
     prompt_style: bool,
     meter: Meter,
     usage: Option<Value>,
-    /// Whether text was shown whose last line is open: the next round's text begins a paragraph of its own.
-    open_line: bool,
-    begins_round: bool,
+    paragraphs: Paragraphs,
+    /// The calls that run.
+    tools: TaskTracker,
     events: mpsc::Sender<TurnEvent>,
 }
 
@@ -138,23 +143,25 @@ impl Run {
             () = cancellation.cancelled() => End::Gone,
             () = tokio::time::sleep(limits.wall_clock()) => End::Limit(Reached::Time(limits.max_seconds)),
         };
-        // Tools that still run belong to a turn that is over.
+        if matches!(end, End::Limit(_) | End::Gone) {
+            // Tools that still run belong to a turn that is over, and say so before its last word.
+            cancellation.cancel();
+            self.tools.close();
+            let _ = tokio::time::timeout(LAST_WORDS, self.tools.wait()).await;
+        }
         let last = match end {
             End::Answered { reason } => TurnEvent::Finished { reason, usage: self.usage.take() },
             End::Limit(reached) => {
-                cancellation.cancel();
                 tracing::warn!(limit = ?reached, "a turn was stopped");
-                let _ = self.events.send(TurnEvent::Text(format!("\n\n{}", reached.message()))).await;
+                self.paragraphs.part();
+                let _ = self.send_all(&mut vec![TurnEvent::Text(reached.message())]).await;
                 TurnEvent::Finished { reason: "stop".into(), usage: self.usage.take() }
             }
             End::Upstream(error) => {
                 tracing::error!(%error, "the model did not answer");
                 TurnEvent::Failed(error)
             }
-            End::Gone => {
-                cancellation.cancel();
-                return;
-            }
+            End::Gone => return,
         };
         let _ = self.events.send(last).await;
     }
@@ -168,8 +175,8 @@ impl Run {
                 Ok(round) => round,
                 Err(reached) => return End::Limit(reached),
             };
-            self.begins_round = true;
-            let reader = match self.read_answer(round).await {
+            self.paragraphs.part();
+            let mut reader = match self.read_answer(round).await {
                 Ok(reader) => reader,
                 Err(end) => return end,
             };
@@ -181,19 +188,20 @@ impl Run {
                     reader.finish.filter(|reason| reason != "tool_calls").unwrap_or_else(|| "stop".into());
                 return End::Answered { reason };
             }
-            let results = runner::run(
-                &reader.calls,
-                &self.offer.selection,
-                &self.context,
-                &mut self.meter,
-                &self.events,
-            )
-            .await;
+            let must_be_kept = self.must_be_kept(&reader.calls);
+            if must_be_kept {
+                for call in reader.calls.iter_mut().filter(|call| call.target == Target::Client) {
+                    // What is kept is found by the ids, so they must be ones that nobody else has.
+                    call.id = reader::new_call_id();
+                }
+            }
+            let results =
+                runner::run(&reader.calls, &self.offer, &mut self.meter, &self.events, &self.tools).await;
             self.remember(&reader.text, &reader.native_reasoning, &reader.calls, results.texts);
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
-            if let Some(end) = self.hand_over(reader.calls).await {
+            if let Some(end) = self.hand_over(reader.calls, must_be_kept).await {
                 return end;
             }
         }
@@ -211,6 +219,8 @@ impl Run {
             }
         };
         let _ = self.events.send(TurnEvent::Model(model.clone())).await;
+        self.prompt_style |=
+            self.backend.settings().tool_style == ToolStyle::Auto && self.backend.refuses_tools(&model);
         self.model = Some(model);
         Ok(())
     }
@@ -240,15 +250,13 @@ impl Run {
                     message,
                     "the model server takes no tools; they are told in the prompt from now on"
                 );
-                self.backend.0.refuses_tools.store(true, Ordering::Relaxed);
+                self.backend.set_refuses_tools(self.model.as_deref().unwrap_or_default());
                 self.prompt_style = true;
                 continue;
             }
             let Some(raw) = recover::raw_text(message).map(str::to_owned) else {
                 return Err(End::Upstream(error));
             };
-            // A streaming server has sent the beginning already.
-            let rest = raw.strip_prefix(reader.raw.as_str()).unwrap_or(&raw).to_owned();
             if !asked_again && reader.is_blank() && !self.reads_as_call(&raw) {
                 // Half a call tells nothing. Asked once more the model mostly writes a whole one.
                 tracing::warn!(message, "the model server could not read a call; asking once more");
@@ -256,6 +264,8 @@ impl Run {
                 continue;
             }
             tracing::warn!(message, "the model server could not read a call; it was read from its error");
+            // A streaming server has sent the beginning already.
+            let rest = reader.unread(&raw);
             return match self.read(Answer::recovered(rest), &mut reader).await? {
                 None => Ok(reader),
                 Some(error) => Err(End::Upstream(error)),
@@ -264,7 +274,11 @@ impl Run {
     }
 
     fn new_reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.offer), self.scan_options())
+        let calls = self.messages.iter().chain(&self.added).filter_map(|message| message.get("tool_calls"));
+        let calls = calls.filter_map(Value::as_array).flatten();
+        let taken: HashSet<String> =
+            calls.filter_map(|call| call.get("id")?.as_str().map(str::to_owned)).collect();
+        Reader::new(Arc::clone(&self.offer), self.scan_options(), taken)
     }
 
     fn scan_options(&self) -> ScanOptions {
@@ -294,8 +308,9 @@ impl Run {
                 Err(error) => Some(error),
             };
             if let Some(error) = error {
-                reader.end(&mut events);
+                reader.break_off(&mut events);
                 self.send_all(&mut events).await?;
+                runner::give_up(&reader.calls, &self.offer, &self.events).await;
                 return Err(End::Upstream(error));
             }
             self.send_all(&mut events).await?;
@@ -306,13 +321,11 @@ impl Run {
     }
 
     async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
-        for mut event in events.drain(..) {
-            if let TurnEvent::Text(text) = &mut event {
-                if std::mem::take(&mut self.begins_round) && self.open_line && !text.starts_with('\n') {
-                    text.insert_str(0, "\n\n");
-                }
-                self.open_line = !text.ends_with('\n');
-            }
+        for event in events.drain(..) {
+            let event = match event {
+                TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
+                event => event,
+            };
             self.events.send(event).await.map_err(|_| End::Gone)?;
         }
         Ok(())
@@ -324,10 +337,14 @@ impl Run {
         request.insert("model".into(), self.model.clone().into());
         request.insert("stream".into(), self.stream.into());
         if self.stream {
-            let options = request.entry("stream_options").or_insert_with(|| json!({}));
-            if let Value::Object(options) = options {
+            let mut options = request.shift_remove("stream_options").unwrap_or_default();
+            if options.is_null() {
+                options = json!({});
+            }
+            if let Value::Object(options) = &mut options {
                 options.insert("include_usage".into(), true.into());
             }
+            request.insert("stream_options".into(), options);
         }
         let mut messages = self.messages.clone();
         messages.extend(self.added.iter().cloned());
@@ -355,13 +372,14 @@ impl Run {
             return;
         }
         let settings = self.backend.settings();
-        let mut text = match self.offer.has_tools() {
-            true => settings.system_prompt_with_tools.clone(),
-            false => settings.system_prompt.clone(),
+        let prompt = match self.offer.has_tools() {
+            true => &settings.system_prompt_with_tools,
+            false => &settings.system_prompt,
         };
-        if let Some(lines) = prompt::tag_lines(&self.offer.selection) {
-            text = format!("{text}\n\n{lines}");
-        }
+        let lines = prompt::tag_lines(&self.offer.selection).unwrap_or_default();
+        let parts: Vec<&str> =
+            [prompt.as_str(), &lines].into_iter().filter(|part| !part.is_empty()).collect();
+        let text = parts.join("\n\n");
         if !text.is_empty() {
             messages.insert(0, json!({"role": "system", "content": text}));
         }
@@ -371,7 +389,7 @@ impl Run {
     fn remember(&mut self, text: &str, reasoning: &str, calls: &[FoundCall], results: Vec<Option<String>>) {
         let tool_calls: Vec<Value> = calls
             .iter()
-            .map(|call| openai::tool_call(&call.id, &call.wire_name, &call.arguments_value().to_string()))
+            .map(|call| openai::tool_call(&call.id, &call.wire_name, &call.arguments_object().to_string()))
             .collect();
         let content = if text.trim().is_empty() { Value::Null } else { text.trim_end().into() };
         let mut message = json!({"role": "assistant", "content": content, "tool_calls": tool_calls});
@@ -389,8 +407,14 @@ impl Run {
         }
     }
 
+    /// Whether the client has to run something and has not seen all that it will go on from.
+    fn must_be_kept(&self, calls: &[FoundCall]) -> bool {
+        let is_client = |call: &FoundCall| call.target == Target::Client;
+        calls.iter().any(is_client) && !(self.added.is_empty() && calls.iter().all(is_client))
+    }
+
     /// Ends the turn where the client has to run something.
-    async fn hand_over(&mut self, calls: Vec<FoundCall>) -> Option<End> {
+    async fn hand_over(&mut self, calls: Vec<FoundCall>, must_be_kept: bool) -> Option<End> {
         let client: Vec<ClientCall> = calls
             .into_iter()
             .filter(|call| call.target == Target::Client)
@@ -404,7 +428,9 @@ impl Run {
         if client.is_empty() {
             return None;
         }
-        self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), &self.added);
+        if must_be_kept {
+            self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), &self.added);
+        }
         match self.events.send(TurnEvent::ClientCalls(client)).await {
             Ok(()) => Some(End::Answered { reason: "tool_calls".into() }),
             Err(_) => Some(End::Gone),

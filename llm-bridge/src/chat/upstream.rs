@@ -24,6 +24,9 @@ pub const USUAL_ADDRESSES: [(&str, &str); 4] = [
 /// How long a server on a usual address may take to say that it is there.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How long the end of a stream is waited for once the model has finished.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
 /// A model that can be asked.
 #[derive(Debug, Clone)]
 pub struct Upstream(Arc<Kind>);
@@ -202,11 +205,7 @@ impl HttpUpstream {
             return Ok(response);
         }
         let body = response.text().await.unwrap_or_default();
-        let message = serde_json::from_str::<Value>(&body)
-            .ok()
-            .and_then(|body| body.get("error").or(Some(&body)).and_then(openai::error_message))
-            .unwrap_or(body);
-        Err(UpstreamError::Status { status: status.as_u16(), message })
+        Err(UpstreamError::Status { status: status.as_u16(), message: openai::error_text(body) })
     }
 
     async fn ask(&self, request: &Object, tools: Option<&str>) -> Result<Answer, UpstreamError> {
@@ -217,17 +216,18 @@ impl HttpUpstream {
         let response = tokio::time::timeout(self.idle_timeout, self.send(post))
             .await
             .unwrap_or(Err(UpstreamError::Stalled(self.idle_timeout)))?;
-        let is_stream = response
-            .headers()
-            .get("content-type")
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.starts_with("text/event-stream"));
-        let body =
-            if streamed || is_stream { Body::Events(SseDecoder::default()) } else { Body::Whole(Vec::new()) };
+        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        // What it is counts more than what was asked for.
+        let body = match kind.unwrap_or_default() {
+            kind if kind.starts_with("text/event-stream") => Body::Events(SseDecoder::default()),
+            kind if streamed && !kind.starts_with("application/json") && !kind.starts_with("text/html") => {
+                Body::Events(SseDecoder::default())
+            }
+            _ => Body::Whole(Vec::new()),
+        };
         Ok(Answer {
             source: Source::Http { response, body, idle_timeout: self.idle_timeout },
-            ready: VecDeque::new(),
-            finished: false,
+            inbox: Inbox::default(),
         })
     }
 }
@@ -257,8 +257,17 @@ fn cause_of(error: &reqwest::Error) -> String {
 #[derive(Debug)]
 pub struct Answer {
     source: Source,
+    inbox: Inbox,
+}
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+struct Inbox {
     ready: VecDeque<Result<Piece, UpstreamError>>,
+    /// The model has finished: only the usage may still come.
     finished: bool,
+    /// The server has said that nothing more comes.
+    done: bool,
 }
 
 #[derive(Debug)]
@@ -298,39 +307,40 @@ impl Answer {
             "prompt_tokens": prompt, "completion_tokens": pieces.len(), "total_tokens": prompt + pieces.len(),
         });
         let ending = [Piece::Finish("stop".into()), Piece::Usage(usage)];
-        Self {
-            source: Source::Demo,
-            ready: pieces.into_iter().chain(ending).map(Ok).collect(),
-            finished: true,
-        }
+        Self { source: Source::Demo, inbox: Inbox::of(pieces.into_iter().chain(ending)) }
     }
 
     /// An answer that is known already: the text that a server could not read itself.
     pub(crate) fn recovered(text: String) -> Self {
         let pieces = [Piece::Text(text), Piece::Finish("stop".into())];
-        Self { source: Source::Ended, ready: pieces.into_iter().map(Ok).collect(), finished: true }
+        Self { source: Source::Ended, inbox: Inbox::of(pieces) }
     }
 
     /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Piece, UpstreamError>> {
         loop {
-            if let Some(piece) = self.ready.pop_front() {
+            if let Some(piece) = self.inbox.ready.pop_front() {
                 if matches!(self.source, Source::Demo) {
                     // Without a breath between its pieces the demo would show nothing of streaming.
                     tokio::time::sleep(Duration::from_millis(4)).await;
                 }
                 return Some(piece);
             }
+            if self.inbox.done {
+                // Whether the server closes the connection is its own affair.
+                self.source = Source::Ended;
+            }
             let Source::Http { response, body, idle_timeout } = &mut self.source else { return None };
-            let idle = *idle_timeout;
+            let idle = if self.inbox.finished { (*idle_timeout).min(AFTERWARDS) } else { *idle_timeout };
             match tokio::time::timeout(idle, response.chunk()).await {
+                Err(_) | Ok(Err(_)) if self.inbox.finished => self.end(),
                 Err(_) => return self.fail(UpstreamError::Stalled(idle)),
                 Ok(Err(error)) => return self.fail(UpstreamError::Interrupted(cause_of(&error))),
                 Ok(Ok(Some(bytes))) => match body {
                     Body::Whole(all) => all.extend_from_slice(&bytes),
                     Body::Events(decoder) => {
-                        let (ready, finished) = (&mut self.ready, &mut self.finished);
-                        if decoder.push(&bytes, &mut |data| read_event(&data, ready, finished)).is_err() {
+                        let inbox = &mut self.inbox;
+                        if decoder.push(&bytes, &mut |data| inbox.read_event(&data)).is_err() {
                             return self
                                 .fail(UpstreamError::Failed("a line of its stream is over 16 MiB".into()));
                         }
@@ -351,46 +361,54 @@ impl Answer {
         let Source::Http { body, .. } = std::mem::replace(&mut self.source, Source::Ended) else { return };
         match body {
             Body::Events(mut decoder) => {
-                decoder.finish(&mut |data| read_event(&data, &mut self.ready, &mut self.finished));
+                decoder.finish(&mut |data| self.inbox.read_event(&data));
             }
-            Body::Whole(bytes) => match serde_json::from_str(&String::from_utf8_lossy(&bytes)) {
+            Body::Whole(bytes) => match openai::read_json(&String::from_utf8_lossy(&bytes)) {
                 Ok(answer) => {
-                    self.finished = true;
-                    take(answer, &mut self.ready, &mut self.finished);
+                    self.inbox.finished = true;
+                    self.inbox.take(answer);
                 }
                 Err(error) => self
+                    .inbox
                     .ready
                     .push_back(Err(UpstreamError::Failed(format!("its reply is not JSON: {error}")))),
             },
         }
-        if !self.finished && !self.ready.iter().any(Result::is_err) {
+        if !self.inbox.finished && !self.inbox.ready.iter().any(Result::is_err) {
             let error = UpstreamError::Interrupted("the stream ended before the answer did".into());
-            self.ready.push_back(Err(error));
+            self.inbox.ready.push_back(Err(error));
         }
     }
 }
 
-/// One event of a stream. What is no JSON is skipped: a broken event is not worth the rest of the answer.
-fn read_event(data: &str, ready: &mut VecDeque<Result<Piece, UpstreamError>>, finished: &mut bool) {
-    if data.trim() == "[DONE]" {
-        *finished = true;
-        return;
+impl Inbox {
+    /// An answer that is whole.
+    fn of(pieces: impl IntoIterator<Item = Piece>) -> Self {
+        Self { ready: pieces.into_iter().map(Ok).collect(), finished: true, done: true }
     }
-    match serde_json::from_str(data) {
-        Ok(chunk) => take(chunk, ready, finished),
-        Err(error) => tracing::warn!(%error, data, "the model server sent an event that is not JSON"),
-    }
-}
 
-fn take(answer: Value, ready: &mut VecDeque<Result<Piece, UpstreamError>>, finished: &mut bool) {
-    match openai::read_answer(answer) {
-        Ok(pieces) => {
-            *finished |= pieces.iter().any(|piece| matches!(piece, Piece::Finish(_)));
-            ready.extend(pieces.into_iter().map(Ok));
+    /// One event of a stream. What is no JSON is skipped: a broken event is not worth the rest of the answer.
+    fn read_event(&mut self, data: &str) {
+        if data.trim() == "[DONE]" {
+            (self.finished, self.done) = (true, true);
+            return;
         }
-        Err(message) => {
-            *finished = true;
-            ready.push_back(Err(UpstreamError::Failed(message)));
+        match openai::read_json(data) {
+            Ok(chunk) => self.take(chunk),
+            Err(error) => tracing::warn!(%error, data, "the model server sent an event that is not JSON"),
+        }
+    }
+
+    fn take(&mut self, answer: Value) {
+        match openai::read_answer(answer) {
+            Ok(pieces) => {
+                self.finished |= pieces.iter().any(|piece| matches!(piece, Piece::Finish(_)));
+                self.ready.extend(pieces.into_iter().map(Ok));
+            }
+            Err(message) => {
+                (self.finished, self.done) = (true, true);
+                self.ready.push_back(Err(UpstreamError::Failed(message)));
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
     dialect,
-    server::{Access, ServerSettings},
+    server::{self, Access, ServerSettings},
 };
 
 /// The file that is read where none is named.
@@ -243,6 +243,7 @@ impl Settings {
         ServerSettings {
             caller: self.caller(),
             access: Access { api_key: self.api_key.clone(), allowed_hosts: self.allowed_hosts.clone() },
+            grace: server::GRACE,
         }
     }
 }

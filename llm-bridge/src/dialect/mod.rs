@@ -47,6 +47,7 @@ use std::{fmt, sync::Arc};
 pub use json::JsonStyle;
 pub use offered::{Offered, OfferedTool, Tag};
 pub use scanner::Scanner;
+pub(crate) use table::THINKING;
 pub use table::{DIALECTS, Dialect, Family, Mark, TAG_LINE, dialect, dialects};
 pub use xml::XmlStyle;
 

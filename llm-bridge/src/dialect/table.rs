@@ -122,7 +122,7 @@ pub fn dialect(name: &str) -> Option<&'static Dialect> {
 pub const TAG_LINE: &str = "tag_line";
 
 /// Thinking marks, opening and closing.
-pub(super) const THINKING: &[(&str, &str)] = &[
+pub(crate) const THINKING: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),

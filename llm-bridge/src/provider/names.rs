@@ -54,6 +54,11 @@ impl WireNames {
         wire
     }
 
+    /// The name on the wire of an original.
+    pub fn wire(&self, original: &str) -> Option<&str> {
+        self.original.iter().find(|(_, name)| *name == original).map(|(wire, _)| wire.as_str())
+    }
+
     /// The original of a name on the wire.
     pub fn original(&self, wire: &str) -> Option<&str> {
         self.original.get(wire).map(String::as_str)
@@ -84,6 +89,7 @@ mod tests {
         assert_eq!(names.original("math_gcd"), Some("math.gcd"));
         assert_eq!(names.original("math_gcd_2"), Some("math_gcd"));
         assert_eq!(names.original("search"), None);
+        assert_eq!(names.wire("math_gcd"), Some("math_gcd_2"));
         let long = "x".repeat(64);
         names.assign(&long);
         assert_eq!(names.assign(&long).len(), 64);

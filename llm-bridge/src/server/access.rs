@@ -61,8 +61,9 @@ impl Access {
         let given = headers
             .get(header::AUTHORIZATION)
             .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .unwrap_or_default();
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
+            .map_or("", |(_, key)| key);
         // Equal lengths are compared in a time that says nothing about where they differ.
         given.as_bytes().ct_eq(key.as_bytes()).into()
     }

@@ -4,9 +4,8 @@ use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
 use axum::{
     Json,
-    body::Bytes,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::StatusCode,
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -16,7 +15,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, error};
+use super::{App, body::JsonBody, error};
 use crate::{
     chat::{Turn, TurnEvent, UpstreamError},
     provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
@@ -27,22 +26,11 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn completions(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Response {
+pub(super) async fn completions(State(app): State<App>, JsonBody(body): JsonBody) -> Response {
     let bad = |param: &str, message: &str| {
         error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
     };
-    // A form of another page cannot send JSON without asking first.
-    let content_type =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !content_type.to_ascii_lowercase().starts_with("application/json") {
-        let message = "send the request as `Content-Type: application/json`";
-        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message, None);
-    }
-    let request = match serde_json::from_slice::<Value>(&body) {
-        Ok(value) => ChatRequest::from_json(value),
-        Err(fault) => return bad("body", &format!("the request is not JSON: {fault}")),
-    };
-    let request = match request {
+    let request = match ChatRequest::from_json(body) {
         Ok(request) => request,
         Err(fault) => return bad(fault.param, &fault.message),
     };
@@ -148,7 +136,8 @@ fn closed() -> Response {
 fn failed(failure: &UpstreamError) -> Response {
     let status = match failure {
         UpstreamError::Status { status: 401 | 403 | 407, .. } => StatusCode::BAD_GATEWAY,
-        UpstreamError::Status { status, .. } if (400..500).contains(status) => {
+        // A server that is busy or still loading its model is worth another try.
+        UpstreamError::Status { status, .. } if (400..500).contains(status) || *status == 503 => {
             StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY)
         }
         UpstreamError::Stalled(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -6,22 +6,30 @@ use std::{
 };
 
 use ammonia::Builder;
-use axum::Json;
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use pulldown_cmark::{Options, Parser, html};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
-#[derive(Deserialize)]
-pub(super) struct Source {
-    markdown: String,
-}
+use super::{body::JsonBody, error};
 
 #[derive(Serialize)]
-pub(super) struct Rendered {
+struct Rendered {
     html: String,
 }
 
-pub(super) async fn render(Json(source): Json<Source>) -> Json<Rendered> {
-    Json(Rendered { html: to_safe_html(&source.markdown) })
+pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
+    match source.get("markdown").and_then(Value::as_str) {
+        Some(markdown) => Json(Rendered { html: to_safe_html(markdown) }).into_response(),
+        None => {
+            let message = "`markdown` has to be a text";
+            error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("markdown"))
+        }
+    }
 }
 
 /// What a model writes is not to be trusted, HTML in it least of all.

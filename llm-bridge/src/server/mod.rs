@@ -1,6 +1,7 @@
 //! The HTTP doors, one file for each group of routes.
 
 mod access;
+mod body;
 mod chat;
 mod markdown;
 mod models;
@@ -16,6 +17,7 @@ use axum::{
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
+    serve::ListenerExt,
 };
 use registry_core::Caller;
 use tokio::net::TcpListener;
@@ -28,8 +30,11 @@ use crate::{chat::Backend, provider::openai};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// How long open answers may go on after the server was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long open answers may go on after the server was told to stop, where nothing else is said.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// How long the last bytes of answers that were ended may take.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// What the server needs to know beside its backend.
 #[derive(Debug, Clone)]
@@ -38,6 +43,8 @@ pub struct ServerSettings {
     pub caller: Caller,
     /// Who may come in.
     pub access: Access,
+    /// How long open answers may go on after the server was told to stop.
+    pub grace: Duration,
 }
 
 /// What the routes share.
@@ -83,7 +90,7 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .with_state(app)
 }
 
-/// Serves until `stop` is cancelled. Open answers may then go on for ten seconds.
+/// Serves until `stop` is cancelled. Open answers may then go on for the time of grace.
 ///
 /// # Errors
 /// When the address is not safe to serve on without a key, or the listener fails.
@@ -95,17 +102,27 @@ pub async fn serve(
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     settings.access.check_address(address)?;
-    let closing = CancellationToken::new();
-    let router = router(backend, settings, closing.clone());
+    let (closing, grace) = (CancellationToken::new(), settings.grace);
+    let router = router(backend.clone(), settings, closing.clone());
+    let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;
-        tracing::info!("Stopping; open answers have {} s", GRACE.as_secs());
+        tracing::info!("Stopping; open answers have {} s", grace.as_secs());
         tokio::spawn(async move {
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(grace).await;
             closing.cancel();
         });
     };
-    axum::serve(listener, router).with_graceful_shutdown(stopping).await.map_err(|error| error.to_string())
+    // Every word of a stream is a packet of its own and must not wait for the one before it to be acknowledged.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
+    let served = tokio::select! {
+        served = serving => served.map_err(|error| error.to_string()),
+        // A client that takes nothing more is not waited for.
+        () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => Ok(()),
+    };
+    backend.stop().await;
+    served
 }
 
 /// An error in the form that the API's clients know.

@@ -61,6 +61,43 @@ pub fn read_answer(answer: Value) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
+/// Reads JSON in which an escape may be half a character, as servers write it that cut a text anywhere.
+///
+/// # Errors
+/// When it is not JSON for another reason.
+pub fn read_json(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| match replace_halves(text) {
+        mended if mended == text => Err(error),
+        mended => serde_json::from_str(&mended),
+    })
+}
+
+/// The text with U+FFFD for every escaped surrogate that is not one of a pair.
+fn replace_halves(text: &str) -> String {
+    let mut mended = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, _)) = rest.split_once('\\') {
+        mended.push_str(before);
+        let escape = rest.get(before.len()..).unwrap_or_default();
+        let (taken, kept) = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, escape.get(..12)),
+            (Some(_), _) => (6, Some("\\ufffd")),
+            // A backslash and what it escapes.
+            (None, _) => (2, escape.get(..2)),
+        };
+        let Some(kept) = kept else { return text.to_owned() };
+        mended.push_str(kept);
+        rest = escape.get(taken..).unwrap_or_default();
+    }
+    mended + rest
+}
+
+/// The surrogate that an escape at the beginning of a text is.
+fn surrogate(text: &str) -> Option<u16> {
+    let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
+    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
+}
+
 fn read_choice(mut choice: Object, extra: &mut Object, pieces: &mut Vec<Piece>) {
     let message = choice.shift_remove("delta").or_else(|| choice.shift_remove("message"));
     if let Some(Value::Object(mut message)) = message {
@@ -112,6 +149,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn half_a_character_is_no_reason_to_lose_the_rest() {
+        for (text, read) in [
+            (r#""a\ud83d""#, Some("a\u{fffd}")),
+            (r#""\ude00\ud83d\ude00\n\\ud83d""#, Some("\u{fffd}😀\n\\ud83d")),
+            (r#""\ud83d\ud83d\ude00""#, Some("\u{fffd}😀")),
+            (r#""\ud83"#, None),
+            ("\"\\ü", None),
+        ] {
+            assert_eq!(read_json(text).ok(), read.map(Value::from), "{text}");
+        }
+    }
 
     #[test]
     fn servers_may_deviate() {

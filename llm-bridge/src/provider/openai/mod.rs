@@ -10,7 +10,7 @@ mod request;
 
 use serde_json::{Map, Value, json};
 
-pub use answer::{CallPiece, Piece, read_answer};
+pub use answer::{CallPiece, Piece, read_answer, read_json};
 pub use reply::{StreamReply, WholeReply, error_body};
 pub use request::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice};
 
@@ -28,6 +28,20 @@ pub fn error_message(error: &Value) -> Option<String> {
         }
         other => Some(other.to_string()),
     }
+}
+
+/// What the body of a refusal says.
+pub fn error_text(body: String) -> String {
+    if let Ok(json) = serde_json::from_str::<Value>(&body) {
+        return json.get("error").or(Some(&json)).and_then(error_message).unwrap_or(body);
+    }
+    // A proxy's page says it in its title.
+    if body.trim_start().starts_with('<') {
+        let title = body.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        return title
+            .map_or_else(|| "a web page".to_owned(), |(title, _)| format!("a web page, {}", title.trim()));
+    }
+    body
 }
 
 /// The text of a message's content, which is a string, an array of parts, or nothing.
@@ -68,6 +82,20 @@ pub fn add_usage(total: Option<Value>, more: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_its_own_words() {
+        for (body, text) in [
+            ("{\"error\": {\"message\": \"no\"}}", "no"),
+            ("{\"error\": \"no\"}", "no"),
+            ("{\"detail\": \"no\"}", "{\"detail\":\"no\"}"),
+            ("no", "no"),
+            ("<html><head><title> No </title>", "a web page, No"),
+            ("<html>", "a web page"),
+        ] {
+            assert_eq!(error_text(body.to_owned()), text);
+        }
+    }
 
     #[test]
     fn usage_adds_up() {

@@ -1,0 +1,37 @@
+//! The body of a request as JSON, or the error to answer with.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request},
+    http::{StatusCode, header},
+    response::Response,
+};
+use serde_json::Value;
+
+use super::error;
+
+const KIND: &str = "invalid_request_error";
+
+/// JSON that was sent as such.
+pub(super) struct JsonBody(pub(super) Value);
+
+impl<S: Send + Sync> FromRequest<S> for JsonBody {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        // A form of another page cannot send JSON without asking first.
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let message = "send the request as `Content-Type: application/json`";
+            return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, KIND, message, None));
+        }
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|fault| error(fault.status(), KIND, &fault.body_text(), Some("body")))?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|fault| {
+            let message = format!("the request is not JSON: {fault}");
+            error(StatusCode::BAD_REQUEST, KIND, &message, Some("body"))
+        })
+    }
+}

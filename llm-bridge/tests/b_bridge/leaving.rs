@@ -1,0 +1,233 @@
+//! Clients that go away, servers that stop, readers that are slow.
+
+use std::{sync::Arc, time::Duration};
+
+use registry_core::{ErrorKind, ToolPolicy, ToolResult, guard::audit::Phase};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::support::{Act, Answer, Reply, Setup, Slow, text_event, until, user, within};
+
+/// A tool that says `waiting` and then waits to be cancelled; `dropped` is told when its future is gone.
+fn waiting_tool(setup: Setup, dropped: &Arc<Notify>) -> Setup {
+    struct OnDrop(Arc<Notify>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let dropped = Arc::clone(dropped);
+    setup.plain_tool("wait", ToolPolicy::new(), move |context| {
+        let guard = OnDrop(Arc::clone(&dropped));
+        async move {
+            let _guard = guard;
+            context.progress(0.5, "waiting");
+            std::future::pending::<()>().await;
+            Ok(ToolResult::new(Value::Null))
+        }
+    })
+}
+
+fn wait_call() -> Reply {
+    Answer::new().call("c", "wait", &json!({})).into()
+}
+
+#[tokio::test]
+async fn b7_a_client_that_goes_away_closes_the_model_servers_connection() {
+    let rack = Setup::new().start([Reply::stream([text_event("Once upon"), Act::Stall])]).await;
+    let mut reading = rack.open().await;
+    reading.read_to("Once upon").await;
+    drop(reading);
+    rack.upstream.client_gone().await;
+}
+
+#[tokio::test]
+async fn b7_a_client_that_does_not_stream_and_goes_away_closes_it_too() {
+    let started = Reply::body(200, "application/json", "{\"choices\":");
+    let Reply::Raw { status, kind, mut acts } = started else { unreachable!() };
+    acts.push(Act::Stall);
+    let rack = Setup::new().start([Reply::Raw { status, kind, acts }]).await;
+    let request = rack.client.post(rack.url("/v1/chat/completions"));
+    let request = request.json(&json!({"model": "m", "messages": [user("Go.")]})).send();
+    tokio::select! {
+        reply = request => panic!("{reply:?}"),
+        () = until(|| !rack.upstream.asked().is_empty()) => {}
+    }
+    rack.upstream.client_gone().await;
+}
+
+#[tokio::test]
+async fn b7_a_client_that_goes_away_cancels_the_running_tool() {
+    let dropped = Arc::new(Notify::new());
+    let rack = waiting_tool(Setup::bare(), &dropped).start([wait_call()]).await;
+    let mut reading = rack.open().await;
+    let status = reading.read_to("call_status").await;
+    assert_eq!(status["x_toolrack"]["progress"], 0.5);
+    drop(reading);
+    within(dropped.notified()).await;
+    until(|| rack.outcomes().len() == 1).await;
+    let record = &rack.outcomes()[0];
+    assert_eq!((record.error, record.success), (Some(ErrorKind::Cancelled), Some(false)));
+    assert_eq!(rack.audit()[0].phase, Phase::Intent);
+    assert_eq!(rack.upstream.asked().len(), 1, "the model is not asked again");
+}
+
+#[tokio::test]
+async fn b7_the_time_limit_cancels_the_running_tool_and_says_so() {
+    for stream in [true, false] {
+        let dropped = Arc::new(Notify::new());
+        let rack = waiting_tool(Setup::bare(), &dropped)
+            .chat(|chat| chat.limits.max_seconds = 1)
+            .start([wait_call()])
+            .await;
+        let told = rack.ask(stream).await;
+        assert_eq!(told.finish.as_deref(), Some("stop"));
+        assert!(told.content.contains("longer than 1 s"), "{}", told.content);
+        within(dropped.notified()).await;
+        let finished = told.details_of("call_finished");
+        assert_eq!(finished.len(), 1, "a page would show it running for ever: {:?}", told.details);
+        assert_eq!(rack.outcomes()[0].error, Some(ErrorKind::Cancelled));
+    }
+}
+
+/// What a tool leaves behind on a task of its own must not hold the answer open.
+#[tokio::test]
+async fn b7_a_tool_that_keeps_its_context_does_not_hold_the_stream_open() {
+    for stream in [true, false] {
+        let rack = Setup::bare()
+            .plain_tool("spawn", ToolPolicy::new(), |context| async move {
+                tokio::spawn(async move {
+                    std::future::pending::<()>().await;
+                    context.status("never");
+                });
+                Ok(ToolResult::new("started"))
+            })
+            .start([Answer::new().call("c", "spawn", &json!({})).into(), Answer::text("Done.").into()])
+            .await;
+        rack.ask(stream).await.expect("Done.");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn b7_a_tool_that_blocks_its_thread_does_not_hold_the_stream_open() {
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let rack = Setup::bare()
+        .plain_tool("block", ToolPolicy::new(), move |_| {
+            let blocked = Arc::clone(&blocked);
+            async move {
+                let _ = blocked.lock().unwrap().recv_timeout(Duration::from_secs(30));
+                Ok(ToolResult::new("late"))
+            }
+        })
+        .chat(|chat| chat.limits.max_seconds = 1)
+        .start([Answer::new().call("c", "block", &json!({})).into()])
+        .await;
+    let told = rack.ask(true).await;
+    assert!(told.content.contains("longer than 1 s") && told.done);
+    drop(release);
+}
+
+#[tokio::test]
+async fn b7_a_server_that_stops_lets_answers_finish() {
+    let go = Arc::new(Notify::new());
+    let reply = Reply::stream([
+        text_event("One, "),
+        Act::Wait(Arc::clone(&go)),
+        text_event("two."),
+        Act::Send(
+            b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".to_vec(),
+        ),
+    ]);
+    let mut rack = Setup::new().start([reply]).await;
+    let mut reading = rack.open().await;
+    reading.read_to("One").await;
+    rack.stop.cancel();
+    until(|| std::net::TcpStream::connect(rack.address).is_err()).await;
+    go.notify_one();
+    let told = reading.rest().await;
+    assert!(told.content.ends_with("two.") && told.done, "{told:?}");
+    rack.stopped().await;
+}
+
+#[tokio::test]
+async fn b7_a_server_that_stops_ends_open_streams_after_the_grace() {
+    let dropped = Arc::new(Notify::new());
+    let mut rack = waiting_tool(Setup::bare(), &dropped)
+        .with(|setup| setup.grace = Duration::from_millis(100))
+        .start([Reply::stream([text_event("Once upon"), Act::Stall]), wait_call()])
+        .await;
+    let mut one = rack.open().await;
+    one.read_to("Once upon").await;
+    let mut other = rack.open().await;
+    other.read_to("call_status").await;
+    rack.stop.cancel();
+    for reading in [one, other] {
+        let told = reading.rest().await;
+        assert_eq!(told.error.as_ref().unwrap()["type"], "server_stopping", "{told:?}");
+    }
+    rack.stopped().await;
+    assert_eq!(rack.outcomes().len(), 1, "what was cancelled has its record before the program ends");
+    rack.upstream.client_gone().await;
+}
+
+#[tokio::test]
+async fn b7_a_server_that_stops_answers_who_waits_for_a_whole_reply() {
+    let rack = Setup::new()
+        .with(|setup| setup.grace = Duration::from_millis(100))
+        .start([Reply::Raw { status: 200, kind: "application/json", acts: vec![Act::Stall] }])
+        .await;
+    let (told, ()) = tokio::join!(rack.ask(false), async {
+        until(|| !rack.upstream.asked().is_empty()).await;
+        rack.stop.cancel();
+    });
+    assert_eq!((told.status, &told.error.unwrap()["type"]), (503, &json!("server_stopping")));
+    rack.upstream.client_gone().await;
+}
+
+fn streamed() -> Value {
+    json!({"model": "m", "messages": [user("Go.")], "stream": true})
+}
+
+/// Waits until the model server can send no more, because nobody takes it.
+async fn until_held_up() {
+    tokio::time::sleep(Duration::from_millis(300)).await;
+}
+
+/// A reader that holds its connection and takes nothing must not keep the server from stopping.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
+    let text = "x".repeat(10_000);
+    let mut rack = Setup::new()
+        .with(|setup| setup.grace = Duration::from_millis(100))
+        .start([Reply::stream((0..300).map(|_| text_event(&text)).chain([Act::Stall]))])
+        .await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    until_held_up().await;
+    rack.stop.cancel();
+    rack.stopped().await;
+    drop(slow);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b7_a_slow_reader_loses_no_text() {
+    let words: Vec<String> = (0..2000).map(|number| format!("word {number}; ").repeat(20)).collect();
+    let answer = words.iter().fold(Answer::new(), |answer, word| answer.say(word));
+    let first = Answer::new().call("c", "chatty", &json!({}));
+    let rack = Setup::bare()
+        .plain_tool("chatty", ToolPolicy::new(), |context| async move {
+            for step in 0..500 {
+                context.status(format!("step {step}"));
+            }
+            Ok(ToolResult::new("said"))
+        })
+        .start([first.into(), answer.into()])
+        .await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    until_held_up().await;
+    let told = slow.read().await;
+    assert!(told.content == words.concat(), "text was lost");
+    assert_eq!((told.finish.as_deref(), told.done), (Some("stop"), true));
+    assert_eq!(told.details_of("call_finished").len(), 1);
+    assert!(!told.details_of("call_status").is_empty());
+}

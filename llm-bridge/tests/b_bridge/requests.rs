@@ -1,0 +1,210 @@
+//! What of a request reaches the model server, and what of its answer comes back.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Asked, Setup, client_tool, user};
+
+fn call(name: &str) -> Answer {
+    Answer::new().call("c", name, &json!({"a": 12, "b": 18}))
+}
+
+/// Asks with a `tool_choice` and a tool of the client; the model calls `gcd` and then answers.
+async fn with_choice(choice: Value) -> Vec<Asked> {
+    let rack = Setup::new().start([call("math_gcd").into(), Answer::text("6").into()]).await;
+    let fields = json!({"tools": [client_tool("weather")], "tool_choice": choice});
+    rack.ask_with(true, fields).await.expect("6");
+    rack.upstream.asked()
+}
+
+#[tokio::test]
+async fn b2_tool_choice_reaches_the_first_round_only() {
+    let all = ["add", "math_gcd", "weather"].as_slice();
+    let named = |name: &str| json!({"type": "function", "function": {"name": name}});
+    // A server that knows no named choice still calls the one tool it is shown.
+    for (choice, sent, shown) in [
+        (json!("auto"), Value::Null, all),
+        (json!("required"), json!("required"), all),
+        (named("math.gcd"), json!("required"), &["math_gcd"]),
+        (named("math_gcd"), json!("required"), &["math_gcd"]),
+        (named("weather"), json!("required"), &["weather"]),
+    ] {
+        let asked = with_choice(choice.clone()).await;
+        assert_eq!(asked[0].body["tool_choice"], sent, "{choice}");
+        assert_eq!(asked[1].body["tool_choice"], Value::Null, "asked for again there would be no end");
+        assert_eq!(asked[0].tools(), shown, "{choice}");
+        assert_eq!(asked[1].tools(), all, "{choice}");
+    }
+}
+
+#[tokio::test]
+async fn b2_tool_choice_none_and_allowed_tools_narrow_what_is_offered() {
+    let rack = Setup::new().start([call("add").into(), Answer::text("No.").into()]).await;
+    let fields = json!({"tools": [client_tool("weather")], "tool_choice": "none"});
+    rack.ask_with(true, fields).await.expect("No.");
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[0].body.get("tools"), None);
+    assert!(rack.ran().is_empty(), "what is not offered is not run");
+    let told = asked[1].messages().last().unwrap()["content"].as_str().unwrap();
+    assert!(!told.contains("Did you mean"), "{told}");
+
+    let tools = json!([{"type": "function", "function": {"name": "math.gcd"}}, {"type": "function", "name": "weather"}]);
+    let choice = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools}});
+    let asked = with_choice(choice).await;
+    assert_eq!(asked[0].tools(), ["math_gcd", "weather"]);
+    assert_eq!(asked[0].body["tool_choice"], "required");
+    assert_eq!(asked[1].body.get("tool_choice"), None);
+}
+
+#[tokio::test]
+async fn b2_a_tool_choice_that_is_not_there_is_refused() {
+    let rack = Setup::new().start([]).await;
+    let choice = json!({"type": "function", "function": {"name": "nothing"}});
+    let told = rack.ask_with(true, json!({"tool_choice": choice})).await;
+    assert_eq!(told.status, 400);
+    assert!(told.failure().contains("`nothing`"));
+    assert_eq!(told.error.unwrap()["param"], "tool_choice");
+    assert!(rack.upstream.asked().is_empty());
+}
+
+#[tokio::test]
+async fn b2_unknown_fields_pass_both_ways() {
+    for stream in [true, false] {
+        let answer =
+            Answer::text("Hi.").extra(json!({"timings": {"predicted_ms": 3}, "system_fingerprint": "f"}));
+        let rack = Setup::new().start([answer.into()]).await;
+        let fields = json!({"temperature": 0.5, "grammar": "root ::= x", "chat_template_kwargs": {"a": [1]}, "stream_options": null});
+        let told = rack.ask_with(stream, fields).await;
+        told.expect("Hi.");
+        let body = &rack.upstream.asked()[0].body;
+        assert_eq!(body["temperature"], 0.5);
+        assert_eq!(body["grammar"], "root ::= x");
+        assert_eq!(body["chat_template_kwargs"], json!({"a": [1]}));
+        assert_eq!(body["stream"], stream);
+        assert_eq!(stream, body["stream_options"]["include_usage"] == true);
+        let timings: Vec<_> = told.objects.iter().filter_map(|object| object.get("timings")).collect();
+        assert_eq!(timings, [&json!({"predicted_ms": 3})]);
+        assert!(told.objects.iter().any(|object| object["system_fingerprint"] == "f"));
+    }
+}
+
+#[tokio::test]
+async fn b2_messages_pass_as_they_are() {
+    let rack = Setup::new().start([Answer::text("Hi.").into()]).await;
+    let messages = json!([
+        {"role": "developer", "content": "Be brief.", "name": "d"},
+        {"role": "user", "content": [{"type": "text", "text": "What?"}, {"type": "image_url", "image_url": {"url": "data:x"}}]},
+        {"role": "assistant", "content": "A.", "reasoning_content": "r", "x": 1},
+        {"role": "user", "content": "B."},
+    ]);
+    rack.chat(json!({"messages": messages})).await.expect("Hi.");
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[0].body["messages"], messages);
+    assert_eq!(asked[0].body["model"], "scripted", "the first model that the server has");
+}
+
+#[tokio::test]
+async fn b2_usage_is_summed_and_streamed_where_asked_for() {
+    for stream in [true, false] {
+        let rack = Setup::new()
+            .start([call("add").usage(10, 2).into(), Answer::text("30").usage(20, 3).into()])
+            .await;
+        let fields = if stream { json!({"stream_options": {"include_usage": true}}) } else { json!({}) };
+        let told = rack.ask_with(stream, fields).await;
+        told.expect("30");
+        let sum = json!({"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35});
+        assert_eq!(told.usage, Some(sum));
+    }
+    let rack = Setup::new().start([Answer::text("Hi.").usage(1, 1).into()]).await;
+    let told = rack.ask(true).await;
+    assert_eq!(told.usage, None);
+    assert_eq!(rack.upstream.asked()[0].body["stream_options"], json!({"include_usage": true}));
+}
+
+#[tokio::test]
+async fn b2_the_extension_only_narrows() {
+    for (allowed, extension, offered) in [
+        (None, json!({"allowed_tools": ["add", "nothing"]}), vec!["add"]),
+        (None, json!({"allowed_modules": ["math"]}), vec!["math_gcd"]),
+        (None, json!({"allowed_modules": ["math"], "allowed_tools": ["add"]}), vec![]),
+        (Some(["add", "nothing"]), json!({"allowed_tools": ["add", "math.gcd"]}), vec!["add"]),
+        (Some(["add", "nothing"]), json!({"allowed_modules": ["math", "local"]}), vec!["add"]),
+    ] {
+        let setup = Setup::new().with(|setup| {
+            if let Some(allowed) = allowed {
+                setup.caller = setup.caller.clone().only_tools(allowed);
+            }
+        });
+        let rack = setup.start([call("math_gcd").into(), Answer::text("x").into()]).await;
+        rack.ask_with(true, json!({"toolrack": extension})).await.expect("x");
+        let asked = rack.upstream.asked();
+        assert_eq!(asked[0].tools(), offered, "{extension}");
+        assert_eq!(asked[0].body.get("toolrack"), None);
+        assert_eq!(!rack.ran().is_empty(), offered.contains(&"math_gcd"), "{extension}");
+    }
+}
+
+#[tokio::test]
+async fn b2_reasoning_comes_back_as_reasoning_only() {
+    for stream in [true, false] {
+        for answer in [
+            Answer::new().delta(json!({"reasoning_content": "Hm, 2."})).say("It is 2."),
+            Answer::new().delta(json!({"reasoning": "Hm, 2."})).say("It is 2."),
+            Answer::text("<think>Hm, 2.</think>\n\nIt is 2."),
+            Answer::text("<thi").say("nk>Hm,").say(" 2.</th").say("ink>It is 2."),
+        ] {
+            let rack = Setup::new().start([answer.into()]).await;
+            let told = rack.ask(stream).await;
+            told.expect("It is 2.");
+            assert_eq!(told.reasoning, "Hm, 2.");
+        }
+    }
+}
+
+#[tokio::test]
+async fn b2_thinking_left_open_is_reasoning_and_a_call_ends_it() {
+    for stream in [true, false] {
+        let rack = Setup::new().start([Answer::text("<think>And then").finish("length").into()]).await;
+        let told = rack.ask(stream).await;
+        assert_eq!((told.content.as_str(), told.reasoning.as_str()), ("", "And then"));
+        assert_eq!(told.finish.as_deref(), Some("length"));
+
+        let call =
+            "<think>I add.\n<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}</tool_call>";
+        let rack = Setup::new().start([Answer::text(call).into(), Answer::text("2").into()]).await;
+        let told = rack.ask(stream).await;
+        told.expect("2");
+        assert_eq!((told.reasoning.trim(), rack.ran().len()), ("I add.", 1));
+
+        let setup = Setup::new().chat(|chat| chat.thinking = true);
+        let rack = setup.start([Answer::text("Hm.</think>2").into()]).await;
+        let told = rack.ask(stream).await;
+        told.expect("2");
+        assert_eq!(told.reasoning, "Hm.");
+    }
+}
+
+/// A model that thinks while it calls is given its thoughts back.
+#[tokio::test]
+async fn b2_native_reasoning_goes_with_the_calls() {
+    let first = Answer::new().delta(json!({"reasoning_content": "I add."})).call(
+        "c",
+        "add",
+        &json!({"a": 1, "b": 1}),
+    );
+    let rack = Setup::new().start([first.into(), Answer::text("2").into()]).await;
+    rack.ask(true).await.expect("2");
+    assert_eq!(rack.upstream.asked()[1].messages()[1]["reasoning_content"], "I add.");
+}
+
+#[tokio::test]
+async fn b2_a_client_that_names_no_model_gets_the_configured_one() {
+    let rack = Setup::new()
+        .chat(|chat| chat.model = Some("mine".into()))
+        .start([Answer::text("a").into(), Answer::text("b").into()])
+        .await;
+    let told = rack.chat(json!({"messages": [user("Go.")]})).await;
+    assert_eq!(told.objects[0]["model"], "mine");
+    rack.ask(true).await.expect("b");
+    let models: Vec<_> = rack.upstream.asked().iter().map(|asked| asked.body["model"].clone()).collect();
+    assert_eq!(models, ["mine", "m"]);
+}

@@ -1,0 +1,280 @@
+//! What the tests of a whole turn share: a scripted model server, a server under test, and a client that checks what it reads.
+#![allow(dead_code, unused_imports, missing_docs, missing_debug_implementations, unreachable_pub)]
+
+mod client;
+mod upstream;
+
+use std::{
+    future::Future,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use llm_bridge::{
+    chat::{Backend, ChatSettings, Upstream},
+    server::{self, Access, ServerSettings},
+};
+use registry_core::{
+    BoxFuture, Caller, Effect, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy, ToolResult,
+    ToolSpec,
+    guard::audit::{AuditRecord, MemoryAudit, Phase},
+    registry::Handler,
+};
+use serde_json::{Map, Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+pub use client::{Reading, Slow, Told};
+pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
+
+pub type Arguments = Map<String, Value>;
+
+/// Waits for something that has to happen. The time is a guard against a hang and says nothing about speed.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it should have happened long ago")
+}
+
+/// Waits until something holds that no event tells of.
+pub async fn until(holds: impl Fn() -> bool) {
+    within(async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+pub fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+/// A tool of the client as it stands in a request.
+pub fn client_tool(name: &str) -> Value {
+    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    json!({"type": "function", "function": {"name": name, "description": "The client's.", "parameters": parameters}})
+}
+
+pub fn two_numbers() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+        "additionalProperties": false,
+    })
+}
+
+pub fn with_effect(effect: Effect) -> ToolPolicy {
+    ToolPolicy { effect, ..ToolPolicy::new() }
+}
+
+type Ran = Arc<Mutex<Vec<(String, Value)>>>;
+
+struct Code<F> {
+    name: String,
+    ran: Ran,
+    run: F,
+}
+
+impl<F, R> Handler for Code<F>
+where
+    F: Fn(ToolContext, Arguments) -> R + Send + Sync,
+    R: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+{
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        self.ran.lock().unwrap().push((self.name.clone(), Value::Object(arguments.clone())));
+        Box::pin((self.run)(context.clone(), arguments))
+    }
+}
+
+/// What a server under test is made of.
+pub struct Setup {
+    pub registry: Registry,
+    pub chat: ChatSettings,
+    pub access: Access,
+    pub caller: Caller,
+    pub grace: Duration,
+    pub idle: Duration,
+    pub upstream_key: Option<String>,
+    audit: Arc<MemoryAudit>,
+    ran: Ran,
+}
+
+impl Setup {
+    /// No tools.
+    pub fn bare() -> Self {
+        let audit = Arc::new(MemoryAudit::new(1000));
+        let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
+        let chat = ChatSettings {
+            system_prompt: String::new(),
+            system_prompt_with_tools: String::new(),
+            ..ChatSettings::default()
+        };
+        Self {
+            registry,
+            chat,
+            access: Access::default(),
+            caller: Caller::new("ada", Permission::Owner),
+            grace: Duration::from_secs(10),
+            idle: Duration::from_secs(20),
+            upstream_key: None,
+            audit,
+            ran: Ran::default(),
+        }
+    }
+
+    /// `add(a, b)` and `math.gcd(a, b)`.
+    pub fn new() -> Self {
+        let number = |arguments: &Arguments, name: &str| arguments[name].as_i64().unwrap();
+        Self::bare()
+            .tool("add", two_numbers(), ToolPolicy::new(), move |_, arguments| async move {
+                Ok(ToolResult::new(format!("sum={}", number(&arguments, "a") + number(&arguments, "b"))))
+            })
+            .tool("math.gcd", two_numbers(), ToolPolicy::new(), move |_, arguments| async move {
+                let (mut a, mut b) = (number(&arguments, "a"), number(&arguments, "b"));
+                while b != 0 {
+                    (a, b) = (b, a % b);
+                }
+                Ok(ToolResult::new(format!("gcd={a}")))
+            })
+    }
+
+    /// With `note(text)`, which is also the line `TAG: text` of this tag.
+    pub fn with_note(self, tag: TextTag) -> Self {
+        let text =
+            json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+        let policy = ToolPolicy { text_tag: Some(tag), ..ToolPolicy::new() };
+        self.tool("note", text, policy, |context, arguments| async move {
+            let raw = context.raw_argument().map(|raw| format!(" (raw: {raw})")).unwrap_or_default();
+            Ok(ToolResult::new(format!("noted: {}{raw}", arguments["text"].as_str().unwrap())))
+        })
+    }
+
+    pub fn tool<F, R>(self, name: &str, schema: Value, policy: ToolPolicy, run: F) -> Self
+    where
+        F: Fn(ToolContext, Arguments) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+    {
+        let code = Code { name: name.to_owned(), ran: Arc::clone(&self.ran), run };
+        let mut spec = ToolSpec::new(name, schema);
+        spec.description = Some(format!("The tool {name}."));
+        self.registry.register(spec, policy, Some(Arc::new(code))).unwrap();
+        self
+    }
+
+    /// A tool without arguments.
+    pub fn plain_tool<F, R>(self, name: &str, policy: ToolPolicy, run: F) -> Self
+    where
+        F: Fn(ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+    {
+        self.tool(name, json!({"type": "object"}), policy, move |context, _| run(context))
+    }
+
+    pub fn chat(mut self, change: impl FnOnce(&mut ChatSettings)) -> Self {
+        change(&mut self.chat);
+        self
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// Starts a model server that gives these replies, one for each request, and the server under test before it.
+    pub async fn start(self, replies: impl IntoIterator<Item = Reply>) -> Rack {
+        let upstream = Scripted::start(replies).await;
+        let base = upstream.base();
+        self.start_before(upstream, &base).await
+    }
+
+    /// Starts the server under test before any address.
+    pub async fn start_before(self, upstream: Scripted, base: &str) -> Rack {
+        let model = Upstream::http(base, self.upstream_key, self.idle).unwrap();
+        let backend = Backend::new(self.registry.clone(), model, self.chat);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let settings = ServerSettings { caller: self.caller, access: self.access, grace: self.grace };
+        let stop = CancellationToken::new();
+        let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
+        let client = registry_core::http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();
+        Rack {
+            address,
+            upstream,
+            client,
+            registry: self.registry,
+            stop,
+            served,
+            audit: self.audit,
+            ran: self.ran,
+        }
+    }
+}
+
+/// A server under test with the model server behind it.
+pub struct Rack {
+    pub address: SocketAddr,
+    pub upstream: Scripted,
+    pub client: reqwest::Client,
+    pub registry: Registry,
+    pub stop: CancellationToken,
+    served: JoinHandle<Result<(), String>>,
+    audit: Arc<MemoryAudit>,
+    ran: Ran,
+}
+
+impl Rack {
+    /// Waits until the server has stopped, as the program does before it ends.
+    pub async fn stopped(&mut self) {
+        within(&mut self.served).await.unwrap().unwrap();
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The calls that reached a tool's code, in order.
+    pub fn ran(&self) -> Vec<(String, Value)> {
+        self.ran.lock().unwrap().clone()
+    }
+
+    pub fn audit(&self) -> Vec<AuditRecord> {
+        self.audit.records()
+    }
+
+    /// The audit's outcomes.
+    pub fn outcomes(&self) -> Vec<AuditRecord> {
+        self.audit.records().into_iter().filter(|record| record.phase == Phase::Outcome).collect()
+    }
+
+    pub async fn post(&self, body: &Value) -> reqwest::Response {
+        within(self.client.post(self.url("/v1/chat/completions")).json(body).send()).await.unwrap()
+    }
+
+    /// Sends a request and reads the reply to its end.
+    pub async fn chat(&self, body: Value) -> Told {
+        let response = self.post(&body).await;
+        within(Told::read(response)).await
+    }
+
+    /// Asks with a field or two beside the question.
+    pub async fn ask_with(&self, stream: bool, fields: Value) -> Told {
+        let mut body = json!({"model": "m", "messages": [user("Go.")], "stream": stream});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.chat(body).await
+    }
+
+    pub async fn ask(&self, stream: bool) -> Told {
+        self.ask_with(stream, json!({})).await
+    }
+
+    /// Sends a request for a stream and reads it piece by piece.
+    pub async fn open(&self) -> Reading {
+        let body = json!({"model": "m", "messages": [user("Go.")], "stream": true});
+        Reading::new(self.post(&body).await)
+    }
+}
