@@ -36,6 +36,16 @@ SAID = {
 PLAIN = 'Tags like <b>bold</b>, a < b, {"a": [1, 2]} and `code` are text.'
 STOPPED = "[Stopped: the model made the same tool call 4 times."
 QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
+# A template whose reasoning the server knows and keeps apart, and one that opens it, which only the operator can know.
+REASONS = """{%- for m in messages -%}
+{{ m.role + ':\n' }}
+{%- if m.role == 'assistant' and m.reasoning_content -%}{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{%- endif -%}
+{{ (m.content or '') + '\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ 'assistant:\n' }}{%- if enable_thinking is defined and not enable_thinking -%}
+{{ '<think>\n\n</think>\n\n' }}{%- endif -%}{%- endif -%}"""
+OPENS = "{% for m in messages %}{{ m.role + ': ' + (m.content or '') + '\n' }}{% endfor %}assistant:<think>\n"
+THOUGHT = "hm, a <b>sum</b>\n"
 # A template without tools in it: told in the fields of the API, they are not seen by the model.
 NO_TOOLS = "{% for m in messages %}{{ m.role + ': ' + (m.content or '') + '\\n' }}{% endfor %}assistant:"
 # A template that refuses them, as some do.
@@ -207,16 +217,41 @@ def schemas(interpreter):
                 expect(status == 200, f"{status} {text}")
 
 
-def template(interpreter, name, text):
+def template(interpreter, name, text, *flags):
     file = environment.CACHE / f"{name}.jinja"
     file.write_text(text)
-    return environment.llama(interpreter, "--ctx", "32768", "--say", SAID["tool_call tag"], "--template", file)
+    return environment.llama(interpreter, "--ctx", "32768", "--template", file, *flags)
+
+
+def reasoning(interpreter):
+    """Reasoning stays apart, whether the server knows it, the operator does, or the text shows it."""
+
+    def apart(address, said):
+        def body(stream):
+            grammar = "root ::= " + json.dumps(said)
+            got = ask(address, stream, tool_choice="none", grammar=grammar)
+            expect(got["reasoning"].strip() == THOUGHT.strip() and got["content"].strip() == "Hello there", f"{got}")
+
+        return body
+
+    with template(interpreter, "reasons", REASONS) as model, environment.toolrack(f"{model}/v1") as address:
+        said = f"<think>\n{THOUGHT}</think>\n\nHello there"
+        check("llama.cpp itself knows the reasoning")(lambda: expect(
+            "reasoning_content" in call(f"{model}/v1/chat/completions", {
+                "messages": QUESTION, "grammar": "root ::= " + json.dumps(said)})[1], "no field for it"))
+        for_both("reasoning that the server knows", apart(address, said))
+    with template(interpreter, "opens", OPENS) as model, \
+            environment.toolrack(f"{model}/v1", configuration="[chat]\nthinking = true\n") as address:
+        for_both("reasoning that the template opens", apart(address, f"{THOUGHT}</think>\n\nHello there"))
+    with environment.llama(interpreter, "--ctx", "32768") as model, environment.toolrack(f"{model}/v1") as address:
+        for_both("reasoning in the text", apart(address, f"<think>\n{THOUGHT}</think>\n\nHello there"))
 
 
 def templates(interpreter):
     """Templates that do not know tools, or refuse them."""
     for name, text in (("no tools", NO_TOOLS), ("refuses tools", REFUSES)):
-        with template(interpreter, name.replace(" ", "-"), text) as model, \
+        said = ("--say", SAID["tool_call tag"])
+        with template(interpreter, name.replace(" ", "-"), text, *said) as model, \
                 environment.toolrack(f"{model}/v1") as address:
 
             def runs(stream):
@@ -228,7 +263,7 @@ def templates(interpreter):
 
 
 PARTS = {"text calls": text_calls, "client's text calls": clients_text_call, "native calls": native_calls,
-         "schemas": schemas, "templates": templates}
+         "schemas": schemas, "templates": templates, "reasoning": reasoning}
 
 
 def main():
