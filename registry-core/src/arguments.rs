@@ -6,10 +6,12 @@ use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationEr
 use serde_json::{Map, Number, Value};
 
 use crate::{
-    registry::nearest,
+    nearest::nearest,
     result::{ErrorKind, ToolError},
 };
 
+/// Up to here a floating point number has every whole number.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// How many faults the model is told of at once.
 const MAX_FAULTS: usize = 8;
 
@@ -65,6 +67,7 @@ impl ArgumentChecker {
                 return Err(invalid(tool, schema, &faults));
             }
         }
+        settle_integers(&mut arguments, schema);
         match arguments {
             Value::Object(object) => Ok(object),
             other => Err(not_an_object(tool, schema, kind_of(&other))),
@@ -245,6 +248,35 @@ fn coerce_properties(object: &mut Map<String, Value>, schema: &Value) {
     }
 }
 
+/// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
+fn settle_integers(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Number(number) if number.is_f64() && types_of(schema).contains(&"integer") => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT);
+            if let Some(whole) = whole {
+                // In this range every whole number is one of both kinds.
+                #[allow(clippy::cast_possible_truncation)]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Object(object) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            for (name, value) in object {
+                if let Some(schema) = properties.and_then(|properties| properties.get(name)) {
+                    settle_integers(value, schema);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                items.iter_mut().for_each(|item| settle_integers(item, schema));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Whether a value is of a type that the schema names; a schema that names none takes any.
 fn has_type(value: &Value, schema: &Value) -> bool {
     let types = types_of(schema);
@@ -355,6 +387,10 @@ mod tests {
                 json!({"city": "Oslo", "place": {"lat": 1.5}}),
             ),
             (json!("{\"city\": \"Oslo\"}"), json!({"city": "Oslo"})),
+            (
+                json!({"city": "Oslo", "days": 3.0, "hours": [1e2]}),
+                json!({"city": "Oslo", "days": 3, "hours": [100]}),
+            ),
         ] {
             assert_eq!(fit(&weather(), given.clone()), Ok(taken), "{given}");
         }

@@ -17,10 +17,12 @@ use serde_json::{Map, Value, json};
 use crate::{
     context::{EventSink, Origin, ToolCall, ToolContext},
     guard::audit::{AuditRecord, Phase, hash_arguments},
+    nearest::nearest,
     policy::Effect,
-    registry::{Handler, Registry, Tool, nearest},
+    registry::Registry,
     result::{ErrorKind, ToolError, ToolResult},
     select::refusal,
+    tool::{Handler, Tool},
 };
 
 /// A boxed future that can move between threads.

@@ -31,12 +31,14 @@
 #[doc(hidden)]
 pub mod __private;
 mod arguments;
+mod builder;
 pub mod clock;
 pub mod context;
 mod execute;
 pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
+mod nearest;
 mod parameter;
 pub mod plugin;
 pub mod policy;
@@ -47,16 +49,19 @@ pub mod result;
 pub mod schema;
 mod select;
 pub mod spec;
+pub mod tool;
 
+pub use builder::RegistryBuilder;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use execute::{BoxFuture, ToolOutcome, ToolReply};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
-pub use registry::{Handler, Registry, RegistryBuilder, RegistryError, Tool, handler_fn};
+pub use registry::{Registry, RegistryError};
 pub use registry_macros::{args, discover, output, tool};
 pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use select::Selection;
 pub use spec::ToolSpec;
+pub use tool::{Handler, Source, Tool, handler_fn};
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     context::{ToolCall, ToolContext},
     execute::ToolOutcome,
-    registry::{Registry, Tool},
+    registry::Registry,
     result::{ErrorKind, ToolError},
+    tool::Tool,
 };
 
 /// Why a caller may not use a tool now. Listing and calling ask the same question.

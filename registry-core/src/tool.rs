@@ -1,0 +1,262 @@
+//! One tool in the registry: its spec and policy, the code behind it, and where it comes from.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::{
+    arguments::ArgumentChecker,
+    context::ToolContext,
+    execute::BoxFuture,
+    plugin::{Place, Plugin},
+    policy::ToolPolicy,
+    result::{ToolError, ToolResult},
+    spec::ToolSpec,
+};
+
+/// The module of tools that have no prefix.
+pub const LOCAL_MODULE: &str = "local";
+
+/// The code behind a tool that is not compiled in with `#[tool]`.
+pub trait Handler: Send + Sync {
+    /// Why the tool is off for this request; `None` when it is not.
+    fn unavailable(&self, context: &ToolContext) -> Option<String> {
+        let _ = context;
+        None
+    }
+
+    /// Runs it, with arguments that fit its schema.
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+}
+
+/// A handler from a closure that takes the context and the arguments.
+pub fn handler_fn<F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+{
+    struct Closure<F>(F);
+    impl<F, Fut> Handler for Closure<F>
+    where
+        F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync,
+        Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
+    {
+        fn call<'a>(
+            &'a self,
+            context: &'a ToolContext,
+            arguments: Map<String, Value>,
+        ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+            Box::pin((self.0)(context.clone(), arguments))
+        }
+    }
+    Arc::new(Closure(run))
+}
+
+impl Handler for Plugin {
+    fn unavailable(&self, context: &ToolContext) -> Option<String> {
+        (self.missing)(context.resources()).or_else(|| {
+            let off = self.enabled.is_some_and(|enabled| !enabled(context));
+            off.then(|| "its `enabled` condition does not hold for this request".to_owned())
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        (self.run)(context, arguments)
+    }
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// Compiled in with `#[tool]`.
+    Compiled(Place),
+    /// Registered by the host's code.
+    Host,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compiled(place) => write!(f, "{}:{}", place.file, place.line),
+            Self::Host => f.write_str("host"),
+        }
+    }
+}
+
+enum Code {
+    Compiled(&'static Plugin),
+    Host(Option<Arc<dyn Handler>>),
+}
+
+/// A tool in the registry.
+pub struct Tool {
+    name: Arc<str>,
+    module: &'static str,
+    policy: ToolPolicy,
+    source: Source,
+    code: Code,
+    created_at: Timestamp,
+    enabled: AtomicBool,
+    removed: AtomicBool,
+    // Made when first asked for, so that a thousand tools cost nothing at start.
+    spec: OnceLock<ToolSpec>,
+    checker: OnceLock<Result<ArgumentChecker, String>>,
+    definition: OnceLock<Box<str>>,
+}
+
+impl Tool {
+    pub(crate) fn compiled(plugin: &'static Plugin, module: &'static str, created_at: Timestamp) -> Self {
+        let name =
+            if module.is_empty() { plugin.name.into() } else { format!("{module}.{}", plugin.name).into() };
+        Self {
+            name,
+            module: if module.is_empty() { LOCAL_MODULE } else { module },
+            policy: plugin.policy,
+            source: Source::Compiled(plugin.place),
+            code: Code::Compiled(plugin),
+            created_at,
+            enabled: AtomicBool::new(true),
+            removed: AtomicBool::new(false),
+            spec: OnceLock::new(),
+            checker: OnceLock::new(),
+            definition: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn of_host(
+        spec: ToolSpec,
+        policy: ToolPolicy,
+        handler: Option<Arc<dyn Handler>>,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            name: spec.tool_name.as_str().into(),
+            module: "",
+            policy,
+            source: Source::Host,
+            code: Code::Host(handler),
+            created_at,
+            enabled: AtomicBool::new(true),
+            removed: AtomicBool::new(false),
+            spec: OnceLock::from(spec),
+            checker: OnceLock::new(),
+            definition: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    pub(crate) fn set_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Release);
+    }
+
+    pub(crate) fn set_removed(&self) {
+        self.removed.store(true, Ordering::Release);
+    }
+
+    /// The unique name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The module: what stands before the first dot of the name, or `local`.
+    pub fn module(&self) -> &str {
+        match self.code {
+            Code::Compiled(_) => self.module,
+            Code::Host(_) => self.name.split_once('.').map_or(LOCAL_MODULE, |(module, _)| module),
+        }
+    }
+
+    /// What it is to a model.
+    pub fn spec(&self) -> &ToolSpec {
+        self.spec.get_or_init(|| match self.code {
+            Code::Compiled(plugin) => ToolSpec {
+                tool_name: self.name.to_string(),
+                title: plugin.title.map(str::to_owned),
+                version: plugin.version.map(str::to_owned),
+                description: Some(plugin.description.to_owned()),
+                input_schema: Arc::new((plugin.input_schema)()),
+                output_schema: (plugin.output_schema)().unwrap_or(Value::Null),
+                tags: plugin.tags.iter().map(|tag| (*tag).to_owned()).collect(),
+                deprecated: plugin.deprecated.map(str::to_owned),
+            },
+            // A host's spec is set when it registers.
+            Code::Host(_) => ToolSpec::new(self.name(), Value::Null),
+        })
+    }
+
+    /// Who may call it and how.
+    pub fn policy(&self) -> &ToolPolicy {
+        &self.policy
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// When it was registered.
+    pub fn created_at(&self) -> Timestamp {
+        self.created_at
+    }
+
+    /// Whether it is switched on and still registered.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire) && !self.removed.load(Ordering::Acquire)
+    }
+
+    /// What makes it impossible to call, such as a schema that is none.
+    pub fn fault(&self) -> Option<&str> {
+        self.checker().err()
+    }
+
+    pub(crate) fn checker(&self) -> Result<&ArgumentChecker, &str> {
+        self.checker
+            .get_or_init(|| ArgumentChecker::new(&self.spec().input_schema))
+            .as_ref()
+            .map_err(String::as_str)
+    }
+
+    /// Appends the definition in the common form, `{"type": "function", "function": {"name", "description", "parameters"}}`, as
+    /// JSON. `name` is what the tool is called on the wire, with characters that need no escape.
+    pub fn write_definition(&self, name: &str, json: &mut String) {
+        let tail = self.definition.get_or_init(|| {
+            let description = Value::from(self.spec().description.clone().unwrap_or_default());
+            format!("\",\"description\":{description},\"parameters\":{}}}}}", self.spec().input_schema).into()
+        });
+        json.push_str("{\"type\":\"function\",\"function\":{\"name\":\"");
+        json.push_str(name);
+        json.push_str(tail);
+    }
+
+    pub(crate) fn handler(&self) -> Option<&dyn Handler> {
+        match &self.code {
+            Code::Compiled(plugin) => Some(*plugin),
+            Code::Host(handler) => handler.as_deref(),
+        }
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("source", &self.source).finish_non_exhaustive()
+    }
+}
