@@ -16,10 +16,9 @@ use llm_bridge::{
     server::{self, Access, ServerSettings},
 };
 use registry_core::{
-    BoxFuture, Caller, Effect, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy, ToolResult,
-    ToolSpec,
+    BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,
+    ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
-    registry::Handler,
 };
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
