@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+
 import environment
 
 HERE = environment.HERE

@@ -105,7 +105,7 @@ function entry(tool) {
       badge('level', tool.level, `Callers need the level ${tool.level}`), badge('effect', tool.effect, `Effect: ${tool.effect}`)),
     tool.title && tool.title !== tool.name ? el('p', { class: 'tool-title' }, tool.title) : null,
     el('p', { class: 'tool-text' }, ...prose(tool.description)),
-    tool.enabled ? null : el('p', { class: 'tool-reason' }, `Off: ${tool.reason ?? 'no reason given'}`),
+    tool.enabled ? null : el('p', { class: 'tool-reason' }, ...prose(`Off: ${tool.reason ?? 'no reason given'}`)),
     details(tool));
 }
 
