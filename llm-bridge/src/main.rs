@@ -30,7 +30,7 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     let url = variable("TOOLRACK_SEARCH_URL").or(file.url);
     let api_key = variable("TOOLRACK_SEARCH_API_KEY").or(file.api_key);
     let engine = SearchEngine::from_settings(engine.as_deref(), url.as_deref(), api_key.as_deref())
-        .map_err(|error| format!("[search]: {error}"))?;
+        .map_err(|error| error.to_string())?;
     match engine {
         Some(engine) => resources.insert(Arc::new(engine)),
         None => resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE),

@@ -25,6 +25,9 @@ impl ArgumentChecker {
     /// # Errors
     /// What is wrong with the schema.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
+        if schema.is_null() {
+            return Err("it has no input schema, or making it panicked".to_owned());
+        }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             return Err(
                 "its input schema has to be an object schema: `\"type\": \"object\"` at the top".to_owned()
@@ -250,6 +253,11 @@ fn coerce_properties(object: &mut Map<String, Value>, schema: &Value) {
 
 /// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
 fn settle_integers(value: &mut Value, schema: &Value) {
+    let choices =
+        ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key).and_then(Value::as_array));
+    for choice in choices.flatten() {
+        settle_integers(value, choice);
+    }
     match value {
         Value::Number(number) if number.is_f64() && types_of(schema).contains(&"integer") => {
             let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT);

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     future::poll_fn,
+    hash::{BuildHasher, RandomState},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -124,6 +125,11 @@ impl ToolOutcome {
     }
 }
 
+/// An id for a call that came without one. The standard library's hash keys are random and need no further crate.
+fn random_id() -> String {
+    format!("{:016x}", RandomState::new().hash_one(0))
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -172,7 +178,10 @@ impl Registry {
             let error = ToolError::new(ErrorKind::Unavailable, format!("{} cannot be called", tool.name()));
             return self.refuse(Some(&tool), context, call, error).await;
         };
-        let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
+        let ToolCall { mut id, name, arguments, origin, raw_argument, retries } = call;
+        if id.is_empty() {
+            id = random_id();
+        }
         let audited = self.shared.audit.is_enabled();
         let given = audited.then(|| arguments.clone());
         let arguments = match checker.fit(&name, &tool.spec().input_schema, arguments) {
@@ -231,8 +240,8 @@ impl Registry {
         if let Some(record) = &mut record {
             record.phase = Phase::Intent;
             record.ts = self.shared.clock.now();
-            if let Err(error) = self.shared.audit.record(record.clone()).await {
-                return (Err(not_audited(tool.name(), &error)), Duration::ZERO);
+            if let Err(cause) = self.shared.audit.record(record.clone()).await {
+                return (Err(not_audited(tool.name(), &cause)), Duration::ZERO);
             }
         }
         let started = Instant::now();
@@ -240,8 +249,8 @@ impl Registry {
         let duration = started.elapsed();
         if let Some(record) = record {
             let outcome = AuditRecord { ts: self.shared.clock.now(), ..record.clone() };
-            if let Err(error) = self.shared.audit.record(outcome.with_result(&result, duration)).await {
-                return (Err(not_audited(tool.name(), &error)), duration);
+            if let Err(cause) = self.shared.audit.record(outcome.with_result(&result, duration)).await {
+                return (Err(outcome_lost(tool.name(), &cause)), duration);
             }
         }
         (result, duration)
@@ -353,6 +362,14 @@ fn not_audited(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "audit_failed");
     ToolError::new(ErrorKind::NotAudited, format!("the audit could not be written: {cause}"))
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
+}
+
+/// The tool has acted, so to make the call again could do harm.
+fn outcome_lost(tool: &str, cause: &str) -> ToolError {
+    tracing::error!(tool, cause, "audit_failed");
+    let message = format!("the tool ran, and its outcome could not be written to the audit: {cause}");
+    ToolError::new(ErrorKind::NotAudited, message)
+        .with_feedback(format!("The tool `{tool}` ran, but its result is lost. Do not call it again."))
 }
 
 /// Runs a tool's code so that nothing it does reaches further than this call: no panic, no overrun.

@@ -109,7 +109,8 @@ impl Registry {
     ) -> Result<Arc<Tool>, RegistryError> {
         let _writing = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let tools = self.shared.tools.load_full();
-        if let Some(known) = tools.get(&spec.tool_name) {
+        let replaced = tools.get(&spec.tool_name).cloned();
+        if let Some(known) = &replaced {
             if let Source::Compiled(_) = known.source() {
                 return Err(RegistryError::Duplicate {
                     name: spec.tool_name,
@@ -124,7 +125,11 @@ impl Registry {
                 return Err(RegistryError::VersionUnchanged { name: spec.tool_name, version: spec.version });
             }
         }
-        let tool = Arc::new(Tool::of_host(spec, policy, handler, self.shared.clock.now()));
+        let tool = Tool::of_host(spec, policy, handler, self.shared.clock.now());
+        let tool = Arc::new(match &replaced {
+            Some(known) => tool.replacing(known),
+            None => tool,
+        });
         let others = tools.sorted.iter().filter(|known| known.name() != tool.name()).cloned();
         let all = others.chain([Arc::clone(&tool)]).collect();
         self.shared.tools.store(Arc::new(ToolSet::from_tools(all)));

@@ -132,7 +132,7 @@ pub enum ErrorKind {
     Failed,
     /// The door it came through turned it down, as for a limit of its own.
     Refused,
-    /// The call could not be written to the audit, so it was not made.
+    /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
     NotAudited,
 }
 

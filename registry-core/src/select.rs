@@ -29,9 +29,6 @@ pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
     if let Some(fault) = tool.fault() {
         return Some(off(fault));
     }
-    let Some(handler) = tool.handler() else {
-        return Some(off("it is listed only, without code behind it"));
-    };
     let caller = context.caller();
     let needed = tool.policy().permission;
     if caller.level < needed {
@@ -43,7 +40,7 @@ pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
     if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
         return Some(denied("it is not among the tools that this request allows".to_owned()));
     }
-    handler.unavailable(context).map(|why| off(&why))
+    tool.unavailable(context).map(|why| off(&why))
 }
 
 /// The tools that one caller may use, pinned: the same tools in the same order for a whole turn, whatever is registered

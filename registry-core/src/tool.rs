@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -24,7 +25,7 @@ use crate::{
 /// The module of tools that have no prefix.
 pub const LOCAL_MODULE: &str = "local";
 
-/// The code behind a tool that is not compiled in with `#[tool]`.
+/// The code behind a tool. `#[tool]` writes it; a host that registers tools by hand implements it or takes [`handler_fn`].
 pub trait Handler: Send + Sync {
     /// Why the tool is off for this request; `None` when it is not.
     fn unavailable(&self, context: &ToolContext) -> Option<String> {
@@ -104,6 +105,20 @@ enum Code {
     Host(Option<Arc<dyn Handler>>),
 }
 
+/// Whether a tool may be used. All versions of it share one, so that what is revoked is revoked for a turn that has pinned an
+/// older one too.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    enabled: AtomicBool,
+    removed: AtomicBool,
+}
+
+impl Switch {
+    fn on() -> Arc<Self> {
+        Arc::new(Self { enabled: AtomicBool::new(true), removed: AtomicBool::new(false) })
+    }
+}
+
 /// A tool in the registry.
 pub struct Tool {
     name: Arc<str>,
@@ -112,8 +127,7 @@ pub struct Tool {
     source: Source,
     code: Code,
     created_at: Timestamp,
-    enabled: AtomicBool,
-    removed: AtomicBool,
+    switch: Arc<Switch>,
     // Made when first asked for, so that a thousand tools cost nothing at start.
     spec: OnceLock<ToolSpec>,
     checker: OnceLock<Result<ArgumentChecker, String>>,
@@ -131,8 +145,7 @@ impl Tool {
             source: Source::Compiled(plugin.place),
             code: Code::Compiled(plugin),
             created_at,
-            enabled: AtomicBool::new(true),
-            removed: AtomicBool::new(false),
+            switch: Switch::on(),
             spec: OnceLock::new(),
             checker: OnceLock::new(),
             definition: OnceLock::new(),
@@ -152,8 +165,7 @@ impl Tool {
             source: Source::Host,
             code: Code::Host(handler),
             created_at,
-            enabled: AtomicBool::new(true),
-            removed: AtomicBool::new(false),
+            switch: Switch::on(),
             spec: OnceLock::from(spec),
             checker: OnceLock::new(),
             definition: OnceLock::new(),
@@ -164,12 +176,19 @@ impl Tool {
         Arc::clone(&self.name)
     }
 
+    /// Takes the place of another version, switched on.
+    pub(crate) fn replacing(mut self, known: &Self) -> Self {
+        self.switch = Arc::clone(&known.switch);
+        self.set_enabled(true);
+        self
+    }
+
     pub(crate) fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Release);
+        self.switch.enabled.store(enabled, Ordering::Release);
     }
 
     pub(crate) fn set_removed(&self) {
-        self.removed.store(true, Ordering::Release);
+        self.switch.removed.store(true, Ordering::Release);
     }
 
     /// The unique name.
@@ -193,8 +212,9 @@ impl Tool {
                 title: plugin.title.map(str::to_owned),
                 version: plugin.version.map(str::to_owned),
                 description: Some(plugin.description.to_owned()),
-                input_schema: Arc::new((plugin.input_schema)()),
-                output_schema: (plugin.output_schema)().unwrap_or(Value::Null),
+                // A default or an example is the tool's own code, and a panic in it is a fault of this one tool.
+                input_schema: Arc::new(catch_unwind(plugin.input_schema).unwrap_or_default()),
+                output_schema: catch_unwind(plugin.output_schema).ok().flatten().unwrap_or_default(),
                 tags: plugin.tags.iter().map(|tag| (*tag).to_owned()).collect(),
                 deprecated: plugin.deprecated.map(str::to_owned),
             },
@@ -220,7 +240,7 @@ impl Tool {
 
     /// Whether it is switched on and still registered.
     pub fn is_enabled(&self) -> bool {
-        self.enabled.load(Ordering::Acquire) && !self.removed.load(Ordering::Acquire)
+        self.switch.enabled.load(Ordering::Acquire) && !self.switch.removed.load(Ordering::Acquire)
     }
 
     /// What makes it impossible to call, such as a schema that is none.
@@ -245,6 +265,15 @@ impl Tool {
         json.push_str("{\"type\":\"function\",\"function\":{\"name\":\"");
         json.push_str(name);
         json.push_str(tail);
+    }
+
+    /// Why it is off for this request, beside what the registry itself knows.
+    pub(crate) fn unavailable(&self, context: &ToolContext) -> Option<String> {
+        let Some(handler) = self.handler() else {
+            return Some("it is listed only, without code behind it".to_owned());
+        };
+        let asked = catch_unwind(AssertUnwindSafe(|| handler.unavailable(context)));
+        asked.unwrap_or_else(|_| Some("asking whether it is available panicked".to_owned()))
     }
 
     pub(crate) fn handler(&self) -> Option<&dyn Handler> {

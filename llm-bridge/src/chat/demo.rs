@@ -33,7 +33,7 @@ use reply::Outcome;
 use write::{Call, DIALECTS};
 
 /// What the demo model is called in a list of models.
-pub const NAME: &str = "toolrack-demo";
+pub(super) const NAME: &str = "toolrack-demo";
 
 /// No more of a question than this is looked at, in characters: taking it apart is not linear in its length.
 const LONGEST: usize = 4_000;
@@ -43,31 +43,31 @@ const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
 
 /// The demo model. The same questions in the same order get the same answers.
 #[derive(Debug, Default)]
-pub struct DemoModel {
+pub(super) struct DemoModel {
     /// Answers with calls so far; each takes the next dialect.
     written: AtomicUsize,
 }
 
 /// A tool the demo model may call.
 #[derive(Debug, Clone, Copy)]
-pub struct DemoTool<'a> {
+pub(super) struct DemoTool<'a> {
     /// Its name as the model has to write it.
-    pub name: &'a str,
+    pub(super) name: &'a str,
     /// What it does.
-    pub description: &'a str,
+    pub(super) description: &'a str,
     /// The JSON schema of its arguments.
-    pub parameters: &'a Value,
+    pub(super) parameters: &'a Value,
 }
 
 impl DemoModel {
     /// A demo model that has not written anything yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
     /// What the model writes next, given messages as the OpenAI API has them and the tools on offer.
-    pub fn answer(&self, messages: &[Value], tools: &[DemoTool<'_>]) -> String {
+    pub(super) fn answer(&self, messages: &[Value], tools: &[DemoTool<'_>]) -> String {
         let outcomes = outcomes(messages);
         if !outcomes.is_empty() {
             return reply::from_results(&outcomes);
@@ -180,7 +180,7 @@ fn text_of(fields: &Map<String, Value>) -> String {
 
 /// Cuts a text into pieces of two to six characters, so that streaming it is like streaming a real model. The same
 /// text is always cut in the same way; only a text of one character has a shorter piece.
-pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let mut step: u32 = 7;
     std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
 //! The turn: ask the model, run the calls it makes, give it the results, until it answers.
 
-pub mod demo;
+mod answer;
+mod demo;
 mod history;
 mod limits;
 mod memory;

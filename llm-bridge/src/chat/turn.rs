@@ -12,6 +12,7 @@ use tokio_util::{
 
 use super::{
     Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
+    answer::Answer,
     history::History,
     limits::{Meter, Reached},
     offer::{Offer, Target},
@@ -19,7 +20,7 @@ use super::{
     prompt,
     reader::{self, FoundCall, Reader},
     recover, runner,
-    upstream::{Answer, UpstreamError},
+    upstream::UpstreamError,
 };
 use crate::{
     dialect::ScanOptions,
@@ -60,7 +61,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
     let cancellation = backend.0.stopping.child_token();
     let context = context_of(&backend, &request, caller).with_cancellation(cancellation.clone());
     let offer = Arc::new(Offer::new(&backend, &request, context)?);
-    let messages = backend.0.memory.complete(request.messages);
+    let messages = backend.0.memory.complete(&offer.context.caller().user, request.messages);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let run = Run {
         meter: Meter::new(backend.settings().limits),
@@ -396,7 +397,12 @@ impl Run {
             return None;
         }
         if must_be_kept {
-            self.backend.0.memory.keep(client.iter().map(|call| call.id.as_str()), self.history.added());
+            let user = &self.offer.context.caller().user;
+            self.backend.0.memory.keep(
+                user,
+                client.iter().map(|call| call.id.as_str()),
+                self.history.added(),
+            );
         }
         match self.events.send(TurnEvent::ClientCalls(client)).await {
             Ok(()) => Some(End::Answered { reason: "tool_calls".into() }),

@@ -1,14 +1,14 @@
 //! The model behind the bridge: a server that speaks the OpenAI API, or the built-in demo model.
 
-use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::demo::{self, DemoModel, DemoTool};
-use crate::provider::{
-    openai::{self, Object, Piece},
-    sse::SseDecoder,
+use super::{
+    answer::Answer,
+    demo::{self, DemoModel},
 };
+use crate::provider::openai::{self, Object};
 
 /// The word that stands for the built-in demo model where an address is expected.
 pub const DEMO: &str = "demo";
@@ -24,8 +24,8 @@ pub const USUAL_ADDRESSES: [(&str, &str); 4] = [
 /// How long a server on a usual address may take to say that it is there.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long the end of a stream is waited for once the model has finished.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+/// The largest list of models or error that is read, in bytes.
+const MAX_REPLY: usize = 4 * 1024 * 1024;
 
 /// A model that can be asked.
 #[derive(Debug, Clone)]
@@ -37,12 +37,18 @@ enum Kind {
     Demo(DemoModel),
 }
 
-#[derive(Debug)]
 struct HttpUpstream {
     client: reqwest::Client,
     base: String,
     api_key: Option<String>,
     idle_timeout: Duration,
+}
+
+/// Without the key.
+impl fmt::Debug for HttpUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpUpstream").field("base", &self.base).finish_non_exhaustive()
+    }
 }
 
 /// Why the model could not be asked, or stopped answering.
@@ -105,6 +111,11 @@ impl Upstream {
                 "`{base}` is not an HTTP address; give one such as http://127.0.0.1:8080/v1"
             ));
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(
+                "the address has a password in it; give the key as TOOLRACK_UPSTREAM_API_KEY".to_owned()
+            );
+        }
         // A proxy of the environment is for the world, not for the model server beside this one. Nor are connections kept: small
         // servers close them after seconds, and a question sent at that moment would be lost.
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
@@ -164,8 +175,9 @@ impl Upstream {
         };
         let request = upstream.authorized(upstream.client.get(format!("{}/models", upstream.base)));
         let response = upstream.send(request.timeout(Duration::from_secs(10))).await?;
-        let mut list: Value =
-            response.json().await.map_err(|error| UpstreamError::Interrupted(cause_of(&error)))?;
+        let body = read_capped(response).await?;
+        let mut list: Value = serde_json::from_slice(&body)
+            .map_err(|error| UpstreamError::Failed(format!("its list of models is not JSON: {error}")))?;
         Ok(match list.get_mut("data").map(Value::take) {
             Some(Value::Array(models)) => models,
             _ => Vec::new(),
@@ -204,7 +216,8 @@ impl HttpUpstream {
         if status.is_success() {
             return Ok(response);
         }
-        let body = response.text().await.unwrap_or_default();
+        let body = read_capped(response).await.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body).into_owned();
         Err(UpstreamError::Status { status: status.as_u16(), message: openai::error_text(body) })
     }
 
@@ -216,25 +229,14 @@ impl HttpUpstream {
         let response = tokio::time::timeout(self.idle_timeout, self.send(post))
             .await
             .unwrap_or(Err(UpstreamError::Stalled(self.idle_timeout)))?;
-        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-        // What it is counts more than what was asked for.
-        let body = match kind.unwrap_or_default() {
-            kind if kind.starts_with("text/event-stream") => Body::Events(SseDecoder::default()),
-            kind if streamed && !kind.starts_with("application/json") && !kind.starts_with("text/html") => {
-                Body::Events(SseDecoder::default())
-            }
-            _ => Body::Whole(Vec::new()),
-        };
-        Ok(Answer {
-            source: Source::Http { response, body, idle_timeout: self.idle_timeout },
-            inbox: Inbox::default(),
-        })
+        Ok(Answer::of(response, streamed, self.idle_timeout))
     }
 }
 
 /// A request with its tools, which are JSON already.
 fn with_tools(request: &Object, tools: Option<&str>) -> String {
-    let mut body = serde_json::Value::Object(request.clone()).to_string();
+    // A map of JSON values is always JSON.
+    let mut body = serde_json::to_string(request).unwrap_or_default();
     if let Some(tools) = tools {
         body.pop();
         body.push_str(if body.len() > 1 { ",\"tools\":" } else { "\"tools\":" });
@@ -244,171 +246,25 @@ fn with_tools(request: &Object, tools: Option<&str>) -> String {
     body
 }
 
+/// The body of a reply that is no answer of the model.
+async fn read_capped(mut response: reqwest::Response) -> Result<Vec<u8>, UpstreamError> {
+    let mut body = Vec::new();
+    while let Some(bytes) =
+        response.chunk().await.map_err(|error| UpstreamError::Interrupted(cause_of(&error)))?
+    {
+        body.extend_from_slice(&bytes);
+        if body.len() > MAX_REPLY {
+            return Err(UpstreamError::Failed("its reply is over 4 MiB".into()));
+        }
+    }
+    Ok(body)
+}
+
 /// A connection error with what caused it, without the address twice.
-fn cause_of(error: &reqwest::Error) -> String {
+pub(super) fn cause_of(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
     cause.to_string()
-}
-
-/// An answer on its way.
-#[derive(Debug)]
-pub struct Answer {
-    source: Source,
-    inbox: Inbox,
-}
-
-/// What has come of an answer.
-#[derive(Debug, Default)]
-struct Inbox {
-    ready: VecDeque<Result<Piece, UpstreamError>>,
-    /// The model has finished: only the usage may still come.
-    finished: bool,
-    /// The server has said that nothing more comes.
-    done: bool,
-}
-
-#[derive(Debug)]
-enum Source {
-    Http { response: reqwest::Response, body: Body, idle_timeout: Duration },
-    Demo,
-    Ended,
-}
-
-#[derive(Debug)]
-enum Body {
-    Events(SseDecoder),
-    Whole(Vec<u8>),
-}
-
-impl Answer {
-    fn demo(model: &DemoModel, request: &Object, tools: Option<&str>) -> Self {
-        let messages =
-            request.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let definitions: Vec<Value> =
-            tools.and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default();
-        let tools: Vec<DemoTool<'_>> = definitions
-            .iter()
-            .filter_map(|tool| {
-                let function = tool.get("function")?;
-                Some(DemoTool {
-                    name: function.get("name")?.as_str()?,
-                    description: function.get("description").and_then(Value::as_str).unwrap_or_default(),
-                    parameters: function.get("parameters").unwrap_or(&Value::Null),
-                })
-            })
-            .collect();
-        let text = model.answer(messages, &tools);
-        let prompt: usize = messages.iter().map(|message| message.to_string().len().div_ceil(4)).sum();
-        let pieces: Vec<Piece> = demo::pieces(&text).map(|piece| Piece::Text(piece.to_owned())).collect();
-        let usage = json!({
-            "prompt_tokens": prompt, "completion_tokens": pieces.len(), "total_tokens": prompt + pieces.len(),
-        });
-        let ending = [Piece::Finish("stop".into()), Piece::Usage(usage)];
-        Self { source: Source::Demo, inbox: Inbox::of(pieces.into_iter().chain(ending)) }
-    }
-
-    /// An answer that is known already: the text that a server could not read itself.
-    pub(crate) fn recovered(text: String) -> Self {
-        let pieces = [Piece::Text(text), Piece::Finish("stop".into())];
-        Self { source: Source::Ended, inbox: Inbox::of(pieces) }
-    }
-
-    /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> Option<Result<Piece, UpstreamError>> {
-        loop {
-            if let Some(piece) = self.inbox.ready.pop_front() {
-                if matches!(self.source, Source::Demo) {
-                    // Without a breath between its pieces the demo would show nothing of streaming.
-                    tokio::time::sleep(Duration::from_millis(4)).await;
-                }
-                return Some(piece);
-            }
-            if self.inbox.done {
-                // Whether the server closes the connection is its own affair.
-                self.source = Source::Ended;
-            }
-            let Source::Http { response, body, idle_timeout } = &mut self.source else { return None };
-            let idle = if self.inbox.finished { (*idle_timeout).min(AFTERWARDS) } else { *idle_timeout };
-            match tokio::time::timeout(idle, response.chunk()).await {
-                Err(_) | Ok(Err(_)) if self.inbox.finished => self.end(),
-                Err(_) => return self.fail(UpstreamError::Stalled(idle)),
-                Ok(Err(error)) => return self.fail(UpstreamError::Interrupted(cause_of(&error))),
-                Ok(Ok(Some(bytes))) => match body {
-                    Body::Whole(all) => all.extend_from_slice(&bytes),
-                    Body::Events(decoder) => {
-                        let inbox = &mut self.inbox;
-                        if decoder.push(&bytes, &mut |data| inbox.read_event(&data)).is_err() {
-                            return self
-                                .fail(UpstreamError::Failed("a line of its stream is over 16 MiB".into()));
-                        }
-                    }
-                },
-                Ok(Ok(None)) => self.end(),
-            }
-        }
-    }
-
-    fn fail(&mut self, error: UpstreamError) -> Option<Result<Piece, UpstreamError>> {
-        self.source = Source::Ended;
-        Some(Err(error))
-    }
-
-    /// The server has closed the stream.
-    fn end(&mut self) {
-        let Source::Http { body, .. } = std::mem::replace(&mut self.source, Source::Ended) else { return };
-        match body {
-            Body::Events(mut decoder) => {
-                decoder.finish(&mut |data| self.inbox.read_event(&data));
-            }
-            Body::Whole(bytes) => match openai::read_json(&String::from_utf8_lossy(&bytes)) {
-                Ok(answer) => {
-                    self.inbox.finished = true;
-                    self.inbox.take(answer);
-                }
-                Err(error) => self
-                    .inbox
-                    .ready
-                    .push_back(Err(UpstreamError::Failed(format!("its reply is not JSON: {error}")))),
-            },
-        }
-        if !self.inbox.finished && !self.inbox.ready.iter().any(Result::is_err) {
-            let error = UpstreamError::Interrupted("the stream ended before the answer did".into());
-            self.inbox.ready.push_back(Err(error));
-        }
-    }
-}
-
-impl Inbox {
-    /// An answer that is whole.
-    fn of(pieces: impl IntoIterator<Item = Piece>) -> Self {
-        Self { ready: pieces.into_iter().map(Ok).collect(), finished: true, done: true }
-    }
-
-    /// One event of a stream. What is no JSON is skipped: a broken event is not worth the rest of the answer.
-    fn read_event(&mut self, data: &str) {
-        if data.trim() == "[DONE]" {
-            (self.finished, self.done) = (true, true);
-            return;
-        }
-        match openai::read_json(data) {
-            Ok(chunk) => self.take(chunk),
-            Err(error) => tracing::warn!(%error, data, "the model server sent an event that is not JSON"),
-        }
-    }
-
-    fn take(&mut self, answer: Value) {
-        match openai::read_answer(answer) {
-            Ok(pieces) => {
-                self.finished |= pieces.iter().any(|piece| matches!(piece, Piece::Finish(_)));
-                self.ready.extend(pieces.into_iter().map(Ok));
-            }
-            Err(message) => {
-                (self.finished, self.done) = (true, true);
-                self.ready.push_back(Err(UpstreamError::Failed(message)));
-            }
-        }
-    }
 }

@@ -42,7 +42,7 @@ pub(super) async fn run(
             Some(progress) => eprintln!("{:3.0} % {}", progress * 100.0, event.message),
             None => eprintln!("{}", event.message),
         }));
-    let call = ToolCall::new(arguments.name, value).with_id("cli").with_origin(Origin::CommandLine);
+    let call = ToolCall::new(arguments.name, value).with_origin(Origin::CommandLine);
     let reply = registry.execute(&context, call).await.to_reply();
     println!("{}", serde_json::to_string_pretty(&reply).map_err(|error| error.to_string())?);
     Ok(if reply.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })

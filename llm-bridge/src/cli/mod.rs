@@ -63,9 +63,6 @@ enum ToolsCommand {
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of the prompt
     Check(tools::CheckArguments),
-    /// Call a tool and print its reply
-    #[command(hide = true)]
-    Call(call::Arguments),
 }
 
 /// Runs the program. The tools are those that are compiled in.
@@ -97,9 +94,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             tools::list(&arguments, &settings, &registry()?)
         }
         Command::Tools { command: ToolsCommand::Check(arguments) } => tools::check(&arguments, &registry()?),
-        Command::Tools { command: ToolsCommand::Call(arguments) } | Command::Call(arguments) => {
-            call::run(arguments, &settings, registry()?).await
-        }
+        Command::Call(arguments) => call::run(arguments, &settings, registry()?).await,
         Command::Parse(arguments) => parse::run(arguments),
     }
 }

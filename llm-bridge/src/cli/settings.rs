@@ -1,13 +1,17 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
 use std::{
+    convert::Infallible,
+    fmt,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
 use registry_core::{Caller, Permission};
 use serde::{Deserialize, de::DeserializeOwned};
+use toml::de::{DeTable, Deserializer};
 
 use crate::{
     chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
@@ -17,6 +21,25 @@ use crate::{
 
 /// The file that is read where none is named.
 const DEFAULT_FILE: &str = "toolrack.toml";
+
+/// A key, which no log shows.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl FromStr for Secret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
 
 /// What can be set on the command line and in the environment, for every command.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -39,7 +62,7 @@ pub struct Flags {
         value_name = "KEY",
         hide_env_values = true
     )]
-    pub upstream_api_key: Option<String>,
+    pub upstream_api_key: Option<Secret>,
     /// Model to ask for where the client names none [default: the upstream's first]
     #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
     pub model: Option<String>,
@@ -48,7 +71,7 @@ pub struct Flags {
     pub data_dir: Option<PathBuf>,
     /// Key that clients have to bring
     #[arg(long, env = "TOOLRACK_API_KEY", global = true, value_name = "KEY", hide_env_values = true)]
-    pub api_key: Option<String>,
+    pub api_key: Option<Secret>,
 }
 
 /// All settings.
@@ -60,13 +83,13 @@ pub struct Settings {
     /// Base address of the upstream, or `demo`; `None` to look for one.
     pub upstream: Option<String>,
     /// Key for the upstream.
-    pub upstream_api_key: Option<String>,
+    pub upstream_api_key: Option<Secret>,
     /// Model to ask for where the client names none.
     pub model: Option<String>,
     /// Folder for what is kept.
     pub data_dir: PathBuf,
     /// Key that clients have to bring.
-    pub api_key: Option<String>,
+    pub api_key: Option<Secret>,
     /// Names of this server beside `localhost` and plain addresses.
     pub allowed_hosts: Vec<String>,
     /// Who uses this server.
@@ -151,7 +174,7 @@ impl Settings {
         settings.upstream_api_key = flags.upstream_api_key.or(settings.upstream_api_key);
         settings.model = flags.model.or(settings.model);
         settings.data_dir = flags.data_dir.unwrap_or(settings.data_dir);
-        settings.api_key = flags.api_key.or(settings.api_key).filter(|key| !key.is_empty());
+        settings.api_key = flags.api_key.or(settings.api_key).filter(|key| !key.0.is_empty());
         settings.check()?;
         Ok(settings)
     }
@@ -163,12 +186,18 @@ impl Settings {
     }
 
     fn from_toml(text: &str, host_tables: &[&str]) -> Result<Self, String> {
-        let mut host: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        // A fault is reported with its line, which only reading the text itself knows. The host's tables are blanked out for that.
-        let own = blank_tables(text, host_tables);
-        let mut settings: Self = toml::from_str(&own).map_err(|error| error.to_string())?;
-        host.retain(|name, _| host_tables.contains(&name));
-        settings.host = host;
+        let with_text = |mut error: toml::de::Error| {
+            // The error shows the line it is about.
+            error.set_input(Some(text));
+            error.to_string()
+        };
+        let mut tables = DeTable::parse(text).map_err(with_text)?;
+        for table in host_tables {
+            tables.get_mut().remove(*table);
+        }
+        let mut settings = Self::deserialize(Deserializer::from(tables)).map_err(with_text)?;
+        settings.host = toml::from_str(text).map_err(with_text)?;
+        settings.host.retain(|name, _| host_tables.contains(&name));
         Ok(settings)
     }
 
@@ -213,11 +242,11 @@ impl Settings {
     /// When the upstream's address is none.
     pub async fn upstream(&self) -> Result<Upstream, String> {
         let idle = Duration::from_secs(self.limits.idle_seconds);
+        let key = self.upstream_api_key.clone().map(|key| key.0);
         match self.upstream.as_deref() {
             Some(DEMO) => Ok(Upstream::demo()),
-            Some(base) => Upstream::http(base, self.upstream_api_key.clone(), idle)
-                .map_err(|error| format!("upstream: {error}")),
-            None => Ok(Upstream::find(self.upstream_api_key.clone(), idle).await),
+            Some(base) => Upstream::http(base, key, idle).map_err(|error| format!("upstream: {error}")),
+            None => Ok(Upstream::find(key, idle).await),
         }
     }
 
@@ -242,24 +271,13 @@ impl Settings {
     pub fn server_settings(&self) -> ServerSettings {
         ServerSettings {
             caller: self.caller(),
-            access: Access { api_key: self.api_key.clone(), allowed_hosts: self.allowed_hosts.clone() },
+            access: Access {
+                api_key: self.api_key.clone().map(|key| key.0),
+                allowed_hosts: self.allowed_hosts.clone(),
+            },
             grace: server::GRACE,
         }
     }
-}
-
-/// The text with the lines of some tables emptied, so that the lines of the others keep their numbers.
-fn blank_tables(text: &str, tables: &[&str]) -> String {
-    let mut inside = false;
-    text.lines()
-        .map(|line| {
-            if let Some(header) = line.trim_start().strip_prefix('[') {
-                let name = header.trim_start_matches('[').split([']', '.']).next().unwrap_or_default().trim();
-                inside = tables.contains(&name);
-            }
-            if inside { "\n".to_owned() } else { format!("{line}\n") }
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -294,6 +312,8 @@ mod tests {
         assert!(error.contains("line 5") && error.contains("levl") && error.contains("level"), "{error}");
         let error = Settings::from_toml("[user]\nlevel = \"king\"", &[]).unwrap_err();
         assert!(error.contains("guest"), "{error}");
+        let error = Settings::from_toml("search.engine = 1\nmodl = 2", &["search"]).unwrap_err();
+        assert!(error.contains("line 2") && error.contains("modl"), "{error}");
         let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
         assert!(error.contains("line 1"), "{error}");
     }

@@ -77,8 +77,8 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Lets a request in or answers why not.
-pub(super) async fn check(
+/// Turns away what other pages send.
+pub(super) async fn check_sender(
     State(settings): State<Arc<ServerSettings>>,
     request: Request,
     next: Next,
@@ -100,11 +100,16 @@ pub(super) async fn check(
             return error(StatusCode::FORBIDDEN, "origin_not_allowed", &message, None);
         }
     }
-    // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
-    let open = request.method() == axum::http::Method::GET
-        && !request.uri().path().starts_with("/v1/")
-        && !request.uri().path().starts_with("/api/");
-    if !open && !access.has_key(headers) {
+    next.run(request).await
+}
+
+/// Lets in who brings the key.
+pub(super) async fn check_key(
+    State(settings): State<Arc<ServerSettings>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !settings.access.has_key(request.headers()) {
         let message = "this server asks for a key: send `Authorization: Bearer KEY`";
         return error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None);
     }

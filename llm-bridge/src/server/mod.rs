@@ -60,12 +60,16 @@ struct App {
 pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationToken) -> Router {
     let settings = Arc::new(settings);
     let app = App { backend, settings: Arc::clone(&settings), closing };
-    page::routes()
+    let with_key = Router::new()
         .route("/v1/chat/completions", post(chat::completions))
         .route("/v1/models", get(models::list))
-        .route("/healthz", get(models::health))
         .route("/api/tools", get(tools::list))
         .route("/api/render", post(markdown::render))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&settings), access::check_key));
+    // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
+    page::routes()
+        .route("/healthz", get(models::health))
+        .merge(with_key)
         .fallback(|| async {
             error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
         })
@@ -77,7 +81,7 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
                 None,
             )
         })
-        .layer(middleware::from_fn_with_state(settings, access::check))
+        .layer(middleware::from_fn_with_state(settings, access::check_sender))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
             error(

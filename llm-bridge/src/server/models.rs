@@ -9,6 +9,7 @@ use axum::{
 use serde_json::json;
 
 use super::{App, error};
+use crate::chat::upstream::DEMO;
 
 /// The models of the server behind: <https://platform.openai.com/docs/api-reference/models/list>.
 pub(super) async fn list(State(app): State<App>) -> Response {
@@ -18,11 +19,11 @@ pub(super) async fn list(State(app): State<App>) -> Response {
     }
 }
 
-/// That this server runs, and what it stands in front of. It asks nobody, so it answers also when the model server does not.
+/// That this server runs, and what kind of model it stands in front of. It says no address, for it needs no key; and it asks nobody, so it answers also when the model server does not.
 pub(super) async fn health(State(app): State<App>) -> Response {
     Json(json!({
         "status": "ok",
-        "upstream": app.backend.upstream().address(),
+        "upstream": if app.backend.upstream().is_demo() { DEMO } else { "openai" },
         "model": app.backend.settings().model,
         "tools": app.backend.registry().len(),
     }))

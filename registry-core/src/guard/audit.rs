@@ -45,7 +45,7 @@ pub struct AuditRecord {
     pub level: Permission,
     /// Through which door.
     pub origin: Origin,
-    /// SHA-256 of the arguments as they were run, in hex.
+    /// SHA-256 of the arguments in hex: as they were run, or as they were given for a call that was refused.
     pub arguments_sha256: String,
     /// Whether the tool did what it was asked; `None` for an intent.
     pub success: Option<bool>,
@@ -73,7 +73,8 @@ pub trait AuditSink: Send + Sync {
     /// Keeps a record.
     ///
     /// # Errors
-    /// A text for the operator, when it could not be kept. The call is then not made.
+    /// A text for the operator, when it could not be kept. After a failed intent the call is not made; after a failed outcome its
+    /// result is withheld.
     fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>>;
 }
 
