@@ -3,15 +3,14 @@
 use std::fmt::Write as _;
 
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::{
+    coerce::{coerce, settle_integers, types_of},
     nearest::nearest,
     result::{ErrorKind, ToolError},
 };
 
-/// Up to here a floating point number has every whole number.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// How many faults the model is told of at once.
 const MAX_FAULTS: usize = 8;
 
@@ -190,162 +189,6 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn types_of(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name.as_str()],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Bends a value toward a schema where it does not fit and the meaning is plain: `"5"` for 5, `"[1, 2]"` for a list,
-/// `null` for something left out. What fits already is not touched.
-fn coerce(value: &mut Value, schema: &Value) {
-    if let Some(choices) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
-        if !choices.iter().any(|choice| has_type(value, choice)) {
-            for choice in choices {
-                let mut bent = value.clone();
-                coerce(&mut bent, choice);
-                if has_type(&bent, choice) && bent != *value {
-                    *value = bent;
-                    return;
-                }
-            }
-        }
-        return;
-    }
-    if !has_type(value, schema)
-        && let Some(bent) = types_of(schema).into_iter().find_map(|name| to_type(value, name))
-    {
-        *value = bent;
-    }
-    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-        to_option(value, options);
-    }
-    match value {
-        Value::Object(object) => coerce_properties(object, schema),
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| coerce(item, schema));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn coerce_properties(object: &mut Map<String, Value>, schema: &Value) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required =
-        |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
-    object.retain(|name, value| {
-        let left_out = value.is_null()
-            && !is_required(name)
-            && properties.get(name).is_some_and(|schema| !has_type(value, schema));
-        !left_out
-    });
-    for (name, value) in object {
-        if let Some(schema) = properties.get(name) {
-            coerce(value, schema);
-        }
-    }
-}
-
-/// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
-fn settle_integers(value: &mut Value, schema: &Value) {
-    let choices =
-        ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key).and_then(Value::as_array));
-    for choice in choices.flatten() {
-        settle_integers(value, choice);
-    }
-    match value {
-        Value::Number(number) if number.is_f64() && types_of(schema).contains(&"integer") => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT);
-            if let Some(whole) = whole {
-                // In this range every whole number is one of both kinds.
-                #[allow(clippy::cast_possible_truncation)]
-                let whole = whole as i64;
-                *value = whole.into();
-            }
-        }
-        Value::Object(object) => {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            for (name, value) in object {
-                if let Some(schema) = properties.and_then(|properties| properties.get(name)) {
-                    settle_integers(value, schema);
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| settle_integers(item, schema));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Whether a value is of a type that the schema names; a schema that names none takes any.
-fn has_type(value: &Value, schema: &Value) -> bool {
-    let types = types_of(schema);
-    types.is_empty()
-        || types.iter().any(|name| match *name {
-            "null" => value.is_null(),
-            "boolean" => value.is_boolean(),
-            "number" => value.is_number(),
-            "integer" => {
-                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
-            }
-            "string" => value.is_string(),
-            "array" => value.is_array(),
-            "object" => value.is_object(),
-            _ => true,
-        })
-}
-
-fn to_type(value: &Value, name: &str) -> Option<Value> {
-    match (name, value) {
-        ("integer" | "number", Value::String(text)) => {
-            let number: Number = serde_json::from_str(text.trim()).ok()?;
-            let value = Value::Number(number);
-            (name == "number" || has_type(&value, &serde_json::json!({"type": "integer"}))).then_some(value)
-        }
-        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "yes" => Some(true.into()),
-            "false" | "no" => Some(false.into()),
-            _ => None,
-        },
-        ("string", Value::Number(number)) => Some(number.to_string().into()),
-        ("string", Value::Bool(flag)) => Some(flag.to_string().into()),
-        ("array", Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Array(items)) => Some(Value::Array(items)),
-            _ => Some(Value::Array(vec![value.clone()])),
-        },
-        ("array", Value::Number(_) | Value::Bool(_) | Value::Object(_)) => {
-            Some(Value::Array(vec![value.clone()]))
-        }
-        ("object", Value::String(text)) => {
-            serde_json::from_str(text).ok().filter(|value: &Value| value.is_object())
-        }
-        ("null", Value::String(text)) if matches!(text.trim(), "null" | "None") => Some(Value::Null),
-        _ => None,
-    }
-}
-
-/// The one option that differs from the value only in case or surrounding space.
-fn to_option(value: &mut Value, options: &[Value]) {
-    let Value::String(text) = value else { return };
-    if options.iter().any(|option| option == text) {
-        return;
-    }
-    let mut alike = options
-        .iter()
-        .filter(|option| option.as_str().is_some_and(|option| option.eq_ignore_ascii_case(text.trim())));
-    if let (Some(only), None) = (alike.next(), alike.next()) {
-        *value = only.clone();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -430,6 +273,33 @@ mod tests {
             let error = ArgumentChecker::new(&schema).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
+    }
+
+    #[test]
+    fn b6_every_place_of_a_value_is_bent() {
+        let schema = json!({
+            "type": "object",
+            "$defs": {"tree": {"type": "object", "properties": {
+                "size": {"type": "integer"}, "branches": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+            }}},
+            "properties": {
+                "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
+                "tree": {"$ref": "#/$defs/tree"},
+                "either": {"oneOf": [{"type": "object", "properties": {"x": {"type": "integer"}}}, {"type": "null"}]},
+            },
+        });
+        let given = json!({
+            "map": {"a": "1", "b": 2.0}, "pair": ["3", "true"], "either": {"x": "4"},
+            "tree": {"size": 5.0, "branches": [{"size": "6"}]},
+        });
+        let taken = json!({
+            "map": {"a": 1, "b": 2}, "pair": [3, true], "either": {"x": 4},
+            "tree": {"size": 5, "branches": [{"size": 6}]},
+        });
+        assert_eq!(fit(&schema, given), Ok(taken));
+        let endless = json!({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}});
+        assert_eq!(fit(&endless, json!({"a": 1.0})), Ok(json!({"a": 1.0})));
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -265,7 +271,7 @@ pub enum Origin {
 /// A call that somebody wants made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// Names this call among others; echoed in events and the audit.
+    /// Names this call among others; echoed in events and the audit. Empty: the registry gives it one.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -297,6 +303,14 @@ impl ToolCall {
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
+    }
+
+    /// Gives an id to a call that came without one, so that its records can be told from those of others.
+    pub(crate) fn ensure_id(&mut self) {
+        if self.id.is_empty() {
+            // The standard library's hash keys are random, and need no further crate.
+            self.id = format!("{:016x}", RandomState::new().hash_one(0));
+        }
     }
 
     /// With where it came from.

@@ -3,7 +3,6 @@
 use std::{
     any::Any,
     future::poll_fn,
-    hash::{BuildHasher, RandomState},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
@@ -125,11 +124,6 @@ impl ToolOutcome {
     }
 }
 
-/// An id for a call that came without one. The standard library's hash keys are random and need no further crate.
-fn random_id() -> String {
-    format!("{:016x}", RandomState::new().hash_one(0))
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -164,8 +158,9 @@ impl Registry {
         &self,
         tool: Option<Arc<Tool>>,
         context: &ToolContext,
-        call: ToolCall,
+        mut call: ToolCall,
     ) -> ToolOutcome {
+        call.ensure_id();
         let Some(tool) = tool else {
             let error = self.not_found(context, &call.name);
             return self.refuse(None, context, call, error).await;
@@ -178,10 +173,7 @@ impl Registry {
             let error = ToolError::new(ErrorKind::Unavailable, format!("{} cannot be called", tool.name()));
             return self.refuse(Some(&tool), context, call, error).await;
         };
-        let ToolCall { mut id, name, arguments, origin, raw_argument, retries } = call;
-        if id.is_empty() {
-            id = random_id();
-        }
+        let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
         let audited = self.shared.audit.is_enabled();
         let given = audited.then(|| arguments.clone());
         let arguments = match checker.fit(&name, &tool.spec().input_schema, arguments) {
@@ -271,9 +263,10 @@ impl Registry {
         &self,
         tool: Option<&Tool>,
         context: &ToolContext,
-        call: ToolCall,
+        mut call: ToolCall,
         error: ToolError,
     ) -> ToolOutcome {
+        call.ensure_id();
         let mut result = Err(error);
         if self.shared.audit.is_enabled() {
             let record = AuditRecord {

@@ -33,6 +33,7 @@ pub mod __private;
 mod arguments;
 mod builder;
 pub mod clock;
+mod coerce;
 pub mod context;
 mod execute;
 pub mod guard;

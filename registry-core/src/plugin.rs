@@ -146,19 +146,19 @@ impl Plugin {
         self
     }
 
-    /// The least time between two calls of one user.
+    /// The least time between two calls of one user. Declared, not enforced yet.
     pub const fn cooldown(mut self, cooldown: Duration) -> Self {
         self.policy.cooldown = cooldown;
         self
     }
 
-    /// Calls a user may make in a day (UTC).
+    /// Calls a user may make in a day (UTC). Declared, not enforced yet.
     pub const fn daily_limit(mut self, daily_limit: u32) -> Self {
         self.policy.daily_limit = daily_limit;
         self
     }
 
-    /// Whether the gate is asked before a call.
+    /// Whether the gate is asked before a call. Declared, not enforced yet.
     pub const fn gate(mut self, gate: bool) -> Self {
         self.policy.requires_gate = gate;
         self

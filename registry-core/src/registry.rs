@@ -168,6 +168,16 @@ impl Registry {
     pub fn check(&self) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
         let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();
+        for tool in tools.sorted() {
+            let policy = tool.policy();
+            if policy.requires_gate || policy.daily_limit > 0 || !policy.cooldown.is_zero() {
+                tracing::warn!(
+                    "{} ({}) declares a limit or a gate, which is not enforced yet",
+                    tool.name(),
+                    tool.source()
+                );
+            }
+        }
         for tool in &faulty {
             let cause = tool.fault().unwrap_or_default();
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());

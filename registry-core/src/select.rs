@@ -43,6 +43,14 @@ pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
     tool.unavailable(context).map(|why| off(&why))
 }
 
+fn not_pinned(name: &str) -> ToolError {
+    ToolError::new(
+        ErrorKind::Unavailable,
+        format!("{name} cannot be used: it came after this turn had begun"),
+    )
+    .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
+}
+
 /// The tools that one caller may use, pinned: the same tools in the same order for a whole turn, whatever is registered
 /// meanwhile. What is switched off or removed meanwhile is refused all the same.
 #[derive(Debug, Clone)]
@@ -65,7 +73,15 @@ impl Selection {
 
     /// Makes a call with the tools as they were pinned.
     pub async fn execute(&self, context: &ToolContext, call: ToolCall) -> ToolOutcome {
-        self.registry.run(self.get(&call.name).cloned(), context, call).await
+        let pinned = self.get(&call.name).cloned();
+        match self.registry.get(&call.name).filter(|_| pinned.is_none()) {
+            // It is there and not for this turn: the caller gets the reason, as at any other door.
+            Some(tool) => {
+                let reason = refusal(&tool, context).unwrap_or_else(|| not_pinned(tool.name()));
+                self.registry.refuse(Some(&tool), context, call, reason).await
+            }
+            None => self.registry.run(pinned, context, call).await,
+        }
     }
 
     /// Turns a call down for a reason of the door's own; it leaves its record like any other.

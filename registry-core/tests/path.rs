@@ -349,9 +349,12 @@ async fn a_selection_is_pinned_and_what_was_revoked_is_refused() {
     let call = |name: &str| ToolCall::new(name, json!({}));
     assert_eq!(selection.execute(&context, call("f")).await.for_model(), "one");
     assert_eq!(registry.execute(&context, call("f")).await.for_model(), "two");
-    for (name, kind) in
-        [("g", ErrorKind::Unavailable), ("h", ErrorKind::Unavailable), ("new", ErrorKind::ToolNotFound)]
-    {
+    for (name, kind) in [
+        ("g", ErrorKind::Unavailable),
+        ("h", ErrorKind::Unavailable),
+        ("new", ErrorKind::Unavailable),
+        ("none", ErrorKind::ToolNotFound),
+    ] {
         let outcome = selection.execute(&context, call(name)).await;
         assert_eq!(outcome.result.unwrap_err().kind(), kind, "{name}");
     }
