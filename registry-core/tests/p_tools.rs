@@ -211,7 +211,7 @@ async fn repeat(
     #[arg(default = 1 + 1)]
     times: usize,
 ) -> String {
-    plain.word.repeat(times) + request.call_id()
+    plain.word.repeat(times) + if request.call_id().is_empty() { " without a call" } else { "" }
 }
 
 macro_rules! same_tool {
