@@ -1,4 +1,4 @@
-//! The loop of a chat: retries and limits. SPEC row M11.
+//! The loop of a chat: retries and limits. requirements M11.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

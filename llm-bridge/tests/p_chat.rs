@@ -1,4 +1,4 @@
-//! Tools in a chat, text calls, prompts: SPEC rows P5, P7 and P8.
+//! Tools in a chat, text calls, prompts: requirements P5, P7 and P8.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The record of a call, and what a result carries to model, client and audit: SPEC rows T5, T6 and T9.
+//! The record of a call, and what a result carries to model, client and audit: requirements T5, T6 and T9.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

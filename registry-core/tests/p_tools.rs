@@ -1,4 +1,4 @@
-//! Tools as a developer writes them, called through the registry: SPEC rows P2, P4 and B12.
+//! Tools as a developer writes them, called through the registry: requirements P2, P4 and B12.
 
 #![allow(clippy::unwrap_used)]
 

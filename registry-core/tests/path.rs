@@ -1,4 +1,4 @@
-//! The one path of a call: SPEC rows B5, B6, B7, C4, C6, M6, M7, M11, P3, P4, P5, T5, T6.
+//! The one path of a call: requirements B5, B6, B7, C4, C6, M6, M7, M11, P3, P4, P5, T5, T6.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The bridge, from the client's request to the model server's and back: SPEC rows B2, B5, B6 and B7.
+//! The bridge, from the client's request to the model server's and back: requirements B2, B5, B6 and B7.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
