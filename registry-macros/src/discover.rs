@@ -15,7 +15,7 @@ use syn::{
 
 use crate::{attr, errors::Errors};
 
-/// Folders that Cargo gives a meaning.
+/// Folders that Cargo gives a meaning, and that are no modules therefore.
 const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches"];
 
 pub(crate) fn discover(input: TokenStream) -> TokenStream {
@@ -79,6 +79,7 @@ impl Place {
         };
         Ok(Self { folder, asking, core })
     }
+
     fn scan(&self, errors: &mut Errors) -> Result<Vec<TokenStream>, (PathBuf, io::Error)> {
         let mut modules = Vec::new();
         let (files, folders) = entries(&self.folder)?;
@@ -92,6 +93,18 @@ impl Place {
         }
         for (name, path) in folders {
             if CARGO_FOLDERS.contains(&name.as_str()) {
+                // Elsewhere the folder may well be a crate's root. Beside the file that asks there are tools, and a module that
+                // is silently left out would be looked for in vain.
+                if self.asks_from_within() && !entries(&path)?.0.is_empty() {
+                    errors.push_at(
+                        Span::call_site(),
+                        format!(
+                            "`{}` cannot be a module of tools: Cargo gives this name a meaning",
+                            shown(&path)
+                        ),
+                        "rename the folder; a name that begins with `_` is left out",
+                    );
+                }
                 continue;
             }
             let (inner, deeper) = entries(&path)?;
@@ -125,6 +138,11 @@ impl Place {
             modules.push(self.module(&module, &path, &inner));
         }
         Ok(modules)
+    }
+
+    /// Whether the file that asks lies beside the tools.
+    fn asks_from_within(&self) -> bool {
+        self.asking.as_deref().and_then(Path::parent) == Some(self.folder.as_path())
     }
 
     fn module(&self, module: &Ident, path: &Path, inner: &[TokenStream]) -> TokenStream {
@@ -240,17 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cargos_is_left_alone() {
-        let files = [
-            "_lib.rs",
-            "target/x.rs",
-            "tests/x.rs",
-            "examples/x.rs",
-            "benches/x.rs",
-            "src/x.rs",
-            ".git/x.rs",
-        ];
-        assert_eq!(scan("cargo", &files, "_lib.rs", ""), (String::new(), String::new()));
+    fn what_is_cargos_is_no_module() {
+        let files = ["target/x.rs", "tests/x.rs", "examples/x.rs", "benches/x.rs", "src/x.rs", ".git/x.rs"];
+        let (declared, told) = scan("cargo-root", &files, "src/x.rs", "");
+        assert_eq!((declared.as_str(), told.as_str()), ("", ""));
+        let (declared, told) = scan("cargo", &files, "_lib.rs", "");
+        assert_eq!(declared, "");
+        for folder in CARGO_FOLDERS {
+            assert!(told.contains(&format!("{folder}` cannot be a module")), "{folder}: {told}");
+        }
+        let data = ["_lib.rs", "target/debug/x.rs", "tests/data.txt"];
+        assert_eq!(scan("cargo-data", &data, "_lib.rs", ""), (String::new(), String::new()));
     }
 
     #[test]

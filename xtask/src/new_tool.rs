@@ -11,6 +11,9 @@ use crate::Result;
 
 const USAGE: &str = "usage: cargo xtask new-tool [MODULE/]NAME, such as `weather` or `travel/weather`";
 
+/// Folders that `discover!` leaves to Cargo.
+const CARGO_FOLDERS: [&str; 5] = ["target", "src", "tests", "examples", "benches"];
+
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let [path] = arguments else { return Err(USAGE.to_owned()) };
     let (module, name) = match path.split_once('/') {
@@ -19,6 +22,12 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     };
     for part in module.into_iter().chain([name]) {
         check_name(part)?;
+    }
+    if let Some(module) = module.filter(|module| CARGO_FOLDERS.contains(module)) {
+        return Err(format!(
+            "`{module}` cannot be a module: Cargo gives a folder of this name a meaning, and its files would not become tools. \
+             Choose another name"
+        ));
     }
     let folder = root.join("tools").join(module.unwrap_or_default());
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
@@ -115,6 +124,9 @@ mod tests {
     #[test]
     fn a_name_that_cannot_be_is_refused() {
         let root = tempfile::tempdir().unwrap();
+        for name in ["tests/x", "src/x", "examples/x", "benches/x", "target/x"] {
+            assert!(new_tool(root.path(), name).unwrap_err().contains("cannot be a module"), "{name}");
+        }
         for name in ["Weather", "_weather", "2fa", "a/b/c", "../x", "type", "gen", "", "wétter", "a-b"] {
             assert!(new_tool(root.path(), name).is_err(), "{name}");
         }

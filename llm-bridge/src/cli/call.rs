@@ -4,9 +4,12 @@ use std::{process::ExitCode, sync::Arc};
 
 use registry_core::{Origin, Permission, Registry, ToolCall};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
-use super::{Settings, caller_at};
+use super::{
+    Settings, caller_at,
+    out::{print_line, tell},
+    stopped_by_ctrl_c,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -28,22 +31,15 @@ pub(super) async fn run(
     let value: Value = serde_json::from_str(&arguments.arguments).map_err(|error| {
         format!("the arguments are not JSON ({error}); write them as in '{{\"city\": \"Oslo\"}}'")
     })?;
-    let cancellation = CancellationToken::new();
-    let stop = cancellation.clone();
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stop.cancel();
-        }
-    });
     let context = registry
         .context(caller_at(settings, arguments.user))
-        .with_cancellation(cancellation)
+        .with_cancellation(stopped_by_ctrl_c())
         .with_events(Arc::new(|event| match event.progress {
-            Some(progress) => eprintln!("{:3.0} % {}", progress * 100.0, event.message),
-            None => eprintln!("{}", event.message),
+            Some(progress) => tell(format_args!("{:3.0} % {}", progress * 100.0, event.message)),
+            None => tell(event.message),
         }));
     let call = ToolCall::new(arguments.name, value).with_origin(Origin::CommandLine);
     let reply = registry.execute(&context, call).await.to_reply();
-    println!("{}", serde_json::to_string_pretty(&reply).map_err(|error| error.to_string())?);
+    print_line(serde_json::to_string_pretty(&reply).map_err(|error| error.to_string())?)?;
     Ok(if reply.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,12 +8,21 @@ use std::{
 use registry_core::Registry;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio_util::sync::CancellationToken;
 
-use super::Settings;
+use super::{
+    Settings,
+    out::{print, tell},
+    stopped_by_ctrl_c, usage_fault,
+};
 use crate::{
     chat::{Backend, TurnEvent},
     provider::openai::ChatRequest,
+    server::explained,
 };
+
+/// What a program ends with that was stopped by Ctrl-C.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -26,76 +35,137 @@ pub(super) async fn run(
     settings: &Settings,
     registry: Registry,
 ) -> Result<ExitCode, String> {
+    let question = arguments.question.join(" ");
+    if !arguments.question.is_empty() && question.trim().is_empty() {
+        return Ok(usage_fault("the question is empty; without one, questions are read line by line"));
+    }
     let upstream = settings.upstream().await?;
-    let is_demo = upstream.is_demo();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
-    let mut messages = Vec::new();
-    if !arguments.question.is_empty() {
-        let answered = ask(&backend, settings, &mut messages, &arguments.question.join(" ")).await?;
-        return Ok(if answered { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-    }
-    let interactive = std::io::stdin().is_terminal();
-    if interactive {
-        let who = if is_demo { "the built-in demo model" } else { backend.upstream().address() };
-        eprintln!("Chatting with {who}. An empty line or Ctrl-D ends it.");
-    }
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut all_answered = true;
-    loop {
+    let mut chat = Chat { backend: &backend, settings, messages: Vec::new(), stop: stopped_by_ctrl_c() };
+    let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
+    // Tools that still run leave their records.
+    backend.stop().await;
+    Ok(match end? {
+        Asked::Answered | Asked::NobodyReads => ExitCode::SUCCESS,
+        Asked::Failed => ExitCode::FAILURE,
+        Asked::Stopped => ExitCode::from(INTERRUPTED),
+    })
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Answered,
+    Failed,
+    /// By Ctrl-C.
+    Stopped,
+    /// Whoever the answer was for has gone.
+    NobodyReads,
+}
+
+struct Chat<'s> {
+    backend: &'s Backend,
+    settings: &'s Settings,
+    messages: Vec<Value>,
+    stop: CancellationToken,
+}
+
+impl Chat<'_> {
+    async fn read_questions(&mut self) -> Result<Asked, String> {
+        let interactive = std::io::stdin().is_terminal();
         if interactive {
-            eprint!("> ");
+            let upstream = self.backend.upstream();
+            let who = if upstream.is_demo() { "the built-in demo model" } else { upstream.address() };
+            tell(format_args!("Chatting with {who}. An empty line or Ctrl-D ends it."));
         }
-        let line = lines.next_line().await.map_err(|error| error.to_string())?;
-        let Some(line) = line.filter(|line| !line.trim().is_empty()) else { break };
-        all_answered &= ask(&backend, settings, &mut messages, &line).await?;
-    }
-    Ok(if all_answered { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Asks one question and prints the answer as it comes. Whether there was one.
-async fn ask(
-    backend: &Backend,
-    settings: &Settings,
-    messages: &mut Vec<Value>,
-    question: &str,
-) -> Result<bool, String> {
-    messages.push(json!({"role": "user", "content": question}));
-    let request =
-        ChatRequest::from_json(json!({"messages": messages, "stream": true})).map_err(|bad| bad.message)?;
-    let mut turn = backend.start(request, settings.caller()).map_err(|bad| bad.message)?;
-    let mut answer = String::new();
-    let mut answered = true;
-    while let Some(event) = turn.next().await {
-        match event {
-            TurnEvent::Text(text) => {
-                print(&text)?;
-                answer.push_str(&text);
+        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        let mut all = Asked::Answered;
+        loop {
+            if interactive {
+                let _ = write!(std::io::stderr(), "> ");
             }
-            TurnEvent::CallStarted { name, arguments, dialect, .. } => {
-                eprintln!("\n· {name} {arguments} ({dialect})");
-            }
-            TurnEvent::CallStatus(status) => eprintln!("· {}: {}", status.tool_name, status.message),
-            TurnEvent::CallFinished(outcome) => {
-                let took = outcome.duration.as_millis();
-                match &outcome.result {
-                    Ok(_) => eprintln!("· {}: done in {took} ms", outcome.tool_name),
-                    Err(error) => eprintln!("· {}: {error}", outcome.tool_name),
+            let line = tokio::select! {
+                line = lines.next_line() => line.map_err(|error| format!("cannot read standard input: {error}"))?,
+                () = self.stop.cancelled() => return Ok(Asked::Stopped),
+            };
+            match line {
+                None => return Ok(all),
+                Some(line) if line.trim().is_empty() => {
+                    if interactive {
+                        return Ok(all);
+                    }
                 }
+                Some(line) => match self.ask(&line).await? {
+                    Asked::Answered => {}
+                    Asked::Failed => all = Asked::Failed,
+                    end => return Ok(end),
+                },
             }
-            TurnEvent::Notice(text) => eprintln!("· {text}"),
-            TurnEvent::Failed(failure) => {
-                eprintln!("error: {failure}");
-                answered = false;
-            }
-            _ => {}
         }
     }
-    print("\n")?;
-    messages.push(json!({"role": "assistant", "content": answer}));
-    Ok(answered)
+
+    /// Asks one question and prints the answer as it comes. Only what was answered is remembered.
+    async fn ask(&mut self, question: &str) -> Result<Asked, String> {
+        let mut messages = self.messages.clone();
+        messages.push(json!({"role": "user", "content": question}));
+        let request = ChatRequest::from_json(json!({"messages": messages, "stream": true}))
+            .map_err(|bad| bad.message)?;
+        let mut turn = self.backend.start(request, self.settings.caller()).map_err(|bad| bad.message)?;
+        let mut answer = String::new();
+        let mut asked = Asked::Failed;
+        loop {
+            let event = tokio::select! {
+                event = turn.next() => event,
+                () = self.stop.cancelled() => return Ok(Asked::Stopped),
+            };
+            match event {
+                None => {
+                    tell("error: the turn ended without an answer");
+                    break;
+                }
+                Some(TurnEvent::Text(text)) => {
+                    if !print(&text)? {
+                        return Ok(Asked::NobodyReads);
+                    }
+                    answer.push_str(&text);
+                }
+                Some(TurnEvent::Finished { .. }) => {
+                    asked = Asked::Answered;
+                    break;
+                }
+                Some(TurnEvent::Failed(failure)) => {
+                    tell(format_args!("error: {}", explained(&failure, self.backend.upstream())));
+                    break;
+                }
+                Some(event) => note(&event),
+            }
+        }
+        if !answer.is_empty() {
+            print("\n")?;
+        }
+        if asked == Asked::Answered {
+            messages.push(json!({"role": "assistant", "content": answer}));
+            self.messages = messages;
+        }
+        Ok(asked)
+    }
 }
 
-fn print(text: &str) -> Result<(), String> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
+/// Says what happens beside the answer.
+fn note(event: &TurnEvent) {
+    match event {
+        TurnEvent::CallStarted { name, arguments, dialect, .. } => {
+            tell(format_args!("\n· {name} {arguments} ({dialect})"));
+        }
+        TurnEvent::CallStatus(status) => tell(format_args!("· {}: {}", status.tool_name, status.message)),
+        TurnEvent::CallFinished(outcome) => {
+            let took = outcome.duration.as_millis();
+            match &outcome.result {
+                Ok(_) => tell(format_args!("· {}: done in {took} ms", outcome.tool_name)),
+                Err(error) => tell(format_args!("· {}: {error}", outcome.tool_name)),
+            }
+        }
+        TurnEvent::Notice(text) => tell(format_args!("· {text}")),
+        _ => {}
+    }
 }

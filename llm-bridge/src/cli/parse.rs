@@ -1,7 +1,8 @@
 //! `toolrack parse`: what the scanner makes of a model's output.
 
 use std::{
-    io::{BufRead, Read, Write},
+    io::{BufRead, Read},
+    num::NonZeroUsize,
     process::ExitCode,
     sync::Arc,
 };
@@ -9,6 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
+use super::out::print_line;
 use crate::dialect::{self, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
@@ -18,7 +20,7 @@ pub(super) struct Arguments {
     jsonl: bool,
     /// Feed the text in pieces of N characters
     #[arg(long, value_name = "N")]
-    chunk: Option<usize>,
+    chunk: Option<NonZeroUsize>,
     /// File with the tools that were offered: a JSON array of definitions. Without it any name counts as offered
     #[arg(long, value_name = "FILE")]
     tools: Option<std::path::PathBuf>,
@@ -39,9 +41,15 @@ struct Case {
     #[serde(default)]
     dialect: Option<String>,
     #[serde(default)]
-    thinking: bool,
+    thinking: Option<bool>,
     #[serde(default)]
-    chunk: Option<usize>,
+    chunk: Option<NonZeroUsize>,
+}
+
+/// What is printed for a line that cannot be read.
+#[derive(Debug, Serialize)]
+struct Fault {
+    error: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,35 +68,57 @@ struct OutputCall<'p> {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
-    let stdin = std::io::stdin().lock();
-    let mut out = std::io::stdout().lock();
+    let mut stdin = std::io::stdin().lock();
+    let unreadable = |error: std::io::Error| format!("cannot read standard input: {error}");
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?;
+    let mut bytes = Vec::new();
     if !arguments.jsonl {
-        let mut input = Vec::new();
-        { stdin }.read_to_end(&mut input).map_err(|error| format!("cannot read standard input: {error}"))?;
+        stdin.read_to_end(&mut bytes).map_err(unreadable)?;
         let case = Case {
-            input: String::from_utf8_lossy(&input).into_owned(),
+            input: String::from_utf8_lossy(&bytes).into_owned(),
             tools,
             dialect: arguments.dialect,
-            thinking: arguments.thinking,
+            thinking: Some(arguments.thinking),
             chunk: arguments.chunk,
         };
-        return write(&mut out, &case).map(|()| ExitCode::SUCCESS);
+        print_line(output(&case)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    for (index, line) in stdin.lines().enumerate() {
-        let line = line.map_err(|error| format!("line {}: {error}", index + 1))?;
-        if line.trim().is_empty() {
+    let mut code = ExitCode::SUCCESS;
+    for number in 1_u64.. {
+        bytes.clear();
+        if stdin.read_until(b'\n', &mut bytes).map_err(unreadable)? == 0 {
+            break;
+        }
+        if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let mut case: Case =
-            serde_json::from_str(&line).map_err(|error| format!("line {}: {error}", index + 1))?;
-        case.tools = case.tools.or_else(|| tools.clone());
-        case.dialect = case.dialect.or_else(|| arguments.dialect.clone());
-        case.chunk = case.chunk.or(arguments.chunk);
-        case.thinking |= arguments.thinking;
-        write(&mut out, &case).map_err(|error| format!("line {}: {error}", index + 1))?;
+        let read =
+            serde_json::from_slice(&bytes).map_err(|error| error.to_string()).and_then(|case: Case| {
+                output(&Case {
+                    tools: case.tools.or_else(|| tools.clone()),
+                    dialect: case.dialect.or_else(|| arguments.dialect.clone()),
+                    chunk: case.chunk.or(arguments.chunk),
+                    thinking: Some(arguments.thinking || case.thinking.unwrap_or_default()),
+                    input: case.input,
+                })
+            });
+        let line = match read {
+            Ok(line) => line,
+            Err(error) => {
+                code = ExitCode::FAILURE;
+                json(&Fault { error: format!("line {number}: {error}") })?
+            }
+        };
+        if !print_line(line)? {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
+}
+
+fn json(value: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
 fn read_tools(file: &std::path::Path) -> Result<Vec<Value>, String> {
@@ -97,7 +127,7 @@ fn read_tools(file: &std::path::Path) -> Result<Vec<Value>, String> {
     serde_json::from_str(&text).map_err(|error| format!("{place} is not a JSON array of tools: {error}"))
 }
 
-fn write(out: &mut impl Write, case: &Case) -> Result<(), String> {
+fn output(case: &Case) -> Result<String, String> {
     let parsed = read(case)?;
     let calls: Result<Vec<_>, _> = parsed
         .calls
@@ -108,8 +138,7 @@ fn write(out: &mut impl Write, case: &Case) -> Result<(), String> {
         calls.map_err(|error: serde_json::Error| format!("a call's arguments are not JSON: {error}"))?;
     let output =
         Output { content: &parsed.content, reasoning: &parsed.reasoning, calls, dialect: parsed.dialect };
-    let line = serde_json::to_string(&output).map_err(|error| error.to_string())?;
-    writeln!(out, "{line}").map_err(|error| error.to_string())
+    json(&output)
 }
 
 fn read(case: &Case) -> Result<Parsed, String> {
@@ -120,15 +149,18 @@ fn read(case: &Case) -> Result<Parsed, String> {
             format!("there is no dialect `{name}`; the dialects are {}", known.join(", "))
         })?),
     };
-    let options =
-        ScanOptions { thinking: case.thinking, only: only.map(|row| row.name), ..ScanOptions::default() };
+    let options = ScanOptions {
+        thinking: case.thinking.unwrap_or_default(),
+        only: only.map(|row| row.name),
+        ..ScanOptions::default()
+    };
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
     let mut parsed = Parsed::default();
     let mut scanner = Scanner::new(offered, options);
     let mut sink = |event: dialect::Event<'_>| parsed.take(event);
-    match case.chunk.filter(|size| *size > 0) {
+    match case.chunk {
         None => scanner.push(&case.input, &mut sink),
-        Some(size) => pieces(&case.input, size).for_each(|piece| scanner.push(piece, &mut sink)),
+        Some(size) => pieces(&case.input, size.get()).for_each(|piece| scanner.push(piece, &mut sink)),
     }
     scanner.finish(&mut sink);
     Ok(parsed)

@@ -7,7 +7,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{Settings, tools::count};
-use crate::{chat::Backend, server};
+use crate::{
+    chat::{Backend, Upstream},
+    server,
+};
 
 pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitCode, String> {
     registry.check();
@@ -23,6 +26,7 @@ pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitC
             "No model server found on the usual ports: the built-in demo model answers. See --upstream"
         );
     }
+    tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
     let backend = Backend::new(registry, upstream, settings.chat_settings());
@@ -31,6 +35,13 @@ pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitC
     tokio::spawn(stop_on_signal(stop.clone()));
     server::serve(listener, backend, settings.server_settings(), stop).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is wrong with the model server. It may still be starting, so this is no reason to stop, nor to wait.
+async fn warn_of(upstream: Upstream) {
+    if let Err(failure) = upstream.models().await {
+        tracing::warn!("{}", server::explained(&failure, &upstream));
+    }
 }
 
 /// Cancels the token at the first signal to stop; the second ends the program at once.

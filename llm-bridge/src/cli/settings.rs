@@ -3,12 +3,13 @@
 use std::{
     convert::Infallible,
     fmt,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use registry_core::{Caller, Permission};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
@@ -21,6 +22,8 @@ use crate::{
 
 /// The file that is read where none is named.
 const DEFAULT_FILE: &str = "toolrack.toml";
+
+const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
 
 /// A key, which no log shows.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -41,15 +44,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What can be set on the command line and in the environment, for every command.
+/// What can be set on the command line and in the environment, for every command. What is empty counts as not set: that is how
+/// tools that start containers write it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
     /// Configuration file [default: toolrack.toml where there is one]
-    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE")]
+    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = path())]
     pub config: Option<PathBuf>,
     /// Address to serve on [default: 127.0.0.1:7331]
     #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<String>,
     /// Base address of an OpenAI-compatible server such as http://127.0.0.1:8080/v1, or `demo` for the built-in model
     /// [default: the first found on the usual local ports, else demo]
     #[arg(long, env = "TOOLRACK_UPSTREAM", global = true, value_name = "URL")]
@@ -67,10 +71,10 @@ pub struct Flags {
     #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
     pub model: Option<String>,
     /// Folder for what is kept [default: .toolrack]
-    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR")]
+    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = path())]
     pub data_dir: Option<PathBuf>,
     /// Key that clients have to bring
-    #[arg(long, env = "TOOLRACK_API_KEY", global = true, value_name = "KEY", hide_env_values = true)]
+    #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
     pub api_key: Option<Secret>,
 }
 
@@ -79,6 +83,7 @@ pub struct Flags {
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Address to serve on.
+    #[serde(deserialize_with = "listen")]
     pub listen: SocketAddr,
     /// Base address of the upstream, or `demo`; `None` to look for one.
     pub upstream: Option<String>,
@@ -101,6 +106,9 @@ pub struct Settings {
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
+    /// The file that was read.
+    #[serde(skip)]
+    file: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -117,6 +125,7 @@ impl Default for Settings {
             chat: Chat::default(),
             limits: Limits::default(),
             host: toml::Table::new(),
+            file: None,
         }
     }
 }
@@ -161,28 +170,49 @@ impl Settings {
     /// # Errors
     /// A text with file, line and what to do.
     pub fn load(flags: &Flags, host_tables: &[&str]) -> Result<Self, String> {
-        let mut settings = match &flags.config {
+        let mut settings = match flags.config.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             Some(file) => Self::from_file(file, host_tables)?,
             None if Path::new(DEFAULT_FILE).exists() => {
                 Self::from_file(Path::new(DEFAULT_FILE), host_tables)?
             }
             None => Self::default(),
         };
-        let flags = flags.clone();
-        settings.listen = flags.listen.unwrap_or(settings.listen);
-        settings.upstream = flags.upstream.or(settings.upstream);
-        settings.upstream_api_key = flags.upstream_api_key.or(settings.upstream_api_key);
-        settings.model = flags.model.or(settings.model);
-        settings.data_dir = flags.data_dir.unwrap_or(settings.data_dir);
-        settings.api_key = flags.api_key.or(settings.api_key).filter(|key| !key.0.is_empty());
-        settings.check()?;
+        settings.lay_over(flags.clone())?;
         Ok(settings)
+    }
+
+    /// What is set in the flags wins.
+    fn lay_over(&mut self, flags: Flags) -> Result<(), String> {
+        let set = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let key = |key: Option<Secret>| key.filter(|key| !key.0.is_empty());
+        if let Some(text) = set(flags.listen) {
+            self.listen = address(&text).map_err(|error| format!("--listen: {error}"))?;
+        }
+        if let Some(upstream) = set(flags.upstream) {
+            check_upstream(&upstream).map_err(|error| format!("--upstream: {error}"))?;
+            self.upstream = Some(upstream);
+        }
+        self.upstream = set(self.upstream.take());
+        self.model = set(flags.model).or_else(|| set(self.model.take()));
+        self.upstream_api_key = key(flags.upstream_api_key).or_else(|| key(self.upstream_api_key.take()));
+        // An empty flag hides the variable; it must not switch the key off.
+        let variable = || std::env::var(API_KEY_VARIABLE).ok().map(Secret);
+        let given = flags.api_key.and_then(|flag| key(Some(flag)).or_else(|| key(variable())));
+        self.api_key = given.or_else(|| key(self.api_key.take()));
+        if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
+            self.data_dir = folder;
+        }
+        Ok(())
     }
 
     fn from_file(file: &Path, host_tables: &[&str]) -> Result<Self, String> {
         let place = file.display();
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {place}: {error}"))?;
-        Self::from_toml(&text, host_tables).map_err(|error| format!("{place}: {error}"))
+        let mut settings = Self::from_toml(&text, host_tables)
+            .and_then(|settings| settings.check().map(|()| settings))
+            .map_err(|error| format!("{place}: {error}"))?;
+        settings.file = Some(file.to_owned());
+        Ok(settings)
     }
 
     fn from_toml(text: &str, host_tables: &[&str]) -> Result<Self, String> {
@@ -201,6 +231,7 @@ impl Settings {
         Ok(settings)
     }
 
+    /// What can be written in the file and cannot be meant.
     fn check(&self) -> Result<(), String> {
         if let Some(name) = &self.chat.dialect
             && dialect::dialect(name).is_none()
@@ -209,6 +240,28 @@ impl Settings {
             return Err(format!(
                 "chat.dialect: there is no dialect `{name}`; the dialects are {}",
                 known.join(", ")
+            ));
+        }
+        let (limits, usual) = (&self.limits, Limits::default());
+        for (key, value, usual) in [
+            ("max_rounds", limits.max_rounds.into(), usual.max_rounds.into()),
+            ("max_calls", limits.max_calls.into(), usual.max_calls.into()),
+            ("max_identical_calls", limits.max_identical_calls.into(), usual.max_identical_calls.into()),
+            ("max_seconds", limits.max_seconds, usual.max_seconds),
+            ("idle_seconds", limits.idle_seconds, usual.idle_seconds),
+        ] {
+            if value == 0 {
+                return Err(format!(
+                    "limits.{key}: 0 lets nothing through; write 1 or more, or leave it out for {usual}"
+                ));
+            }
+        }
+        if let Some(upstream) = self.upstream.as_deref().filter(|upstream| !upstream.is_empty()) {
+            check_upstream(upstream).map_err(|error| format!("upstream: {error}"))?;
+        }
+        if let Some(host) = self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains('/')) {
+            return Err(format!(
+                "allowed_hosts: `{host}` is not the name of a host; write it without `http://`, such as \"rack.lan\""
             ));
         }
         Ok(())
@@ -222,7 +275,8 @@ impl Settings {
         match self.host.get(name) {
             None => Ok(T::default()),
             Some(table) => {
-                table.clone().try_into().map_err(|error| format!("[{name}] in the configuration: {error}"))
+                let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
+                table.clone().try_into().map_err(|error| format!("{file}: [{name}]: {error}"))
             }
         }
     }
@@ -280,6 +334,47 @@ impl Settings {
     }
 }
 
+/// A path that may be empty.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+fn listen<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    address(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+/// An address to listen on, which may have a name such as `localhost`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let fault = |why: String| {
+        format!("cannot listen on `{text}`: {why}; write an address and a port, such as 127.0.0.1:7331")
+    };
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| fault(error.to_string()))?.collect();
+    // What people mean by `localhost` answers at 127.0.0.1.
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| fault("it has no address".to_owned()))
+}
+
+/// Whether an upstream's address can be one.
+fn check_upstream(text: &str) -> Result<(), String> {
+    const SUCH: &str = "write one such as http://127.0.0.1:8080/v1, or `demo`";
+    if text == DEMO {
+        return Ok(());
+    }
+    // A password in it stays out of the message.
+    let url =
+        reqwest::Url::parse(text).map_err(|error| format!("this is not an address ({error}); {SUCH}"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("the address has a password in it; give the key as TOOLRACK_UPSTREAM_API_KEY".to_owned());
+    }
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`{text}` is not an HTTP address; {SUCH}"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!("`{text}` has a `?` or a `#` in it, which no base address has; {SUCH}"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,5 +418,67 @@ mod tests {
         let settings =
             Settings { chat: Chat { dialect: Some("x".into()), ..Chat::default() }, ..Settings::default() };
         assert!(settings.check().unwrap_err().contains("hermes"));
+    }
+    /// The settings of a file with this text and of these flags.
+    fn load(text: &str, flags: Flags) -> Result<Settings, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Settings::load(&Flags { config: Some(file.path().into()), ..flags }, &[])
+    }
+
+    #[test]
+    fn what_is_empty_is_not_set() {
+        let empty = || Flags {
+            config: None,
+            listen: Some(String::new()),
+            upstream: Some(String::new()),
+            upstream_api_key: Some(Secret(String::new())),
+            model: Some(String::new()),
+            data_dir: Some(PathBuf::new()),
+            api_key: Some(Secret(String::new())),
+        };
+        let text = "listen = \"127.0.0.1:1\"\nupstream = \"demo\"\nupstream_api_key = \"u\"\nmodel = \"m\"\n\
+                    data_dir = \"d\"\napi_key = \"k\"";
+        let settings = load(text, empty()).unwrap();
+        assert_eq!((settings.listen.port(), settings.upstream.as_deref()), (1, Some("demo")));
+        assert_eq!((settings.model.as_deref(), settings.data_dir), (Some("m"), PathBuf::from("d")));
+        assert_eq!(
+            (settings.api_key.unwrap().0, settings.upstream_api_key.unwrap().0),
+            ("k".into(), "u".into())
+        );
+        let settings = load("upstream = \"\"\nmodel = \"\"\napi_key = \"\"", empty()).unwrap();
+        assert!(settings.upstream.is_none() && settings.model.is_none() && settings.api_key.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_key() {
+        for (text, told) in [
+            ("[limits]\nmax_rounds = 0", "limits.max_rounds: 0"),
+            ("[limits]\nmax_calls = 0", "limits.max_calls: 0"),
+            ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),
+            ("[limits]\nmax_seconds = 0", "limits.max_seconds: 0"),
+            ("[limits]\nidle_seconds = 0", "limits.idle_seconds: 0"),
+            ("[chat]\ndialect = \"x\"", "chat.dialect"),
+            ("upstream = \"localhost:8080\"", "upstream: "),
+            ("upstream = \"ftp://a/v1\"", "not an HTTP address"),
+            ("upstream = \"http://a:b@c/v1\"", "TOOLRACK_UPSTREAM_API_KEY"),
+            ("upstream = \"http://c/v1?key=x\"", "no base address has"),
+            ("listen = \"7331\"", "127.0.0.1:7331"),
+            ("allowed_hosts = [\"http://rack.lan\"]", "allowed_hosts"),
+        ] {
+            let error = load(text, Flags::default()).unwrap_err();
+            assert!(error.contains(told) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");
+        }
+        let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
+        assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
+    }
+
+    #[test]
+    fn an_address_to_listen_on_may_have_a_name() {
+        assert_eq!(address("localhost:7331"), Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 7331))));
+        assert_eq!(address("[::1]:80").map(|address| address.port()), Ok(80));
+        for bad in ["localhost", "7331", ":x", "127.0.0.1:99999"] {
+            assert!(address(bad).unwrap_err().contains("such as 127.0.0.1:7331"), "{bad}");
+        }
     }
 }

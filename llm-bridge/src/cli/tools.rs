@@ -5,7 +5,7 @@ use std::{io::IsTerminal, process::ExitCode};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use registry_core::{Permission, Registry};
 
-use super::{Settings, caller_at};
+use super::{Settings, caller_at, out::print_line};
 use crate::listing::{self, Row};
 
 #[derive(Debug, clap::Args)]
@@ -35,12 +35,13 @@ pub(super) fn list(
         }
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?);
+        print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
     } else {
-        println!("{}", table(&rows));
+        print_line(table(&rows))?;
         let enabled = rows.iter().filter(|row| row.enabled).count();
         let tokens: usize = rows.iter().filter(|row| row.enabled).map(|row| row.tokens).sum();
-        println!("{}, {enabled} enabled, about {tokens} tokens in a prompt", count(rows.len(), "tool"));
+        let tools = count(rows.len(), "tool");
+        print_line(format_args!("{tools}, {enabled} enabled, about {tokens} tokens in a prompt"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,10 +107,10 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
         ));
     }
     for fault in &faults {
-        println!("{fault}");
+        print_line(fault)?;
     }
     let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));
-    println!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget);
+    print_line(format_args!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget))?;
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

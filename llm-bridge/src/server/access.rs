@@ -23,7 +23,7 @@ use super::{ServerSettings, error};
 pub struct Access {
     /// The key that every request has to bring as `Authorization: Bearer KEY`; `None` for no key, on loopback only.
     pub api_key: Option<String>,
-    /// Names of this server beside `localhost` and plain addresses.
+    /// Names of this server beside `localhost` and plain addresses; a port behind a name says nothing.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -49,11 +49,11 @@ impl Access {
     }
 
     fn knows_host(&self, host: &str) -> bool {
-        let name = without_port(host);
+        let name = name_of(host);
         let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
         is_address
             || name.eq_ignore_ascii_case("localhost")
-            || self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+            || self.allowed_hosts.iter().any(|allowed| name_of(allowed).eq_ignore_ascii_case(name))
     }
 
     fn has_key(&self, headers: &HeaderMap) -> bool {
@@ -69,12 +69,13 @@ impl Access {
     }
 }
 
-/// The host without its port.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
+/// The host without its port, and without the dot that ends a complete name.
+fn name_of(host: &str) -> &str {
+    let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
-    }
+    };
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 /// Turns away what other pages send.
@@ -122,11 +123,20 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_ours_is_not_known() {
-        let access = Access { allowed_hosts: vec!["rack.lan".into()], ..Access::default() };
-        for host in ["localhost:7331", "127.0.0.1", "[::1]:7331", "192.168.1.4:80", "Rack.lan:7331"] {
+        let access = Access { allowed_hosts: vec!["rack.lan:7331".into()], ..Access::default() };
+        for host in [
+            "localhost:7331",
+            "localhost.",
+            "localhost.:7331",
+            "rack.lan",
+            "127.0.0.1",
+            "[::1]:7331",
+            "192.168.1.4:80",
+            "Rack.lan:7331",
+        ] {
             assert!(access.knows_host(host), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:7331", ""] {
+        for host in ["evil.example", "localhost.evil.example:7331", "localhost..", "", "."] {
             assert!(!access.knows_host(host), "{host}");
         }
     }

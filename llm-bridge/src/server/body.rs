@@ -2,13 +2,13 @@
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request},
+    extract::{FromRequest, Request, rejection::BytesRejection},
     http::{StatusCode, header},
     response::Response,
 };
 use serde_json::Value;
 
-use super::error;
+use super::{MAX_BODY, error};
 
 const KIND: &str = "invalid_request_error";
 
@@ -28,10 +28,19 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         }
         let bytes = Bytes::from_request(request, state)
             .await
-            .map_err(|fault| error(fault.status(), KIND, &fault.body_text(), Some("body")))?;
+            .map_err(|fault| error(fault.status(), KIND, &told(&fault), Some("body")))?;
         serde_json::from_slice(&bytes).map(Self).map_err(|fault| {
             let message = format!("the request is not JSON: {fault}");
             error(StatusCode::BAD_REQUEST, KIND, &message, Some("body"))
         })
+    }
+}
+
+fn told(fault: &BytesRejection) -> String {
+    match fault.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            format!("the request is over {} MiB, which is the most that is read", MAX_BODY >> 20)
+        }
+        _ => fault.body_text(),
     }
 }

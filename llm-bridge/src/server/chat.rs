@@ -15,9 +15,9 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, body::JsonBody, error};
+use super::{App, body::JsonBody, error, models::explained};
 use crate::{
-    chat::{Turn, TurnEvent, UpstreamError},
+    chat::{Turn, TurnEvent, Upstream, UpstreamError},
     provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
 };
 
@@ -39,42 +39,82 @@ pub(super) async fn completions(State(app): State<App>, JsonBody(body): JsonBody
         Ok(turn) => turn,
         Err(fault) => return bad(fault.param, &fault.message),
     };
-    if stream { streamed(turn, include_usage, app.closing).await } else { whole(turn, app.closing).await }
+    let events = Events { turn, upstream: app.backend.upstream().clone(), over: false };
+    if stream { streamed(events, include_usage, app.closing).await } else { whole(events, app.closing).await }
 }
 
-async fn whole(mut turn: Turn, closing: CancellationToken) -> Response {
-    let mut reply = WholeReply::default();
-    loop {
-        let event = tokio::select! {
-            event = turn.next() => event,
-            () = closing.cancelled() => return closed(),
-        };
-        match event {
-            Some(TurnEvent::Failed(failure)) => return failed(&failure),
-            Some(event) => reply.take(event),
-            None => return Json(reply.into_json()).into_response(),
+/// A turn's events up to its last.
+struct Events {
+    turn: Turn,
+    upstream: Upstream,
+    over: bool,
+}
+
+impl Events {
+    /// The next event; `None` after the last one of a turn that has come to its end.
+    async fn next(&mut self) -> Result<Option<TurnEvent>, Failure> {
+        match self.turn.next().await {
+            Some(TurnEvent::Failed(failure)) => {
+                self.over = true;
+                let message = explained(&failure, &self.upstream);
+                Err(Failure { status: status_of(&failure), message })
+            }
+            None if !self.over => {
+                self.over = true;
+                Err(Failure { status: StatusCode::BAD_GATEWAY, message: NO_ANSWER.to_owned() })
+            }
+            event => {
+                self.over |= matches!(event, Some(TurnEvent::Finished { .. }));
+                Ok(event)
+            }
         }
     }
 }
 
-async fn streamed(mut turn: Turn, include_usage: bool, closing: CancellationToken) -> Response {
+/// Why there is no answer, or no more of it.
+struct Failure {
+    status: StatusCode,
+    message: String,
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        error(self.status, "upstream_error", &self.message, None)
+    }
+}
+
+async fn whole(mut events: Events, closing: CancellationToken) -> Response {
+    let mut reply = WholeReply::default();
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = closing.cancelled() => return closed(),
+        };
+        match event {
+            Ok(Some(event)) => reply.take(event),
+            Ok(None) => return Json(reply.into_json()).into_response(),
+            Err(failure) => return failure.into_response(),
+        }
+    }
+}
+
+async fn streamed(mut events: Events, include_usage: bool, closing: CancellationToken) -> Response {
     let mut reply = StreamReply::new(include_usage);
     let mut chunks = VecDeque::new();
     // A model server that refuses does so at once; its refusal is the status of the reply.
     let first = tokio::time::timeout(FIRST_WORD, async {
         while chunks.is_empty() {
-            match turn.next().await {
-                Some(TurnEvent::Failed(failure)) => return Err(failure),
+            match events.next().await? {
                 Some(event) => chunks.extend(reply.chunks(event)),
                 None => break,
             }
         }
-        Ok(())
+        Ok::<_, Failure>(())
     });
     if let Ok(Err(failure)) = first.await {
-        return failed(&failure);
+        return failure.into_response();
     }
-    let state = Streaming { turn, reply, chunks, ended: false, closing };
+    let state = Streaming { events, reply, chunks, ended: false, closing };
     let stream = stream::unfold(state, |mut state| async move {
         let data = state.next().await?;
         Some((Ok::<_, Infallible>(Event::default().data(data)), state))
@@ -86,7 +126,7 @@ async fn streamed(mut turn: Turn, include_usage: bool, closing: CancellationToke
 }
 
 struct Streaming {
-    turn: Turn,
+    events: Events,
     reply: StreamReply,
     chunks: VecDeque<Value>,
     ended: bool,
@@ -104,19 +144,19 @@ impl Streaming {
                 return None;
             }
             let event = tokio::select! {
-                event = self.turn.next() => event,
+                event = self.events.next() => event,
                 () = self.closing.cancelled() => {
                     self.ended = true;
                     return Some(error_body("server_stopping", CLOSED, None).to_string());
                 }
             };
             match event {
-                Some(TurnEvent::Failed(failure)) => {
+                Ok(Some(event)) => self.chunks.extend(self.reply.chunks(event)),
+                Err(failure) => {
                     self.ended = true;
-                    return Some(error_body("upstream_error", &failure.to_string(), None).to_string());
+                    return Some(error_body("upstream_error", &failure.message, None).to_string());
                 }
-                Some(event) => self.chunks.extend(self.reply.chunks(event)),
-                None => {
+                Ok(None) => {
                     self.ended = true;
                     return Some("[DONE]".to_owned());
                 }
@@ -125,6 +165,7 @@ impl Streaming {
     }
 }
 
+const NO_ANSWER: &str = "the turn ended without an answer; the server's log says why";
 const CLOSED: &str = "the server was stopped before the answer was finished";
 
 fn closed() -> Response {
@@ -133,8 +174,8 @@ fn closed() -> Response {
 
 /// A model server's failure as the status of the reply. Its own refusals of the request pass through; that it refuses us is not the
 /// client's fault.
-fn failed(failure: &UpstreamError) -> Response {
-    let status = match failure {
+fn status_of(failure: &UpstreamError) -> StatusCode {
+    match failure {
         UpstreamError::Status { status: 401 | 403 | 407, .. } => StatusCode::BAD_GATEWAY,
         // A server that is busy or still loading its model is worth another try.
         UpstreamError::Status { status, .. } if (400..500).contains(status) || *status == 503 => {
@@ -142,6 +183,33 @@ fn failed(failure: &UpstreamError) -> Response {
         }
         UpstreamError::Stalled(_) => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::BAD_GATEWAY,
-    };
-    error(status, "upstream_error", &failure.to_string(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, Permission, Registry};
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::{Backend, ChatSettings};
+
+    /// A turn that ends before its first word.
+    async fn dead() -> Events {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let upstream = Upstream::http("http://127.0.0.1:9/v1", None, FIRST_WORD).unwrap();
+        let backend = Backend::new(registry, upstream.clone(), ChatSettings::default());
+        backend.stop().await;
+        let body = json!({"messages": [{"role": "user", "content": "Go."}]});
+        let request = ChatRequest::from_json(body).map_err(|bad| bad.message).unwrap();
+        let turn = backend.start(request, Caller::new("ada", Permission::User)).map_err(|bad| bad.message);
+        Events { turn: turn.unwrap(), upstream, over: false }
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_dies_is_no_answer() {
+        let closing = CancellationToken::new();
+        assert_eq!(whole(dead().await, closing.clone()).await.status(), StatusCode::BAD_GATEWAY);
+        assert_eq!(streamed(dead().await, false, closing).await.status(), StatusCode::BAD_GATEWAY);
+    }
 }

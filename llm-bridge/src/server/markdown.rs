@@ -1,4 +1,6 @@
 //! `POST /api/render`: Markdown to HTML that is safe to show, for the page.
+//!
+//! Deep nesting costs the parsers quadratic time. So what is rendered is bounded, and what is beyond comes back as it was written.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,11 +13,26 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use pulldown_cmark::{Options, Parser, html};
+use pulldown_cmark::{Event, Options, Parser, html};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::{body::JsonBody, error};
+
+/// The longest text that is rendered, in bytes.
+const MAX_LENGTH: usize = 256 * 1024;
+/// How deep quotes, lists and emphasis may lie in each other.
+const MAX_DEPTH: usize = 50;
+/// How many pieces the text may come to; the cells that a table's short rows lack are made, too.
+const MAX_EVENTS: usize = 200_000;
+/// How many tags of HTML there may be.
+const MAX_TAGS: usize = 1000;
+/// A tag that is left open may be repeated in every element after it: the bound of tags times elements.
+const MAX_REPEATED: usize = 500_000;
+
+/// Rendering takes a processor to itself; it does not take them all.
+static PLACES: Semaphore = Semaphore::const_new(2);
 
 #[derive(Serialize)]
 struct Rendered {
@@ -23,11 +40,22 @@ struct Rendered {
 }
 
 pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
-    match source.get("markdown").and_then(Value::as_str) {
-        Some(markdown) => Json(Rendered { html: to_safe_html(markdown) }).into_response(),
-        None => {
-            let message = "`markdown` has to be a text";
-            error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("markdown"))
+    const PARAM: Option<&str> = Some("markdown");
+    let Some(markdown) = source.get("markdown").and_then(Value::as_str) else {
+        let message = "`markdown` has to be a text";
+        return error(StatusCode::BAD_REQUEST, "invalid_request_error", message, PARAM);
+    };
+    if markdown.len() > MAX_LENGTH {
+        let message = format!("`markdown` is over {} KiB; show it as plain text", MAX_LENGTH / 1024);
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", &message, PARAM);
+    }
+    let markdown = markdown.to_owned();
+    let _place = PLACES.acquire().await;
+    match tokio::task::spawn_blocking(move || to_safe_html(&markdown)).await {
+        Ok(html) => Json(Rendered { html }).into_response(),
+        Err(_) => {
+            let message = "the text could not be rendered; show it as plain text";
+            error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message, None)
         }
     }
 }
@@ -48,10 +76,72 @@ fn to_safe_html(markdown: &str) -> String {
         });
         builder
     });
+    match bounded_events(markdown) {
+        Some(events) => {
+            let mut text = String::new();
+            html::push_html(&mut text, events.into_iter());
+            SANITIZER.clean(&text).to_string()
+        }
+        None => format!("<pre>{}</pre>", ammonia::clean_text(markdown)),
+    }
+}
+
+/// What the text is made of, where that is within the bounds.
+fn bounded_events(markdown: &str) -> Option<Vec<Event<'_>>> {
+    if markdown.lines().any(|line| containers(line) > MAX_DEPTH) {
+        return None;
+    }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut text = String::new();
-    html::push_html(&mut text, Parser::new_ext(markdown, options));
-    SANITIZER.clean(&text).to_string()
+    let mut events = Vec::new();
+    let (mut depth, mut elements, mut tags) = (0_usize, 0_usize, 0_usize);
+    for event in Parser::new_ext(markdown, options) {
+        match &event {
+            Event::Start(_) => {
+                depth += 1;
+                elements += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            // Each `<` may begin a tag, whatever it is in; only a line break is surely none that stays open.
+            Event::Html(html) | Event::InlineHtml(html) if !is_line_break(html) => {
+                tags += html.matches('<').count();
+            }
+            _ => {}
+        }
+        let beyond = depth > MAX_DEPTH
+            || events.len() >= MAX_EVENTS
+            || tags > MAX_TAGS
+            || tags.saturating_mul(elements) > MAX_REPEATED;
+        if beyond {
+            return None;
+        }
+        events.push(event);
+    }
+    Some(events)
+}
+
+/// How many quotes and lists a line opens or goes on with.
+fn containers(line: &str) -> usize {
+    let mut rest = line.trim_start();
+    let mut count = 0;
+    loop {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let after = match rest.strip_prefix('>') {
+            Some(after) => Some(after),
+            None if number.len() < rest.len() => number.strip_prefix(['.', ')']),
+            None => rest.strip_prefix(['-', '+', '*']),
+        };
+        let Some(after) = after else { return count };
+        // A marker of a list needs a space behind it; without one it is emphasis or a rule.
+        if !rest.starts_with('>') && !after.starts_with([' ', '\t']) {
+            return count;
+        }
+        count += 1;
+        rest = after.trim_start();
+    }
+}
+
+fn is_line_break(html: &str) -> bool {
+    matches!(html, "<br>" | "<br/>" | "<br />")
 }
 
 fn is_language(class: &str) -> bool {
@@ -62,6 +152,8 @@ fn is_language(class: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::to_safe_html;
 
     #[test]
@@ -78,5 +170,40 @@ mod tests {
         for trace in ["script", "img", "onerror", "onclick", "style", "data:", "evil"] {
             assert!(!bad.contains(trace), "{trace}: {bad}");
         }
+    }
+    #[test]
+    fn what_would_take_forever_is_shown_as_it_is() {
+        let stairs: String = (0..500).map(|depth| format!("{}- x\n", "  ".repeat(depth))).collect();
+        let open_tags: String = (0..400).map(|number| format!("<b title={number}>")).collect();
+        for (name, text, plain) in [
+            ("quotes", "> ".repeat(20_000), true),
+            ("tight quotes", ">".repeat(100_000), true),
+            ("lists", "- ".repeat(20_000), true),
+            ("numbers", "1. ".repeat(20_000), true),
+            ("stairs", stairs.clone(), true),
+            ("stairs and blank lines", stairs + &"\n".repeat(100_000), true),
+            ("emphasis", "*a _b ".repeat(20_000) + &"_ *".repeat(20_000), false),
+            ("stars", "*".repeat(100_000) + "a" + &"*".repeat(100_000), true),
+            ("tags", "<div>".repeat(50_000), true),
+            ("inline tags", format!("a {}", "<b>".repeat(50_000)), true),
+            ("tags that look closed", "<div title=\"</div>\">".repeat(12_000), true),
+            ("open tags and blocks", open_tags + &"\n\nx".repeat(60_000), true),
+            ("brackets", "[".repeat(200_000), false),
+            ("links", "[a](".repeat(50_000), false),
+            ("ticks", (1..600).map(|length| "`".repeat(length) + " ").collect(), false),
+            (
+                "table",
+                format!("{}\n{}\n{}", "|a".repeat(20_000), "|-".repeat(20_000), "|\n".repeat(40_000)),
+                false,
+            ),
+        ] {
+            let began = Instant::now();
+            let html = to_safe_html(&text);
+            let took = began.elapsed();
+            assert!(took < Duration::from_secs(5), "{name}: {took:?}");
+            assert!(!plain || html.starts_with("<pre>"), "{name}: {}", html.get(..200).unwrap_or_default());
+        }
+        let html = to_safe_html("- - > 1. a\n\n<sub>b</sub> -- *c*\n***\n");
+        assert!(html.contains("<sub>b</sub>") && html.contains("<em>c</em>"), "{html}");
     }
 }

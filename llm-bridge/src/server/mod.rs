@@ -25,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+#[cfg(feature = "cli")]
+pub(crate) use models::explained;
 
 use crate::{chat::Backend, provider::openai};
 
@@ -68,7 +70,7 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .route_layer(middleware::from_fn_with_state(Arc::clone(&settings), access::check_key));
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
     page::routes()
-        .route("/healthz", get(models::health))
+        .route("/healthz", get(models::health).options(page::methods))
         .merge(with_key)
         .fallback(|| async {
             error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)

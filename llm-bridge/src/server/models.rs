@@ -9,13 +9,28 @@ use axum::{
 use serde_json::json;
 
 use super::{App, error};
-use crate::chat::upstream::DEMO;
+use crate::chat::{Upstream, UpstreamError, upstream::DEMO};
 
 /// The models of the server behind: <https://platform.openai.com/docs/api-reference/models/list>.
 pub(super) async fn list(State(app): State<App>) -> Response {
-    match app.backend.upstream().models().await {
+    let upstream = app.backend.upstream();
+    match upstream.models().await {
         Ok(models) => Json(json!({"object": "list", "data": models})).into_response(),
-        Err(failure) => error(StatusCode::BAD_GATEWAY, "upstream_error", &failure.to_string(), None),
+        Err(failure) => {
+            error(StatusCode::BAD_GATEWAY, "upstream_error", &explained(&failure, upstream), None)
+        }
+    }
+}
+
+/// The failure in words, with what is likely behind it.
+pub(crate) fn explained(failure: &UpstreamError, upstream: &Upstream) -> String {
+    let base = upstream.address();
+    match failure {
+        // A model that is not there is a 404, too; the address is at fault only where it looks so.
+        UpstreamError::Status { status: 404, .. } if !base.ends_with("/v1") => {
+            format!("{failure}. Its address is {base}: does it have to end in /v1?")
+        }
+        _ => failure.to_string(),
     }
 }
 

@@ -1,6 +1,11 @@
 //! `GET /`: the chat page and its files, which are part of the program.
 
-use axum::{Router, http::header, response::IntoResponse, routing::get};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
 
 use super::App;
 
@@ -24,6 +29,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/api.js": "api.js" as "text/javascript; charset=utf-8",
     "/call.js": "call.js" as "text/javascript; charset=utf-8",
     "/dom.js": "dom.js" as "text/javascript; charset=utf-8",
+    "/key.js": "key.js" as "text/javascript; charset=utf-8",
     "/history.js": "history.js" as "text/javascript; charset=utf-8",
     "/markdown.js": "markdown.js" as "text/javascript; charset=utf-8",
     "/scroll.js": "scroll.js" as "text/javascript; charset=utf-8",
@@ -46,6 +52,11 @@ pub(super) fn routes() -> Router<App> {
             ];
             (headers, content).into_response()
         };
-        router.route(path, get(file))
+        router.route(path, get(file).options(methods))
     })
+}
+
+/// What can be done with what is only read. It needs no key, as the reading does not.
+pub(super) async fn methods() -> impl IntoResponse {
+    (StatusCode::NO_CONTENT, [(header::ALLOW, "GET, HEAD, OPTIONS")])
 }

@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Rack, Setup, user, within};
+use crate::support::{Answer, Rack, Reply, Scripted, Setup, user, within};
 
 const CHAT: &str = "/v1/chat/completions";
 const ROUTES: [(&str, &str); 9] = [
@@ -90,8 +90,33 @@ async fn b2_every_error_has_the_form_of_the_api() {
     let rendered = send(&rack, "POST", "/api/render", &[JSON], "{\"markdown\": \"*a*\"}").await;
     assert_eq!(rendered.0, 200);
     let huge = format!("{{\"x\": \"{}\"}}", "x".repeat(33 << 20));
-    assert_eq!(send(&rack, "POST", CHAT, &[JSON], &huge).await.0, 413);
+    let (status, error) = send(&rack, "POST", CHAT, &[JSON], &huge).await;
+    assert_eq!(status, 413);
+    assert!(error["message"].as_str().unwrap().contains("32 MiB"), "{error}");
     assert_eq!(send(&rack, "POST", "/api/render", &[JSON], &huge).await.0, 413);
+    let long = json!({"markdown": "x".repeat(257 << 10)}).to_string();
+    assert_eq!(send(&rack, "POST", "/api/render", &[JSON], &long).await.0, 413);
+}
+
+#[tokio::test]
+async fn b2_what_is_open_can_be_asked_about_without_a_key() {
+    let rack = Setup::new().with(|setup| setup.access.api_key = Some("secret".into())).start([]).await;
+    for path in ["/", "/page.js", "/healthz"] {
+        assert_eq!(send(&rack, "HEAD", path, &[], "").await.0, 200, "{path}");
+        assert_eq!(send(&rack, "OPTIONS", path, &[], "").await.0, 204, "{path}");
+    }
+    assert_eq!(send(&rack, "HEAD", "/v1/models", &[], "").await.0, 401);
+}
+
+#[tokio::test]
+async fn b2_an_address_without_v1_is_suspected() {
+    let upstream = Scripted::start([Reply::error(404, "no such page")]).await;
+    let base = upstream.base().trim_end_matches("/v1").to_owned();
+    let rack = Setup::new().start_before(upstream, &base).await;
+    let body = json!({"model": "m", "messages": [user("Go.")]}).to_string();
+    let (status, error) = send(&rack, "POST", CHAT, &[JSON], &body).await;
+    assert_eq!(status, 404);
+    assert!(error["message"].as_str().unwrap().contains("end in /v1?"), "{error}");
 }
 
 #[tokio::test]

@@ -211,6 +211,43 @@ async function phone(browser) {
   await context.close();
 }
 
+/** The browser's own routes stand for a server with a key, in front of the one without. */
+async function keyed(browser) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  await page.route(/\/(v1|api)\//, (route) => (route.request().headers().authorization === 'Bearer secret'
+    ? route.continue() : route.fulfill({ status: 401, json: { error: { message: 'this server asks for a key' } } })));
+  await page.route('**/healthz', (route) => route.fulfill({ json: { status: 'ok', upstream: 'openai', model: 'configured', tools: 1 } }));
+  await page.route('**/v1/models', (route) => (route.request().headers().authorization === 'Bearer secret'
+    ? route.fulfill({ json: { data: [{ id: 'first' }, { id: 'configured' }] } }) : route.fallback()));
+  await page.goto(URL_UNDER_TEST);
+
+  await check('a key is asked for until it is the right one', async () => {
+    for (const key of ['wrong', 'secret']) {
+      await page.fill('#key-dialog input', key);
+      if (key === 'secret') await shot(page, 'desktop-key');
+      await page.press('#key-dialog input', 'Enter');
+      if (key === 'wrong') await page.waitForSelector('#key-dialog p:has-text("does not take")');
+    }
+    await page.waitForSelector('#examples button');
+    equal(await page.locator('#key-dialog').count(), 0, 'dialogs left');
+  });
+
+  await check('the key is kept and goes with every request', async () => {
+    await page.reload();
+    await page.waitForSelector('#examples button');
+    await ask(page, QUESTION);
+    await page.waitForSelector('.call[data-name="calculate"][data-state="ok"]');
+    await page.waitForSelector('.answer .text:not(.plain) p');
+  });
+
+  await check('the configured model is chosen, whatever is listed first', async () => {
+    equal(await page.inputValue('#model'), 'configured', 'model');
+  });
+  await context.close();
+}
+
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -218,6 +255,7 @@ const browser = await chromium.launch({
 try {
   await desktop(browser);
   await phone(browser);
+  await keyed(browser);
 } catch (error) {
   failed += 1;
   console.log(`FAILED  ${error.message}`);

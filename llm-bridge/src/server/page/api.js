@@ -1,6 +1,7 @@
 // Everything the page asks the server for. Addresses are relative, so that the
 // page also works behind a proxy that serves it below some path.
 
+import { askKey, givenKey } from './key.js';
 import { events } from './sse.js';
 
 const UNREACHABLE = 'The server cannot be reached. Is it still running?';
@@ -48,27 +49,37 @@ export async function* complete(model, messages, signal) {
 }
 
 async function getJson(address) {
-  return (await checked(fetch(address, { headers: { accept: 'application/json' } }))).json();
+  return (await checked(address, { headers: { accept: 'application/json' } })).json();
 }
 
 function send(address, body, signal) {
-  return checked(fetch(address, {
+  return checked(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
     signal,
-  }));
+  });
 }
 
-async function checked(request) {
+async function checked(address, options) {
   let response;
   try {
-    response = await request;
+    response = await withKey(address, options);
   } catch (error) {
     throw error instanceof TypeError ? new Error(UNREACHABLE, { cause: error }) : error;
   }
   if (!response.ok) throw new Error(await failure(response));
   return response;
+}
+
+// Asks for a key where the server wants one, and as long as it wants another.
+async function withKey(address, options) {
+  for (;;) {
+    const key = givenKey();
+    const headers = key ? { ...options.headers, authorization: `Bearer ${key}` } : options.headers;
+    const response = await fetch(address, { ...options, headers });
+    if (response.status !== 401 || !(await askKey(key))) return response;
+  }
 }
 
 async function failure(response) {

@@ -131,18 +131,21 @@ function onEscape(event) {
   else stop();
 }
 
-async function showModels() {
-  const names = await api.models().catch(() => []);
+async function showModels(health) {
+  const [names, server] = await Promise.all([api.models().catch(() => []), health.catch(() => ({}))]);
+  // The server may be set to a model that the list leaves out.
+  if (server.model && !names.includes(server.model)) names.unshift(server.model);
   modelSelect.replaceChildren(...names.map((name) => el('option', { value: name }, name)));
-  if (names.includes(recall('model'))) modelSelect.value = recall('model');
+  const chosen = [recall('model'), server.model].find((name) => names.includes(name));
+  if (chosen) modelSelect.value = chosen;
   byId('model-field').hidden = names.length < 2;
   byId('model-name').hidden = names.length !== 1;
   byId('model-name').textContent = names[0] ?? '';
 }
 
-async function showServer() {
+async function showServer(health) {
   try {
-    const { upstream } = await api.health();
+    const { upstream } = await health;
     byId('banner').classList.toggle('demo', upstream === 'demo');
     if (upstream === 'demo') showBanner('This is the built-in demo model. Connect a real one with ', el('code', {}, 'toolrack serve --upstream http://127.0.0.1:8080/v1'));
     else byId('banner').hidden = true;
@@ -158,7 +161,8 @@ function showBanner(...content) {
 }
 
 async function connect() {
-  const [usable] = await Promise.all([panel.load(), showModels(), showServer()]);
+  const health = api.health();
+  const [usable] = await Promise.all([panel.load(), showModels(health), showServer(health)]);
   if (!panel.failure) showExamples(usable, ask);
 }
 

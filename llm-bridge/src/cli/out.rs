@@ -1,0 +1,26 @@
+//! What is printed: answers on standard output, the rest on standard error.
+
+use std::{
+    fmt::Display,
+    io::{ErrorKind, Write},
+};
+
+/// Prints to standard output at once. Whether somebody reads on: `toolrack … | head` ends when it has enough, and that is no fault.
+pub(super) fn print(text: impl Display) -> Result<bool, String> {
+    let mut out = std::io::stdout().lock();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("cannot write to standard output: {error}")),
+    }
+}
+
+/// The same with the end of a line.
+pub(super) fn print_line(text: impl Display) -> Result<bool, String> {
+    print(format_args!("{text}\n"))
+}
+
+/// Writes a line to standard error. When nobody reads that, there is nobody to tell.
+pub(super) fn tell(text: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
