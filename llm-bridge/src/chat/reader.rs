@@ -12,7 +12,7 @@ use super::{
     offer::{Offer, Target},
 };
 use crate::{
-    dialect::{Call, Event, ScanOptions, Scanner, THINKING},
+    dialect::{Call, Event, Family, ScanOptions, Scanner, THINKING, dialect},
     provider::openai::{self, Piece},
 };
 
@@ -187,7 +187,7 @@ struct Taker<'a> {
     calls: &'a mut Vec<FoundCall>,
     events: &'a mut Vec<TurnEvent>,
     one_call: bool,
-    /// The text ended at the token limit. What only its end made a call may be half of one.
+    /// The text has ended at the token limit: a call that it ends in may be half of one.
     cut_off: bool,
 }
 
@@ -199,7 +199,7 @@ impl Taker<'_> {
                 Some(TurnEvent::Reasoning(last)) => last.push_str(text),
                 _ => self.events.push(TurnEvent::Reasoning(text.to_owned())),
             },
-            Event::Call(call) if self.cut_off => {
+            Event::Call(call) if self.cut_off && !is_closed(&call) => {
                 self.events.push(was_cut_off(&call.name));
                 if !call.shown {
                     self.show(&call.source);
@@ -243,6 +243,18 @@ fn found(call: Call, offer: &Offer) -> FoundCall {
         origin: Origin::Text(call.dialect.into()),
         raw_argument,
     }
+}
+
+/// Whether a call has the mark that ends it, or is whole without one. A missing mark is forgiven at the end of an answer, and a
+/// tag line has no other end.
+fn is_closed(call: &Call) -> bool {
+    let source = call.source.trim_end();
+    let Some(row) = dialect(call.dialect) else { return false };
+    row.close.iter().any(|close| source.ends_with(close))
+        || match &row.family {
+            Family::Xml(style) => source.ends_with(style.call_end),
+            _ => serde_json::from_str::<IgnoredAny>(source).is_ok(),
+        }
 }
 
 /// Asked again the model would come to the same limit.

@@ -46,6 +46,22 @@ async fn b2_a_text_call_cut_off_at_the_token_limit_is_not_run() {
 }
 
 #[tokio::test]
+async fn b2_a_text_call_that_was_whole_at_the_token_limit_is_run() {
+    let function =
+        "<function=add>\n<parameter=a>\n2\n</parameter>\n<parameter=b>\n3\n</parameter>\n</function>";
+    let wrapped = format!("<tool_call>\n{function}\n</tool_call>");
+    let bare = "{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}";
+    for text in [CALL, function, &wrapped, bare] {
+        for end in ["", "\n"] {
+            let first = Answer::text(text).say(end).finish("length");
+            let rack = Setup::new().start([first.into(), Answer::text("5").into()]).await;
+            let told = rack.ask(true).await;
+            assert_eq!(rack.ran().len(), 1, "{text}{end}: {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn b2_calls_before_the_one_that_was_cut_off_are_run() {
     let text = format!("{CALL}\n<tool_call>\n{{\"name\": \"add\", \"arguments\": {{\"a\": 9, \"b\": 9}}");
     let rack = setup().start([Answer::text(&text).finish("length").into(), Answer::text("5").into()]).await;
