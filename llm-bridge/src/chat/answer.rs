@@ -152,7 +152,7 @@ impl Answer {
             Body::Whole(bytes) => match openai::read_json(&String::from_utf8_lossy(&bytes)) {
                 Ok(answer) => {
                     self.inbox.finished = true;
-                    self.inbox.take(answer);
+                    self.inbox.take(openai::read_reply(answer));
                 }
                 Err(error) => self
                     .inbox
@@ -180,13 +180,13 @@ impl Inbox {
             return;
         }
         match openai::read_json(data) {
-            Ok(chunk) => self.take(chunk),
+            Ok(chunk) => self.take(openai::read_chunk(chunk)),
             Err(error) => tracing::warn!(%error, data, "the model server sent an event that is not JSON"),
         }
     }
 
-    fn take(&mut self, answer: Value) {
-        match openai::read_answer(answer) {
+    fn take(&mut self, read: Result<Vec<Piece>, String>) {
+        match read {
             Ok(pieces) => {
                 self.finished |= pieces.iter().any(|piece| matches!(piece, Piece::Finish(_)));
                 self.ready.extend(pieces.into_iter().map(Ok));

@@ -24,10 +24,14 @@ mod cases;
 #[cfg(test)]
 mod properties;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Map, Value};
 
+use crate::provider::openai::role;
 use question::Question;
 use reply::Outcome;
 use write::{Call, DIALECTS};
@@ -41,7 +45,7 @@ const LONGEST: usize = 4_000;
 /// Marks around a result that is handed to a model as text.
 const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
 
-/// The demo model. The same questions in the same order get the same answers.
+/// The demo model. The same questions in the same order get the same answers; the first dialect is up to the question.
 #[derive(Debug, Default)]
 pub(super) struct DemoModel {
     /// Answers with calls so far; each takes the next dialect.
@@ -86,11 +90,15 @@ impl DemoModel {
                 Some(Call { name: tool.name.to_owned(), arguments })
             })
             .collect();
-        if calls.is_empty() { reply::introduction(tools) } else { self.write(&calls) }
+        if calls.is_empty() { reply::introduction(tools) } else { self.write(&asked, &calls) }
     }
 
-    fn write(&self, calls: &[Call]) -> String {
-        let turn = self.written.fetch_add(1, Ordering::Relaxed);
+    fn write(&self, asked: &str, calls: &[Call]) -> String {
+        // A program that asks once and ends would else only ever show the first.
+        let mut hasher = DefaultHasher::new();
+        asked.hash(&mut hasher);
+        let start = usize::try_from(hasher.finish() % DIALECTS.len().max(1) as u64).unwrap_or_default();
+        let turn = start + self.written.fetch_add(1, Ordering::Relaxed);
         // One that cannot carry these calls lets the next go first.
         for dialect in DIALECTS.iter().cycle().skip(turn % DIALECTS.len().max(1)).take(DIALECTS.len()) {
             let Some(text) = (dialect.write)(calls) else { continue };
@@ -154,10 +162,6 @@ fn called(messages: &[Value], result: &Value) -> Option<String> {
         let mut calls = calls.filter(|call| id.is_some() && call.get("id") == id);
         calls.next()?.pointer("/function/name")?.as_str().map(str::to_owned)
     })
-}
-
-fn role(message: &Value) -> &str {
-    message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A message's text: a string, or the text among its parts.

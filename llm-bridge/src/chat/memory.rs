@@ -8,6 +8,8 @@ use std::{sync::Arc, time::Duration};
 use moka::sync::Cache;
 use serde_json::Value;
 
+use crate::provider::openai::role;
+
 /// How many bytes of unfinished turns are remembered; the oldest give way.
 const CAPACITY: u64 = 64 * 1024 * 1024;
 /// How long a client may take to answer.
@@ -52,7 +54,7 @@ impl Memory {
     pub(super) fn complete(&self, user: &str, messages: Vec<Value>) -> Vec<Value> {
         let mut whole = Vec::with_capacity(messages.len());
         for message in messages {
-            let remembered = (message.get("role").and_then(Value::as_str) == Some("assistant"))
+            let remembered = (role(&message) == "assistant")
                 .then(|| message.get("tool_calls")?.get(0)?.get("id")?.as_str())
                 .flatten()
                 .and_then(|id| self.0.get(&(user.to_owned(), id.to_owned())));

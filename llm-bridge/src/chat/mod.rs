@@ -5,6 +5,7 @@ mod demo;
 mod history;
 mod limits;
 mod memory;
+mod narrow;
 mod native;
 mod offer;
 mod paragraphs;
@@ -29,7 +30,7 @@ pub use limits::Limits;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
-use crate::provider::openai::{BadRequest, ChatRequest, Object};
+use crate::provider::openai::{BadRequest, ChatRequest, Extra};
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -177,7 +178,7 @@ pub enum TurnEvent {
     /// Something that the user should know and that is not part of the answer.
     Notice(String),
     /// Fields of the model server's answer that pass through.
-    Extra(Object),
+    Extra(Box<Extra>),
     /// The model has called tools of the client. The turn ends with this and [`Finished`](Self::Finished).
     ClientCalls(Vec<ClientCall>),
     /// The turn is over.

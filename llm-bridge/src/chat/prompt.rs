@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     dialect::{self, Dialect},
-    provider::openai::text_of,
+    provider::openai::{role, text_of},
 };
 
 /// The dialect in which a model is told to call when it is not said which it knows; most have seen it.
@@ -49,13 +49,12 @@ pub fn tag_lines(selection: &Selection) -> Option<String> {
 }
 
 /// Tells a model its tools in the prompt and puts the calls and results of the conversation into words, for a server that takes
-/// neither in the fields of its API.
-pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<&str>) {
+/// neither in the fields of its API; `required` where one has to be called.
+pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<&str>, required: bool) {
     let Some(dialect) = dialect::dialect(dialect.unwrap_or(COMMON_DIALECT)) else { return };
     let mut names = Map::new();
     for message in messages.iter_mut() {
-        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
-        match role {
+        match role(message) {
             "assistant" if message.get("tool_calls").is_some() => {
                 *message = spoken_calls(message, dialect, &mut names)
             }
@@ -67,17 +66,47 @@ pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<
     let tools: Vec<Value> = serde_json::from_str(definitions).unwrap_or_default();
     let functions: Vec<Value> =
         tools.iter().map(|tool| tool.get("function").unwrap_or(tool).clone()).collect();
-    let instructions = dialect.instructions(&functions);
-    let is_system =
-        |message: &Value| matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"));
-    match messages.iter_mut().find(|message| is_system(message)) {
-        Some(system) => {
-            let text = text_of(system.get("content").unwrap_or(&Value::Null));
-            if let Value::Object(fields) = system {
-                fields.insert("content".into(), format!("{text}\n\n{instructions}").into());
-            }
+    let mut instructions = dialect.instructions(&functions);
+    if required {
+        let name = |function: &Value| function.get("name").and_then(Value::as_str).map(str::to_owned);
+        instructions.push_str(&match functions.as_slice() {
+            [only] => format!("\n\nYou must call `{}` now.", name(only).unwrap_or_default()),
+            _ => "\n\nYou must call one of these tools now.".to_owned(),
+        });
+    }
+    add_instructions(messages, &instructions);
+}
+
+/// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that
+/// call tools in any case.
+pub(super) fn add_system_prompt(messages: &mut Vec<Value>, prompt: &str, selection: &Selection) {
+    if !messages.iter().any(is_system) {
+        add_instructions(messages, prompt);
+    }
+    add_instructions(messages, &tag_lines(selection).unwrap_or_default());
+}
+
+fn is_system(message: &Value) -> bool {
+    matches!(role(message), "system" | "developer")
+}
+
+/// Adds to the system message, or makes one.
+fn add_instructions(messages: &mut Vec<Value>, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let system = messages.iter_mut().find(|message| is_system(message));
+    let Some(Value::Object(system)) = system else {
+        messages.insert(0, json!({"role": "system", "content": text}));
+        return;
+    };
+    match system.get_mut("content") {
+        Some(Value::String(before)) if !before.is_empty() => {
+            before.push_str("\n\n");
+            before.push_str(text);
         }
-        None => messages.insert(0, json!({"role": "system", "content": instructions})),
+        Some(Value::Array(parts)) => parts.push(json!({"type": "text", "text": text})),
+        _ => drop(system.insert("content".into(), text.into())),
     }
 }
 
@@ -106,24 +135,29 @@ fn spoken_calls(message: &Value, dialect: &Dialect, names: &mut Map<String, Valu
 fn spoken_result(message: &Value, dialect: &Dialect, names: &Map<String, Value>) -> Value {
     let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
     let name = names.get(id).and_then(Value::as_str).unwrap_or_default();
-    let content = text_of(message.get("content").unwrap_or(&Value::Null));
-    json!({"role": "user", "content": dialect.result(name, &content)})
+    let content = message.get("content").unwrap_or(&Value::Null);
+    let text = dialect.result(name, &text_of(content));
+    // A picture cannot be put into words.
+    let is_other = |part: &&Value| part.get("text").is_none();
+    let others: Vec<&Value> = content.as_array().into_iter().flatten().filter(is_other).collect();
+    if others.is_empty() {
+        return json!({"role": "user", "content": text});
+    }
+    let mut parts = vec![json!({"type": "text", "text": text})];
+    parts.extend(others.into_iter().cloned());
+    json!({"role": "user", "content": parts})
 }
 
-/// Templates that know no tools want user and assistant to take turns.
+/// Templates that know no tools want user and assistant to take turns. What is more than text stays as it is.
 fn join_results(messages: &mut Vec<Value>) {
     let mut joined: Vec<Value> = Vec::with_capacity(messages.len());
     for message in messages.drain(..) {
-        let both_user = [joined.last(), Some(&message)].iter().all(|message| {
-            message.and_then(|message| message.get("role")).is_some_and(|role| role == "user")
-        });
-        match joined.last_mut() {
-            Some(Value::Object(last))
-                if both_user && message.get("content").is_some_and(Value::is_string) =>
-            {
-                let before = text_of(last.get("content").unwrap_or(&Value::Null));
-                let text = text_of(message.get("content").unwrap_or(&Value::Null));
-                last.insert("content".into(), format!("{before}\n{text}").into());
+        let is_user = |message: &&mut Value| role(message) == "user";
+        let before = joined.last_mut().filter(is_user).and_then(|message| message.get_mut("content"));
+        match (before, message.get("content")) {
+            (Some(Value::String(before)), Some(Value::String(text))) if role(&message) == "user" => {
+                before.push('\n');
+                before.push_str(text);
             }
             _ => joined.push(message),
         }
@@ -147,14 +181,38 @@ mod tests {
             json!({"role": "tool", "tool_call_id": "1", "content": "rain"}),
             json!({"role": "tool", "tool_call_id": "2", "content": "sun"}),
         ];
-        tell_tools(&mut messages, r#"[{"type":"function","function":{"name":"weather"}}]"#, None);
+        tell_tools(&mut messages, r#"[{"type":"function","function":{"name":"weather"}}]"#, None, true);
         assert_eq!(messages.len(), 4);
         let system = messages[0]["content"].as_str().unwrap();
         assert!(system.starts_with("Be brief.") && system.contains(r#"{"name":"weather"}"#), "{system}");
+        assert!(system.ends_with("You must call `weather` now."), "{system}");
         let calls = messages[2]["content"].as_str().unwrap();
         assert_eq!(calls.matches("<tool_call>").count(), 2);
         assert_eq!(messages[3]["role"], "user");
         let results = messages[3]["content"].as_str().unwrap();
         assert!(results.find("rain") < results.find("sun"), "{results}");
+    }
+
+    #[test]
+    fn p8_pictures_are_kept() {
+        let picture = json!({"type": "image_url", "image_url": {"url": "data:x"}});
+        let mut messages = vec![
+            json!({"role": "system", "content": [{"type": "text", "text": "Be brief."}]}),
+            json!({"role": "user", "content": [{"type": "text", "text": "What?"}, picture]}),
+            json!({"role": "user", "content": "And?"}),
+            json!({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "camera", "arguments": "{}"}}]}),
+            json!({"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "seen"}, picture]}),
+            json!({"role": "user", "content": "Well?"}),
+        ];
+        let before = messages.clone();
+        tell_tools(&mut messages, r#"[{"function":{"name":"a"}},{"function":{"name":"b"}}]"#, None, true);
+        assert_eq!(messages.len(), 6);
+        assert_eq!(messages[0]["content"][0], before[0]["content"][0]);
+        let told = messages[0]["content"][1]["text"].as_str().unwrap();
+        assert!(told.ends_with("You must call one of these tools now."), "{told}");
+        assert_eq!(messages[1..3], before[1..3]);
+        assert_eq!(messages[4]["content"][1], picture);
+        assert!(messages[4]["content"][0]["text"].as_str().unwrap().contains("seen"));
+        assert_eq!(messages[5], before[5]);
     }
 }

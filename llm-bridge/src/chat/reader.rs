@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use registry_core::Origin;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     TurnEvent,
@@ -12,9 +12,12 @@ use super::{
     offer::{Offer, Target},
 };
 use crate::{
-    dialect::{Event, ScanOptions, Scanner, THINKING},
-    provider::openai::Piece,
+    dialect::{Call, Event, Family, ScanOptions, Scanner, THINKING, dialect},
+    provider::openai::{self, Piece},
 };
+
+/// What the text of arguments that are no object stands under in the conversation.
+const NO_OBJECT: &str = "INVALID_JSON";
 
 /// A call that the model has made.
 #[derive(Debug, Clone)]
@@ -23,7 +26,7 @@ pub(super) struct FoundCall {
     /// The name that it has in the conversation.
     pub(super) wire_name: String,
     pub(super) target: Target,
-    /// The arguments as JSON text; from a native call it may be broken.
+    /// The arguments as JSON text, which may be broken.
     pub(super) arguments: String,
     pub(super) origin: Origin,
     /// The text behind the tag, for a tag line.
@@ -31,21 +34,23 @@ pub(super) struct FoundCall {
 }
 
 impl FoundCall {
-    /// The arguments as they stand in the conversation, where servers take objects only.
+    /// The arguments as they stand in the conversation, where servers take objects only: what is none is kept in one.
     pub(super) fn arguments_object(&self) -> Value {
         let object = match self.arguments_value() {
-            Value::String(text) => serde_json::from_str(&text).unwrap_or_default(),
+            Value::String(text) => openai::read_json(&text).unwrap_or_default(),
             value => value,
         };
-        if object.is_object() { object } else { Value::Object(serde_json::Map::new()) }
+        if object.is_object() { object } else { json!({ NO_OBJECT: self.arguments }) }
     }
 
-    /// The arguments as a value; text that is no JSON stays text, which the registry refuses with a reason.
+    /// The arguments as a value; text that is no JSON stays text.
     pub(super) fn arguments_value(&self) -> Value {
-        if self.arguments.trim().is_empty() {
-            return Value::Object(serde_json::Map::new());
-        }
-        serde_json::from_str(&self.arguments).unwrap_or_else(|_| Value::String(self.arguments.clone()))
+        self.read_arguments().unwrap_or_else(|_| Value::String(self.arguments.clone()))
+    }
+
+    /// The arguments as JSON.
+    pub(super) fn read_arguments(&self) -> Result<Value, serde_json::Error> {
+        if self.arguments.trim().is_empty() { Ok(json!({})) } else { openai::read_json(&self.arguments) }
     }
 }
 
@@ -56,6 +61,8 @@ pub(super) struct Reader {
     native: NativeCalls,
     /// The ids of calls that are in the conversation already.
     taken: HashSet<String>,
+    /// Only the first call counts.
+    one_call: bool,
     pub(super) text: String,
     pub(super) native_reasoning: String,
     pub(super) calls: Vec<FoundCall>,
@@ -66,12 +73,18 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(offer: Arc<Offer>, options: ScanOptions, taken: HashSet<String>) -> Self {
+    pub(super) fn new(
+        offer: Arc<Offer>,
+        options: ScanOptions,
+        taken: HashSet<String>,
+        one_call: bool,
+    ) -> Self {
         Self {
             scanner: Scanner::new(Arc::clone(&offer.offered), options),
             offer,
             native: NativeCalls::default(),
             taken,
+            one_call,
             text: String::new(),
             native_reasoning: String::new(),
             calls: Vec::new(),
@@ -86,8 +99,9 @@ impl Reader {
         match piece {
             Piece::Text(text) => {
                 self.raw.push_str(&text);
-                let Self { scanner, offer, text: shown, calls, .. } = self;
-                scanner.push(&text, &mut |event| take_event(event, offer, shown, calls, events));
+                let Self { scanner, offer, text: shown, calls, one_call, .. } = self;
+                let mut taker = Taker { offer, shown, calls, events, one_call: *one_call, cut_off: false };
+                scanner.push(&text, &mut |event| taker.take(event));
             }
             Piece::Reasoning(text) => {
                 self.native_reasoning.push_str(&text);
@@ -102,13 +116,19 @@ impl Reader {
 
     /// The answer is at its end.
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
-        self.break_off(events);
         let cut_off = self.finish.as_deref() == Some("length");
+        self.finish_text(cut_off, events);
         for call in std::mem::take(&mut self.native).into_calls() {
+            if call.name.is_empty() {
+                events.push(TurnEvent::Notice("A call without a name is not run".to_owned()));
+                continue;
+            }
             if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
-                // Asked again the model would come to the same limit.
-                let notice = format!("A call of {} was cut off at the token limit and is not run", call.name);
-                events.push(TurnEvent::Notice(notice));
+                events.push(was_cut_off(&call.name));
+                continue;
+            }
+            if self.one_call && !self.calls.is_empty() {
+                events.push(is_one_too_many(&call.name));
                 continue;
             }
             // Some servers number the calls of every answer from the start.
@@ -128,8 +148,13 @@ impl Reader {
 
     /// The answer ends before its end: the text that was held back is given out.
     pub(super) fn break_off(&mut self, events: &mut Vec<TurnEvent>) {
-        let Self { scanner, offer, text: shown, calls, .. } = self;
-        scanner.finish(&mut |event| take_event(event, offer, shown, calls, events));
+        self.finish_text(false, events);
+    }
+
+    fn finish_text(&mut self, cut_off: bool, events: &mut Vec<TurnEvent>) {
+        let Self { scanner, offer, text: shown, calls, one_call, .. } = self;
+        let mut taker = Taker { offer, shown, calls, events, one_call: *one_call, cut_off };
+        scanner.finish(&mut |event| taker.take(event));
     }
 
     /// Whether nothing has been shown yet.
@@ -155,47 +180,90 @@ fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
     if part.is_empty() { None } else { text.split_once(part) }
 }
 
-fn take_event(
-    event: Event<'_>,
-    offer: &Offer,
-    shown: &mut String,
-    calls: &mut Vec<FoundCall>,
-    events: &mut Vec<TurnEvent>,
-) {
-    match event {
-        Event::Text(text) => {
-            shown.push_str(text);
-            match events.last_mut() {
-                Some(TurnEvent::Text(last)) => last.push_str(text),
-                _ => events.push(TurnEvent::Text(text.to_owned())),
+/// Takes what the scanner finds.
+struct Taker<'a> {
+    offer: &'a Offer,
+    shown: &'a mut String,
+    calls: &'a mut Vec<FoundCall>,
+    events: &'a mut Vec<TurnEvent>,
+    one_call: bool,
+    /// The text has ended at the token limit: a call that it ends in may be half of one.
+    cut_off: bool,
+}
+
+impl Taker<'_> {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(text) => self.show(text),
+            Event::Reasoning(text) => match self.events.last_mut() {
+                Some(TurnEvent::Reasoning(last)) => last.push_str(text),
+                _ => self.events.push(TurnEvent::Reasoning(text.to_owned())),
+            },
+            Event::Call(call) if self.cut_off && !is_closed(&call) => {
+                self.events.push(was_cut_off(&call.name));
+                if !call.shown {
+                    self.show(&call.source);
+                }
             }
+            Event::Call(call) if self.one_call && !self.calls.is_empty() => {
+                self.events.push(is_one_too_many(&call.name));
+            }
+            Event::Call(call) => {
+                let found = found(call, self.offer);
+                announce(&found, self.events);
+                self.calls.push(found);
+            }
+            Event::Aborted { reason, .. } => {
+                self.events.push(TurnEvent::Notice(format!(
+                    "A tool call could not be read and is shown as text: {reason}"
+                )));
+            }
+            Event::Frame(_) | Event::CallBegin { .. } | Event::CallDelta { .. } => {}
         }
-        Event::Reasoning(text) => match events.last_mut() {
-            Some(TurnEvent::Reasoning(last)) => last.push_str(text),
-            _ => events.push(TurnEvent::Reasoning(text.to_owned())),
-        },
-        Event::Call(call) => {
-            let raw_argument = (call.dialect == crate::dialect::TAG_LINE)
-                .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
-                .flatten();
-            let found = FoundCall {
-                id: new_call_id(),
-                target: offer.target(&call.name),
-                wire_name: offer.wire_name(&call.name),
-                arguments: call.arguments,
-                origin: Origin::Text(call.dialect.into()),
-                raw_argument,
-            };
-            announce(&found, events);
-            calls.push(found);
-        }
-        Event::Aborted { reason, .. } => {
-            events.push(TurnEvent::Notice(format!(
-                "A tool call could not be read and is shown as text: {reason}"
-            )));
-        }
-        Event::Frame(_) | Event::CallBegin { .. } | Event::CallDelta { .. } => {}
     }
+
+    fn show(&mut self, text: &str) {
+        self.shown.push_str(text);
+        match self.events.last_mut() {
+            Some(TurnEvent::Text(last)) => last.push_str(text),
+            _ => self.events.push(TurnEvent::Text(text.to_owned())),
+        }
+    }
+}
+
+fn found(call: Call, offer: &Offer) -> FoundCall {
+    let raw_argument = (call.dialect == crate::dialect::TAG_LINE)
+        .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
+        .flatten();
+    FoundCall {
+        id: new_call_id(),
+        target: offer.target(&call.name),
+        wire_name: offer.wire_name(&call.name),
+        arguments: call.arguments,
+        origin: Origin::Text(call.dialect.into()),
+        raw_argument,
+    }
+}
+
+/// Whether a call has the mark that ends it, or is whole without one. A missing mark is forgiven at the end of an answer, and a
+/// tag line has no other end.
+fn is_closed(call: &Call) -> bool {
+    let source = call.source.trim_end();
+    let Some(row) = dialect(call.dialect) else { return false };
+    row.close.iter().any(|close| source.ends_with(close))
+        || match &row.family {
+            Family::Xml(style) => source.ends_with(style.call_end),
+            _ => serde_json::from_str::<IgnoredAny>(source).is_ok(),
+        }
+}
+
+/// Asked again the model would come to the same limit.
+fn was_cut_off(name: &str) -> TurnEvent {
+    TurnEvent::Notice(format!("A call of {name} was cut off at the token limit and is not run"))
+}
+
+fn is_one_too_many(name: &str) -> TurnEvent {
+    TurnEvent::Notice(format!("A call of {name} is not run: the request asks for one call at a time"))
 }
 
 fn announce(call: &FoundCall, events: &mut Vec<TurnEvent>) {

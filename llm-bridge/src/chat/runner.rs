@@ -1,6 +1,8 @@
 //! Runs the calls of one answer side by side and keeps their order.
 
-use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError, ToolOutcome};
+use std::sync::Arc;
+
+use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
@@ -13,7 +15,7 @@ use super::{
 
 /// A call on its way: running, or answered already.
 enum Running {
-    Task(JoinHandle<ToolOutcome>),
+    Task(JoinHandle<String>),
     Answered(String),
 }
 
@@ -28,15 +30,14 @@ pub(super) struct Results {
 /// Runs the server's calls among these, as tasks of `tools`.
 pub(super) async fn run(
     calls: &[FoundCall],
-    offer: &Offer,
+    offer: &Arc<Offer>,
     meter: &mut Meter,
     events: &mpsc::Sender<TurnEvent>,
     tools: &TaskTracker,
 ) -> Results {
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let sender = events.clone();
-    let sink: EventSink =
-        std::sync::Arc::new(move |event| drop(sender.try_send(TurnEvent::CallStatus(event))));
+    let sink: EventSink = Arc::new(move |event| drop(sender.try_send(TurnEvent::CallStatus(event))));
     let context = offer.context.clone().with_events(sink);
 
     let mut reached = None;
@@ -51,8 +52,14 @@ pub(super) async fn run(
             Some(limit) => Verdict::Stop(limit),
             None => meter.count_call(name, &arguments),
         };
-        running.push(Some(match verdict {
-            Verdict::Run => {
+        let fault = call.read_arguments().err();
+        running.push(Some(match (verdict, fault) {
+            (Verdict::Run, Some(fault)) => {
+                let text = format!("Error: the arguments are not valid JSON: {fault}. Send one JSON object.");
+                refuse(call, name, ErrorKind::InvalidArguments, &text, offer, events).await;
+                Running::Answered(text)
+            }
+            (Verdict::Run, None) => {
                 let mut tool_call = ToolCall::new(name, arguments)
                     .with_id(&call.id)
                     .with_origin(call.origin.clone())
@@ -60,12 +67,12 @@ pub(super) async fn run(
                 tool_call.raw_argument.clone_from(&call.raw_argument);
                 Running::Task(tools.spawn(make(offer, &context, tool_call, events)))
             }
-            Verdict::Warn => {
+            (Verdict::Warn, _) => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
                 Running::Answered(text.to_owned())
             }
-            Verdict::Stop(limit) => {
+            (Verdict::Stop(limit), _) => {
                 reached = Some(limit);
                 let text = "Error: not run, a limit was reached.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
@@ -79,11 +86,10 @@ pub(super) async fn run(
         texts.push(match call {
             None => None,
             Some(Running::Answered(text)) => Some(text),
-            Some(Running::Task(task)) => Some(match task.await {
-                Ok(outcome) => offer.told(&outcome),
-                // The registry catches a tool's panic; this is the runtime going down.
-                Err(error) => format!("Error: the call was not finished: {error}"),
-            }),
+            // The registry catches a tool's panic; this is the runtime going down.
+            Some(Running::Task(task)) => {
+                Some(task.await.unwrap_or_else(|error| format!("Error: the call was not finished: {error}")))
+            }
         });
     }
     Results { texts, reached }
@@ -100,19 +106,20 @@ pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &mpsc::S
 }
 
 /// A call as a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose client has
-/// gone away is cancelled and still leaves its record.
+/// gone away is cancelled and still leaves its record. It comes to what the model is told.
 fn make(
-    offer: &Offer,
+    offer: &Arc<Offer>,
     context: &ToolContext,
     call: ToolCall,
     events: &mpsc::Sender<TurnEvent>,
-) -> impl Future<Output = ToolOutcome> + Send + 'static {
-    let (selection, context, events) = (offer.selection.clone(), context.clone(), events.clone());
+) -> impl Future<Output = String> + Send + 'static {
+    let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
     async move {
-        let outcome = selection.execute(&context, call).await;
+        let outcome = offer.selection.execute(&context, call).await;
+        let told = offer.told(&outcome);
         // Nobody listens any more: the record is kept all the same.
-        let _ = events.send(TurnEvent::CallFinished(Box::new(outcome.clone()))).await;
-        outcome
+        let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
+        told
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     answer::Answer,
     history::History,
     limits::{Meter, Reached},
+    narrow,
     offer::{Offer, Target},
     paragraphs::Paragraphs,
     prompt,
@@ -46,9 +47,11 @@ impl Turn {
         if self.over {
             return None;
         }
-        let event = self.events.recv().await;
-        self.over = matches!(event, None | Some(TurnEvent::Finished { .. } | TurnEvent::Failed(_)));
-        event
+        let event = self.events.recv().await.unwrap_or_else(|| {
+            TurnEvent::Failed(UpstreamError::Interrupted("the turn ended without an answer".into()))
+        });
+        self.over = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
+        Some(event)
     }
 
     /// Ends the turn from outside.
@@ -59,7 +62,7 @@ impl Turn {
 
 pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
     let cancellation = backend.0.stopping.child_token();
-    let context = context_of(&backend, &request, caller).with_cancellation(cancellation.clone());
+    let context = context_of(&backend, &request, caller)?.with_cancellation(cancellation.clone());
     let offer = Arc::new(Offer::new(&backend, &request, context)?);
     let messages = backend.0.memory.complete(&offer.context.caller().user, request.messages);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
@@ -82,26 +85,21 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
 }
 
 /// The caller as the request narrows it, with the conversation around.
-fn context_of(backend: &Backend, request: &ChatRequest, mut caller: Caller) -> ToolContext {
+fn context_of(backend: &Backend, request: &ChatRequest, caller: Caller) -> Result<ToolContext, BadRequest> {
+    let caller = narrow::narrow(backend.registry(), request, caller)?;
     let extension = &request.toolrack;
-    if let Some(tools) = &extension.allowed_tools {
-        caller = caller.only_tools(tools);
-    }
-    if let Some(modules) = &extension.allowed_modules {
-        caller = caller.only_modules(modules);
-    }
     let user_message = request
         .messages
         .iter()
-        .rfind(|message| message.get("role").and_then(Value::as_str) == Some("user"))
+        .rfind(|message| openai::role(message) == "user")
         .and_then(|message| message.get("content"))
         .map(text_of);
-    backend.registry().context(caller).with_conversation(Conversation {
+    Ok(backend.registry().context(caller).with_conversation(Conversation {
         user_message,
         chat_id: extension.chat_id.clone(),
         kb_context: extension.kb_context.clone(),
         confidence: extension.confidence,
-    })
+    }))
 }
 
 struct Run {
@@ -277,7 +275,8 @@ impl Run {
     }
 
     fn new_reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.offer), self.scan_options(), self.history.call_ids())
+        let one_call = self.rest.get("parallel_tool_calls").is_some_and(|parallel| parallel == false);
+        Reader::new(Arc::clone(&self.offer), self.scan_options(), self.history.call_ids(), one_call)
     }
 
     fn scan_options(&self) -> ScanOptions {
@@ -345,40 +344,23 @@ impl Run {
             }
             request.insert("stream_options".into(), options);
         }
+        let settings = self.backend.settings();
         let mut messages = self.history.messages();
-        self.add_system_prompt(&mut messages);
+        let prompt =
+            if self.offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
+        prompt::add_system_prompt(&mut messages, prompt, &self.offer.selection);
         if let Some(definitions) = self.offer.definitions(round) {
+            // A call was asked for and made; asked for again there would be no end to it.
+            let choice = self.offer.choice.as_ref().filter(|_| round == 1);
             if self.prompt_style {
                 request.shift_remove("parallel_tool_calls");
-                prompt::tell_tools(&mut messages, definitions, self.backend.settings().dialect);
-            } else {
-                // A call was asked for and made; asked for again there would be no end to it.
-                if let Some(choice) = self.offer.choice.as_ref().filter(|_| round == 1) {
-                    request.insert("tool_choice".into(), choice.clone());
-                }
+                prompt::tell_tools(&mut messages, definitions, settings.dialect, choice.is_some());
+            } else if let Some(choice) = choice {
+                request.insert("tool_choice".into(), choice.clone());
             }
         }
         request.insert("messages".into(), messages.into());
         request
-    }
-
-    fn add_system_prompt(&self, messages: &mut Vec<Value>) {
-        let has_one = messages.iter().any(|message| {
-            matches!(message.get("role").and_then(Value::as_str), Some("system" | "developer"))
-        });
-        if has_one {
-            return;
-        }
-        let settings = self.backend.settings();
-        let prompt =
-            if self.offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
-        let lines = prompt::tag_lines(&self.offer.selection).unwrap_or_default();
-        let parts: Vec<&str> =
-            [prompt.as_str(), &lines].into_iter().filter(|part| !part.is_empty()).collect();
-        let text = parts.join("\n\n");
-        if !text.is_empty() {
-            messages.insert(0, json!({"role": "system", "content": text}));
-        }
     }
 
     /// Ends the turn where the client has to run something.

@@ -12,6 +12,7 @@ mod client_tools;
 mod doors;
 mod faults;
 mod leaving;
+mod oddities;
 mod recovery;
 mod requests;
 #[path = "../support/mod.rs"]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Object, error_message, text_of};
+use super::{Extra, Object, error_message, error_text, text_of};
 
 /// A part of an answer as a model server gives it: in a stream one after the other, otherwise all at once.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub enum Piece {
     /// The tokens used.
     Usage(Value),
     /// Fields that are not known here.
-    Extra(Object),
+    Extra(Box<Extra>),
 }
 
 /// A call, or a piece of one, as a model server gives it.
@@ -34,31 +34,58 @@ pub struct CallPiece {
     pub arguments: String,
 }
 
-/// Reads a chunk of a stream or a whole reply into its pieces.
+/// How much of a reply without an answer is told, in characters.
+const TOLD: usize = 300;
+
+/// Reads a whole reply into its pieces.
+///
+/// # Errors
+/// The message of an error object, or what else stands in place of an answer.
+pub fn read_reply(reply: Value) -> Result<Vec<Piece>, String> {
+    let choices = reply.get("choices").and_then(Value::as_array);
+    if is_failure(&reply) || choices.is_some_and(|choices| choices.iter().any(is_first)) {
+        return read_chunk(reply);
+    }
+    let told: String = error_text(reply.to_string()).chars().take(TOLD).collect();
+    Err(format!("its reply has no answer in it: {told}"))
+}
+
+/// Reads a chunk of a stream into its pieces.
 ///
 /// # Errors
 /// The message of an error object, which is how a server fails after it has begun to answer.
-pub fn read_answer(answer: Value) -> Result<Vec<Piece>, String> {
-    let Value::Object(mut answer) = answer else { return Ok(Vec::new()) };
-    if let Some(message) = answer.get("error").and_then(error_message) {
-        return Err(message);
+pub fn read_chunk(chunk: Value) -> Result<Vec<Piece>, String> {
+    if is_failure(&chunk) {
+        return Err(error_text(chunk.to_string()));
     }
+    let Value::Object(mut chunk) = chunk else { return Ok(Vec::new()) };
     let mut pieces = Vec::new();
-    let choices = answer.shift_remove("choices");
-    let usage = answer.shift_remove("usage").filter(|usage| !usage.is_null());
-    for field in ["id", "object", "created", "model", "service_tier"] {
-        answer.shift_remove(field);
+    let choices = chunk.shift_remove("choices");
+    let usage = chunk.shift_remove("usage").filter(|usage| !usage.is_null());
+    for field in ["id", "object", "created", "model"] {
+        chunk.shift_remove(field);
     }
+    let mut extra = Extra { reply: chunk, ..Extra::default() };
     if let Some(Value::Array(choices)) = choices
-        && let Some(Value::Object(choice)) = choices.into_iter().next()
+        && let Some(Value::Object(choice)) = choices.into_iter().find(is_first)
     {
-        read_choice(choice, &mut answer, &mut pieces);
+        read_choice(choice, &mut extra, &mut pieces);
     }
-    if !answer.is_empty() {
-        pieces.insert(0, Piece::Extra(answer));
+    if extra != Extra::default() {
+        pieces.insert(0, Piece::Extra(Box::new(extra)));
     }
     pieces.extend(usage.map(Piece::Usage));
     Ok(pieces)
+}
+
+fn is_failure(answer: &Value) -> bool {
+    answer.get("error").and_then(error_message).is_some()
+        || answer.get("object").is_some_and(|object| object == "error")
+}
+
+/// Whether a choice is the one that was asked for: a server may make more of them than that.
+fn is_first(choice: &Value) -> bool {
+    choice.is_object() && matches!(choice.get("index").map(Value::as_u64), None | Some(None | Some(0)))
 }
 
 /// Reads JSON in which an escape may be half a character, as servers write it that cut a text anywhere.
@@ -98,9 +125,11 @@ fn surrogate(text: &str) -> Option<u16> {
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
 
-fn read_choice(mut choice: Object, extra: &mut Object, pieces: &mut Vec<Piece>) {
-    let message = choice.shift_remove("delta").or_else(|| choice.shift_remove("message"));
-    if let Some(Value::Object(mut message)) = message {
+fn read_choice(mut choice: Object, extra: &mut Extra, pieces: &mut Vec<Piece>) {
+    choice.shift_remove("index");
+    let (delta, message) = (choice.shift_remove("delta"), choice.shift_remove("message"));
+    if let Some(Value::Object(mut message)) = delta.or(message) {
+        message.shift_remove("role");
         for field in ["reasoning_content", "reasoning"] {
             // A server that sends both sends the same text twice.
             if let Some(Value::String(text)) = message.shift_remove(field)
@@ -118,13 +147,12 @@ fn read_choice(mut choice: Object, extra: &mut Object, pieces: &mut Vec<Piece>) 
         if let Some(Value::Array(calls)) = message.shift_remove("tool_calls") {
             pieces.extend(calls.iter().map(|call| Piece::Call(read_call(call))));
         }
-    }
-    if let Some(logprobs) = choice.shift_remove("logprobs").filter(|logprobs| !logprobs.is_null()) {
-        extra.insert("logprobs".into(), logprobs);
+        extra.message = message;
     }
     if let Some(Value::String(reason)) = choice.shift_remove("finish_reason") {
         pieces.push(Piece::Finish(reason));
     }
+    extra.choice = choice;
 }
 
 fn read_call(call: &Value) -> CallPiece {
@@ -165,7 +193,7 @@ mod tests {
 
     #[test]
     fn servers_may_deviate() {
-        let pieces = read_answer(json!({
+        let pieces = read_chunk(json!({
             "id": "x", "timings": {"ms": 1},
             "choices": [{"index": 0, "delta": {"reasoning": "hm", "reasoning_content": "hm", "content": "a", "tool_calls": [
                 {"function": {"name": "f", "arguments": {"a": 1}}},
@@ -177,7 +205,10 @@ mod tests {
         assert_eq!(
             pieces,
             [
-                Piece::Extra(json!({"timings": {"ms": 1}}).as_object().unwrap().clone()),
+                Piece::Extra(Box::new(Extra {
+                    reply: json!({"timings": {"ms": 1}}).as_object().unwrap().clone(),
+                    ..Extra::default()
+                })),
                 Piece::Reasoning("hm".into()),
                 Piece::Text("a".into()),
                 Piece::Call(CallPiece {
@@ -189,8 +220,26 @@ mod tests {
                 Piece::Finish("stop".into()),
             ]
         );
-        assert_eq!(read_answer(json!({"error": {"message": "no", "code": 500}})), Err("no".into()));
-        assert_eq!(read_answer(json!({"error": "no"})), Err("no".into()));
-        assert_eq!(read_answer(json!({"choices": []})), Ok(vec![]));
+        assert_eq!(read_chunk(json!({"error": {"message": "no", "code": 500}})), Err("no".into()));
+        assert_eq!(read_chunk(json!({"error": "no"})), Err("no".into()));
+        assert_eq!(read_chunk(json!({"object": "error", "message": "no"})), Err("no".into()));
+        assert_eq!(read_chunk(json!({"choices": []})), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_reply_without_an_answer_is_a_failure() {
+        for (reply, told) in [
+            (json!({"detail": "no such model"}), "no such model"),
+            (json!({"object": "error", "message": "too long"}), "too long"),
+            (json!({}), "{}"),
+            (json!([]), "[]"),
+            (json!({"choices": []}), "{\"choices\":[]}"),
+            (json!({"choices": [{"index": 1, "message": {"content": "b"}}]}), "no answer"),
+        ] {
+            let failure = read_reply(reply.clone()).unwrap_err();
+            assert!(failure.contains(told), "{reply}: {failure}");
+        }
+        let long = read_reply(json!({"x": "y".repeat(5000)})).unwrap_err();
+        assert!(long.len() < 400, "{long}");
     }
 }

@@ -5,12 +5,14 @@
 //! arguments as objects, `reasoning` or `reasoning_content`), and reading is tolerant of that.
 
 mod answer;
+mod extra;
 mod reply;
 mod request;
 
 use serde_json::{Map, Value, json};
 
-pub use answer::{CallPiece, Piece, read_answer, read_json};
+pub use answer::{CallPiece, Piece, read_chunk, read_json, read_reply};
+pub use extra::Extra;
 pub use reply::{StreamReply, WholeReply, error_body};
 pub use request::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice};
 
@@ -23,8 +25,9 @@ pub fn error_message(error: &Value) -> Option<String> {
         Value::Null | Value::Bool(false) => None,
         Value::String(message) => Some(message.clone()),
         Value::Object(fields) => {
-            let message = fields.get("message").or_else(|| fields.get("error"));
-            Some(message.and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_owned))
+            let message =
+                ["message", "error", "detail"].iter().find_map(|field| fields.get(*field)?.as_str());
+            Some(message.map_or_else(|| error.to_string(), str::to_owned))
         }
         other => Some(other.to_string()),
     }
@@ -33,7 +36,8 @@ pub fn error_message(error: &Value) -> Option<String> {
 /// What the body of a refusal says.
 pub fn error_text(body: String) -> String {
     if let Ok(json) = serde_json::from_str::<Value>(&body) {
-        return json.get("error").or(Some(&json)).and_then(error_message).unwrap_or(body);
+        let error = json.get("error").filter(|error| !error.is_null());
+        return error.or(Some(&json)).and_then(error_message).unwrap_or(body);
     }
     // A proxy's page says it in its title.
     if body.trim_start().starts_with('<') {
@@ -67,16 +71,28 @@ pub fn tool_message(id: &str, content: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": content})
 }
 
-/// The sum of the tokens of several requests; details are those of the last.
+/// The sum of the tokens of several requests, number by number; what is no number is that of the last.
 pub fn add_usage(total: Option<Value>, more: Value) -> Value {
-    let Some(Value::Object(before)) = total else { return more };
-    let Value::Object(mut sum) = more else { return Value::Object(before) };
-    for field in ["prompt_tokens", "completion_tokens", "total_tokens"] {
-        let count = |usage: &Object| usage.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let tokens = count(&before) + count(&sum);
-        sum.insert(field.into(), tokens.into());
+    match (total, more) {
+        (Some(total), Value::Null) => total,
+        (Some(Value::Number(one)), Value::Number(other)) => match (one.as_u64(), other.as_u64()) {
+            (Some(one), Some(other)) => one.saturating_add(other).into(),
+            _ => (one.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default()).into(),
+        },
+        (Some(Value::Object(mut sum)), Value::Object(more)) => {
+            for (field, value) in more {
+                let before = sum.get_mut(&field).map(Value::take);
+                sum.insert(field, add_usage(before, value));
+            }
+            sum.into()
+        }
+        (_, more) => more,
     }
-    Value::Object(sum)
+}
+
+/// Who a message is from; empty where it does not say.
+pub fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -88,7 +104,8 @@ mod tests {
         for (body, text) in [
             ("{\"error\": {\"message\": \"no\"}}", "no"),
             ("{\"error\": \"no\"}", "no"),
-            ("{\"detail\": \"no\"}", "{\"detail\":\"no\"}"),
+            ("{\"detail\": \"no\"}", "no"),
+            ("{\"detail\": [1]}", "{\"detail\":[1]}"),
             ("no", "no"),
             ("<html><head><title> No </title>", "a web page, No"),
             ("<html>", "a web page"),
@@ -99,11 +116,20 @@ mod tests {
 
     #[test]
     fn usage_adds_up() {
-        let one = json!({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3});
-        let two = json!({"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30, "x": 1});
+        let one = json!({
+            "prompt_tokens": 1, "total_tokens": 3, "cost": 0.5, "y": 1,
+            "prompt_tokens_details": {"cached_tokens": 1, "audio_tokens": null},
+        });
+        let two = json!({
+            "prompt_tokens": 10, "total_tokens": 30, "cost": 0.25, "x": 1,
+            "prompt_tokens_details": {"cached_tokens": 2, "audio_tokens": 4},
+        });
         assert_eq!(
             add_usage(Some(one), two),
-            json!({"prompt_tokens": 11, "completion_tokens": 22, "total_tokens": 33, "x": 1})
+            json!({
+                "prompt_tokens": 11, "total_tokens": 33, "cost": 0.75, "y": 1, "x": 1,
+                "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 4},
+            })
         );
     }
 }

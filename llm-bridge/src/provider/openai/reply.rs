@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::Object;
+use super::{Extra, Object};
 use crate::chat::{ClientCall, TurnEvent};
 
 /// What both forms of a reply have in common.
@@ -42,13 +42,13 @@ pub struct StreamReply {
     include_usage: bool,
     begun: bool,
     /// Passing fields that wait for the next chunk.
-    extra: Object,
+    extra: Extra,
 }
 
 impl StreamReply {
     /// A stream, with the usage at its end where the client asked for it.
     pub fn new(include_usage: bool) -> Self {
-        Self { head: Head::new(), include_usage, begun: false, extra: Object::new() }
+        Self { head: Head::new(), include_usage, begun: false, extra: Extra::default() }
     }
 
     /// The chunks that an event is. [`TurnEvent::Failed`] has none: it is [`error_body`].
@@ -61,7 +61,7 @@ impl StreamReply {
             TurnEvent::Text(text) => vec![self.delta(json!({"content": text}), None)],
             TurnEvent::Reasoning(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
             TurnEvent::Extra(fields) => {
-                self.extra.extend(fields);
+                self.extra.add(*fields);
                 Vec::new()
             }
             TurnEvent::ClientCalls(calls) => {
@@ -105,10 +105,16 @@ impl StreamReply {
             self.begun = true;
             fields.shift_insert(0, "role".into(), "assistant".into());
         }
-        let logprobs = self.extra.shift_remove("logprobs");
-        let choice = json!({"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish});
+        let mut extra = std::mem::take(&mut self.extra);
+        if let Value::Object(fields) = &mut delta {
+            fields.append(&mut extra.message);
+        }
+        let choice = with_fields(
+            json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}),
+            extra.choice,
+        );
         let mut chunk = self.head.object("chat.completion.chunk", json!([choice]));
-        chunk.append(&mut self.extra);
+        chunk.append(&mut extra.reply);
         chunk.into()
     }
 }
@@ -123,7 +129,7 @@ pub struct WholeReply {
     details: Vec<Value>,
     finish: String,
     usage: Option<Value>,
-    extra: Object,
+    extra: Extra,
 }
 
 impl Default for WholeReply {
@@ -136,7 +142,7 @@ impl Default for WholeReply {
             details: Vec::new(),
             finish: "stop".into(),
             usage: None,
-            extra: Object::new(),
+            extra: Extra::default(),
         }
     }
 }
@@ -148,7 +154,7 @@ impl WholeReply {
             TurnEvent::Model(name) => self.head.model = name,
             TurnEvent::Text(text) => self.content.push_str(&text),
             TurnEvent::Reasoning(text) => self.reasoning.push_str(&text),
-            TurnEvent::Extra(fields) => self.extra.extend(fields),
+            TurnEvent::Extra(fields) => self.extra.add(*fields),
             TurnEvent::ClientCalls(calls) => {
                 self.calls.extend(calls.iter().map(|call| Value::from(client_call(call))));
             }
@@ -173,17 +179,26 @@ impl WholeReply {
         if !self.calls.is_empty() {
             message.insert("tool_calls".into(), self.calls.into());
         }
-        let logprobs = self.extra.shift_remove("logprobs");
-        let choice =
-            json!({"index": 0, "message": message, "logprobs": logprobs, "finish_reason": self.finish});
+        message.append(&mut self.extra.message);
+        let choice = with_fields(
+            json!({"index": 0, "message": message, "logprobs": null, "finish_reason": self.finish}),
+            self.extra.choice,
+        );
         let mut reply = self.head.object("chat.completion", json!([choice]));
         reply.insert("usage".into(), self.usage.unwrap_or_else(no_usage));
-        reply.append(&mut self.extra);
+        reply.append(&mut self.extra.reply);
         if !self.details.is_empty() {
             reply.insert("x_toolrack".into(), self.details.into());
         }
         reply.into()
     }
+}
+
+fn with_fields(mut object: Value, mut fields: Object) -> Value {
+    if let Value::Object(known) = &mut object {
+        known.append(&mut fields);
+    }
+    object
 }
 
 fn client_call(call: &ClientCall) -> Object {
@@ -263,11 +278,17 @@ mod tests {
     #[test]
     fn passing_fields_go_with_the_next_chunk() {
         let mut reply = StreamReply::new(false);
-        let fields = json!({"timings": {"ms": 1}, "logprobs": {"content": []}}).as_object().unwrap().clone();
-        assert!(reply.chunks(TurnEvent::Extra(fields)).is_empty());
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let extra = Extra {
+            reply: object(json!({"timings": {"ms": 1}})),
+            choice: object(json!({"logprobs": {"content": []}})),
+            message: object(json!({"refusal": "no"})),
+        };
+        assert!(reply.chunks(TurnEvent::Extra(Box::new(extra))).is_empty());
         let chunk = reply.chunks(TurnEvent::Text("a".into())).remove(0);
         assert_eq!(chunk["timings"]["ms"], 1);
         assert_eq!(chunk["choices"][0]["logprobs"], json!({"content": []}));
+        assert_eq!(chunk["choices"][0]["delta"]["refusal"], "no");
         assert!(reply.chunks(TurnEvent::Text("b".into())).remove(0).get("timings").is_none());
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Object;
+use super::{Object, role};
 
 /// A tool that the client brought and runs itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +101,7 @@ impl ChatRequest {
             None => return Err(bad("messages", "`messages` is missing")),
         };
         for (index, message) in messages.iter().enumerate() {
-            if message.get("role").and_then(Value::as_str).is_none() {
+            if role(message).is_empty() {
                 return Err(bad("messages", format!("`messages[{index}]` has no `role`")));
             }
         }
@@ -110,8 +110,8 @@ impl ChatRequest {
             Some(Value::String(name)) => Some(name).filter(|name| !name.is_empty()),
             Some(_) => return Err(bad("model", "`model` has to be a string")),
         };
-        if rest.get("n").and_then(Value::as_u64).is_some_and(|n| n > 1) {
-            return Err(bad("n", "`n` greater than 1 is not supported: a turn with tools has one answer"));
+        if rest.get("n").is_some_and(|n| !n.is_null() && n.as_u64() != Some(1)) {
+            return Err(bad("n", "`n` has to be 1: a turn with tools has one answer"));
         }
         let stream = match rest.shift_remove("stream") {
             None | Some(Value::Null) => false,
@@ -222,6 +222,9 @@ mod tests {
             (json!({"messages": [{"content": "hi"}]}), "messages"),
             (json!({"messages": messages, "model": 3}), "model"),
             (json!({"messages": messages, "n": 2}), "n"),
+            (json!({"messages": messages, "n": 0}), "n"),
+            (json!({"messages": messages, "n": "2"}), "n"),
+            (json!({"messages": messages, "n": 2.0}), "n"),
             (json!({"messages": messages, "stream": "yes"}), "stream"),
             (json!({"messages": messages, "tools": [{"type": "function"}]}), "tools"),
             (json!({"messages": messages, "tools": {}}), "tools"),
