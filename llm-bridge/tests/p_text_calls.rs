@@ -459,3 +459,53 @@ fn b1_corpus() {
     println!("corpus: {passed} right, {} excepted", exceptions.len());
     assert!(failed.is_empty(), "{} wrong:\n{}", failed.len(), failed.join("\n"));
 }
+
+#[test]
+fn p7_an_array_with_anything_but_calls_is_text() {
+    let call = r#"{"name": "weather", "arguments": {"city": "Oslo"}}"#;
+    for array in [
+        format!(r#"["Here you go", {call}, "and bye"]"#),
+        format!("[{call}, 5, true, null]"),
+        format!("[{call}, \"text\"]"),
+        format!("[{call}, {{\"note\": \"y\"}}]"),
+        format!("[{call} and more]"),
+        format!("[{call}: {call}]"),
+        format!("[{call}, [{call}]]"),
+        format!("[\n{call},\n{{\"note\": \"y é\"}},\n{call}\n]"),
+        format!("[\n\"a\",\n{call},\ntrue,\n{call}\n]"),
+    ] {
+        for text in [
+            array.clone(),
+            format!("Look:\n{array}\nend"),
+            format!("<tool_call>{array}</tool_call>"),
+            format!("<tool_call>\n{array}\n</tool_call>"),
+            format!("```json\n{array}\n```"),
+        ] {
+            let parsed = read(&text);
+            assert_eq!(parsed.calls, [], "{text}");
+            assert_eq!(parsed.content, text);
+            let deltas = ScanOptions { deltas: true, ..ScanOptions::default() };
+            assert_eq!(content_of(&text, &deltas), text);
+        }
+        // What comes after the array is read as ever.
+        let after = read(&format!("{array}\n{call}"));
+        assert_eq!(after.calls.len(), 1, "{array}");
+    }
+    for (array, repaired) in [
+        (format!("[{call}, {call}]"), false),
+        (format!("[{call}, {call},]"), true),
+        (format!("[{call} {call}]"), true),
+        (format!("[{call}, // the second\n{call}]"), true),
+        (format!("[{call}, {call}"), true),
+    ] {
+        let parsed = read(&format!("<tool_call>{array}</tool_call>"));
+        assert_eq!(parsed.calls.len(), 2, "{array}");
+        assert!(parsed.calls.iter().all(|call| call.repaired == repaired), "{array}");
+    }
+    let text = format!("[1,\n<tool_call>{call}</tool_call>");
+    assert_eq!(read(&text).calls.len(), 1);
+}
+
+fn content_of(text: &str, options: &ScanOptions) -> String {
+    parsed(&scan(text, &every(text, 3), &tools(), options)).content
+}

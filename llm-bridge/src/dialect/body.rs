@@ -204,10 +204,15 @@ impl Candidate {
         }
     }
 
+    /// Where the JSON array begins that is none of calls, so that nothing in it is one.
+    pub(super) fn list(&self) -> Option<usize> {
+        if let Body::Json(_, body) = &self.body { body.foreign() } else { None }
+    }
+
     /// Whether the calls read so far stand though what followed them could not be read.
     pub(super) fn keeps_ready(&self) -> bool {
         match &self.body {
-            Body::Json(row, _) => !row.marks.is_empty(),
+            Body::Json(row, body) => !row.marks.is_empty() && body.foreign().is_none(),
             Body::Xml(..) => true,
             Body::Undecided | Body::Fence(_) => false,
         }

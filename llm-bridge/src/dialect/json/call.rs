@@ -97,6 +97,11 @@ impl JsonBody {
         if let Some(close) = self.row.close.iter().find(|close| rest.starts_with(**close)) {
             let stop = self.pos;
             self.pos += close.len();
+            if self.between() && !self.ready.is_empty() {
+                // Only the array's own end is missing.
+                self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                return Some(Step::Done(self.pos));
+            }
             let fixed = repair::closed(cut(text, self.object..stop));
             if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
                 return Some(Step::Done(self.pos));

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::{Pending, Place, Scanner, State, Went};
+use super::{List, Pending, Place, Scanner, State, Went};
 use crate::dialect::{
     Abort, Call, Event,
     body::{Candidate, Cx, Ready, Step, cut},
@@ -101,7 +101,12 @@ impl Scanner {
             self.written();
             return (at, true);
         }
+        let list = candidate.list().filter(|_| reason == Abort::Unreadable);
+        let resume = list.unwrap_or(resume);
         self.emit(cut(text, 0..resume), sink);
+        if list.is_some() {
+            self.state = State::List(List::default());
+        }
         let fence = candidate.fence_ticks();
         self.written();
         if fence > 0 {

@@ -2,6 +2,7 @@
 
 mod call;
 mod line;
+mod list;
 
 use std::{mem, sync::Arc};
 
@@ -11,6 +12,7 @@ use super::{
     marks::{Found, Marks, Meaning},
 };
 use line::Line;
+use list::List;
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ enum State {
     Text,
     Call(Box<Candidate>),
     Pending(Pending),
+    List(List),
 }
 
 /// Calls inside open thinking: they count only if it is never closed.
@@ -133,7 +136,8 @@ impl Scanner {
             self.resume(false, sink);
             return;
         }
-        if !self.place.fresh && !chunk.is_empty() && self.marks.next(chunk.as_bytes(), 0).is_none() {
+        let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
+        if plain && self.marks.next(chunk.as_bytes(), 0).is_none() {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -167,6 +171,7 @@ impl Scanner {
             let (went, again) = match mem::take(&mut self.state) {
                 State::Text => self.text(rest, eof, sink),
                 State::Call(candidate) => self.call(candidate, rest, eof, sink),
+                State::List(list) => self.list(list, rest, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),
             };
             used += went;
