@@ -7,7 +7,7 @@ use memchr::memchr2;
 mod call;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, cut},
+    body::{Cx, Lead, Ready, Step, Unfinished, cut},
     envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
@@ -124,10 +124,9 @@ impl JsonBody {
         std::mem::take(&mut self.ready)
     }
 
-    /// The name and index of the call that has begun and is not complete.
-    pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
-        let named = self.name.take().is_some();
-        named.then(|| (self.begun.take(), !self.bare))
+    /// The call that has begun and is not complete.
+    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
     }
 
     /// Where the array begins of which not all elements are calls.
