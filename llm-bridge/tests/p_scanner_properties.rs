@@ -49,6 +49,11 @@ const PIECES: &[&str] = &[
     "```\n",
     "```",
     "`",
+    "``",
+    "[{\"name\":\"f\",\"arguments\":{}}, ",
+    "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
+    "5, ",
+    "\"x\", ",
     "\n",
     "\r\n",
     " ",
@@ -157,6 +162,71 @@ proptest! {
     }
 }
 
+fn argument() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(PIECES).prop_map(str::to_owned);
+    let string = prop_oneof![
+        prop::collection::vec(word, 0..6).prop_map(|pieces| pieces.concat()),
+        "[\n\r \t]{0,3}[a-z<>{}]{0,3}[\n\r \t]{0,3}",
+        any::<String>(),
+    ];
+    let leaf = prop_oneof![
+        4 => string.prop_map(Value::from),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => any::<f64>().prop_map(Value::from),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => Just(Value::Null),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z<\"]{0,4}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn b1_what_is_written_is_read_back(
+        name in prop_oneof![4 => Just("f".to_owned()), 1 => "[a-z<>\"\\n {}]{0,4}"],
+        list in prop::collection::vec((prop_oneof![4 => "[a-z_]{1,3}", 1 => ".{0,3}"], argument()), 0..4),
+        seed: u64,
+    ) {
+        let arguments: Map<String, Value> = list.into_iter().collect();
+        // A schema as its owner would have it: the types of these values, and another property.
+        let mut properties = Map::from_iter([("a".to_owned(), json!({"type": "string"}))]);
+        for (key, value) in &arguments {
+            let kind = match value {
+                Value::Null => "null",
+                Value::Bool(_) => "boolean",
+                Value::Number(number) if number.is_f64() => "number",
+                Value::Number(_) => "integer",
+                Value::String(_) => "string",
+                Value::Array(_) => "array",
+                Value::Object(_) => "object",
+            };
+            properties.insert(key.clone(), json!({"type": kind}));
+        }
+        let schema = Some(Arc::new(json!({"properties": properties})));
+        let offered = Arc::new(Offered::new([OfferedTool { name: name.clone(), schema, tag: None }]));
+        for row in dialects() {
+            let Some(call) = row.call(&name, &arguments) else { continue };
+            for (before, after) in [("", ""), ("Text: a `b`.\n", "\nand on")] {
+                let text = format!("{before}{call}{after}");
+                let read = parsed(&scan(&text, &Dice(seed | 1).cuts(&text), &offered, &ScanOptions::default()));
+                prop_assert_eq!(read.calls.len(), 1, "{}", text);
+                prop_assert_eq!(&read.calls[0].name, &name);
+                let ours: Value = serde_json::from_str(&read.calls[0].arguments).unwrap();
+                let given: Value = serde_json::from_str(&serde_json::to_string(&arguments).unwrap()).unwrap();
+                prop_assert_eq!(ours, given, "{}", text);
+                prop_assert_eq!(read.content, format!("{before}{after}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn b1_hostile_input_is_linear() {
     let shapes: Vec<Box<dyn Fn(usize) -> String>> = vec![
@@ -229,7 +299,7 @@ fn b1_bfcl_in_every_dialect() {
             let mut text = String::from("Let me look, <b>that</b> is `easy`:\n");
             for call in calls {
                 let arguments = call["arguments"].as_object().unwrap();
-                text.push_str(&row.call(call["name"].as_str().unwrap(), arguments));
+                text.push_str(&row.call(call["name"].as_str().unwrap(), arguments).unwrap());
                 text.push_str("\nand then\n");
             }
             for _ in 0..3 {

@@ -459,3 +459,123 @@ fn b1_corpus() {
     println!("corpus: {passed} right, {} excepted", exceptions.len());
     assert!(failed.is_empty(), "{} wrong:\n{}", failed.len(), failed.join("\n"));
 }
+
+#[test]
+fn p7_an_array_with_anything_but_calls_is_text() {
+    let call = r#"{"name": "weather", "arguments": {"city": "Oslo"}}"#;
+    for array in [
+        format!(r#"["Here you go", {call}, "and bye"]"#),
+        format!("[{call}, 5, true, null]"),
+        format!("[{call}, \"text\"]"),
+        format!("[{call}, {{\"note\": \"y\"}}]"),
+        format!("[{call} and more]"),
+        format!("[{call}: {call}]"),
+        format!("[{call}, [{call}]]"),
+        format!("[\n{call},\n{{\"note\": \"y é\"}},\n{call}\n]"),
+        format!("[\n\"a\",\n{call},\ntrue,\n{call}\n]"),
+    ] {
+        for text in [
+            array.clone(),
+            format!("Look:\n{array}\nend"),
+            format!("<tool_call>{array}</tool_call>"),
+            format!("<tool_call>\n{array}\n</tool_call>"),
+            format!("```json\n{array}\n```"),
+        ] {
+            let parsed = read(&text);
+            assert_eq!(parsed.calls, [], "{text}");
+            assert_eq!(parsed.content, text);
+            let deltas = ScanOptions { deltas: true, ..ScanOptions::default() };
+            assert_eq!(content_of(&text, &deltas), text);
+        }
+        // What comes after the array is read as ever.
+        let after = read(&format!("{array}\n{call}"));
+        assert_eq!(after.calls.len(), 1, "{array}");
+    }
+    for (array, repaired) in [
+        (format!("[{call}, {call}]"), false),
+        (format!("[{call}, {call},]"), true),
+        (format!("[{call} {call}]"), true),
+        (format!("[{call}, // the second\n{call}]"), true),
+        (format!("[{call}, {call}"), true),
+    ] {
+        let parsed = read(&format!("<tool_call>{array}</tool_call>"));
+        assert_eq!(parsed.calls.len(), 2, "{array}");
+        assert!(parsed.calls.iter().all(|call| call.repaired == repaired), "{array}");
+    }
+    let text = format!("[1,\n<tool_call>{call}</tool_call>");
+    assert_eq!(read(&text).calls.len(), 1);
+}
+
+fn content_of(text: &str, options: &ScanOptions) -> String {
+    parsed(&scan(text, &every(text, 3), &tools(), options)).content
+}
+
+#[test]
+fn p7_text_between_arguments_is_never_lost() {
+    let call = "<function=weather><parameter=city>Oslo</parameter>";
+    for text in [
+        format!("{call}stray</function>"),
+        format!("{call} so <b>x</b>\n<parameter=days>1</parameter></function>"),
+        format!("<tool_call>{call}stray</tool_call>"),
+    ] {
+        let parsed = read(&text);
+        assert_eq!(parsed.calls.len(), 1, "{text}");
+        assert!(parsed.calls[0].repaired);
+        assert_eq!(parsed.calls[0].source, text);
+    }
+    for after in ["That is it.", "a < b\nand <i>so</i> on"] {
+        let parsed = read(&format!("{call}\n{after}"));
+        assert_eq!(calls(&parsed), [("weather", r#"{"city": "Oslo"}"#)]);
+        assert_eq!(parsed.content, after);
+        let parsed = read(&format!("{call}\n{after}{call}</function>"));
+        assert_eq!(parsed.calls.len(), 2);
+        assert_eq!(parsed.content, after);
+    }
+    let text = "<function=weather>stray<parameter=city>Oslo</parameter></function>";
+    assert_eq!(read(text).content, text);
+}
+
+#[test]
+fn p7_a_stray_backtick_hides_no_call() {
+    let call = "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
+    let xml = "<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>";
+    for call in [call, xml] {
+        for (before, after) in [
+            ("It's the `weather tool I need. ", ""),
+            ("It's the `weather tool I need. ", "\nNot the `other`."),
+            ("It's the `", " "),
+            ("It is ``", ""),
+            ("It is `x` and `y: ", &"z".repeat(3000)),
+        ] {
+            let text = format!("{before}{call}{after}");
+            let parsed = read(&text);
+            assert_eq!(calls(&parsed), [("weather", r#"{"city": "Oslo"}"#)], "{text}");
+            assert_eq!(parsed.content, format!("{before}{after}"));
+            let deltas = ScanOptions { deltas: true, ..ScanOptions::default() };
+            assert_eq!(read_with(&text, &tools(), &deltas).calls.len(), 1);
+        }
+        for text in [
+            format!("Write `{call}` to call."),
+            format!("Write `so: {call} ok` to call."),
+            format!("Write ``{call}``."),
+            format!("Write `{call}` or `{call}`."),
+        ] {
+            assert_eq!(read(&text).content, text);
+        }
+    }
+    let text = format!("Write `{call} {call}`.");
+    assert_eq!(read(&text).content, text);
+    let two = read(&format!("It's `x: {call} {call}\n`{call}`"));
+    assert_eq!(two.calls.len(), 2);
+    for text in [
+        "It's `x: <tool_call>{\"name\": \"nobody\", \"arguments\": {}}</tool_call>",
+        "The `<tool_call>` and `<function=weather>` marks",
+        "The `<tool_call>`\n{\"a\": 1}",
+        "`<tool_call>{\"name\": \"weather\", \"arguments\": {}}`</tool_call>",
+        "`<tool_call>{\"name\": \"weather\", \"arguments\": {}` begins it",
+    ] {
+        assert_eq!(read(text).content, text);
+        let seen = scan(text, &[], &tools(), &ScanOptions::default());
+        assert!(!seen.iter().any(|event| matches!(event, Seen::Aborted(..))), "{text}");
+    }
+}

@@ -127,7 +127,10 @@ fn spoken_calls(message: &Value, dialect: &Dialect, names: &mut Map<String, Valu
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&dialect.call(name, &arguments));
+        // What this dialect cannot write is written in the common one, or just as JSON.
+        let common = || dialect::dialect(COMMON_DIALECT)?.call(name, &arguments);
+        let call = dialect.call(name, &arguments).or_else(common);
+        text.push_str(&call.unwrap_or_else(|| json!({"name": name, "arguments": arguments}).to_string()));
     }
     json!({"role": "assistant", "content": text})
 }

@@ -53,6 +53,15 @@ pub(super) struct Ready {
     pub(super) bare_name: bool,
 }
 
+/// A call that had begun when its body was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    /// Its index if it has been announced.
+    pub(super) index: Option<usize>,
+    /// It was more than the mention of a mark.
+    pub(super) meant: bool,
+}
+
 /// How far a body has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -149,7 +158,7 @@ impl Candidate {
         }
         let mut rest = cut(text, start..text.len());
         let mut more = false;
-        if rest.starts_with('`') {
+        if rest.starts_with("```") {
             // A fence inside the marks: its first line is passed over, its end is noise before the closing mark.
             let line = cut(rest, 0..rest.floor_char_boundary(MAX_BLANK));
             match line.find('\n') {
@@ -160,6 +169,8 @@ impl Candidate {
                 }
                 None => more = line.len() == rest.len(),
             }
+        } else if !rest.is_empty() && "```".starts_with(rest) {
+            more = true;
         }
         for (row, _) in &self.rows {
             let lead = match row.family {
@@ -194,9 +205,8 @@ impl Candidate {
         }
     }
 
-    /// If a call had begun when the body was given up: its index, where it was announced, and whether it was more
-    /// than the mention of a mark.
-    pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
+    /// The call that had begun when the body was given up.
+    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
         match &mut self.body {
             Body::Json(_, body) => body.unfinished(),
             Body::Xml(_, body) => body.unfinished(),
@@ -204,10 +214,15 @@ impl Candidate {
         }
     }
 
+    /// Where the JSON array begins that is none of calls, so that nothing in it is one.
+    pub(super) fn list(&self) -> Option<usize> {
+        if let Body::Json(_, body) = &self.body { body.foreign() } else { None }
+    }
+
     /// Whether the calls read so far stand though what followed them could not be read.
     pub(super) fn keeps_ready(&self) -> bool {
         match &self.body {
-            Body::Json(row, _) => !row.marks.is_empty(),
+            Body::Json(row, body) => !row.marks.is_empty() && body.foreign().is_none(),
             Body::Xml(..) => true,
             Body::Undecided | Body::Fence(_) => false,
         }
@@ -227,19 +242,24 @@ pub(super) fn ahead(text: &str, from: usize, stray: &[u8]) -> Option<usize> {
     (length <= MAX_BLANK).then_some(from + length)
 }
 
-/// Looks for a closing mark after a body: where it ends, whether there is one, and whether more text could show one.
-/// White space and the `stray` bytes may stand before it.
-pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8]) -> (usize, bool, bool) {
-    let Some(at) = ahead(text, from, stray) else { return (from, false, false) };
+/// What stands behind a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// A closing mark, which ends here.
+    Closed(usize),
+    /// What could still become one.
+    Open,
+    /// Something else.
+    None,
+}
+
+/// Looks for a closing mark after a body. White space and the `stray` bytes may stand before it.
+pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8]) -> Tail {
+    let Some(at) = ahead(text, from, stray) else { return Tail::None };
     let rest = cut(text, at..text.len());
-    for close in closes {
-        if rest.starts_with(close) {
-            return (at + close.len(), true, false);
-        }
+    if let Some(close) = closes.iter().find(|close| rest.starts_with(**close)) {
+        return Tail::Closed(at + close.len());
     }
-    (
-        from,
-        false,
-        closes.iter().any(|close| close.starts_with(rest)) || (rest.is_empty() && closes.is_empty()),
-    )
+    let open = closes.iter().any(|close| close.starts_with(rest)) || (rest.is_empty() && closes.is_empty());
+    if open { Tail::Open } else { Tail::None }
 }

@@ -36,6 +36,16 @@ pub(super) enum Opening {
     Holds(usize, usize),
 }
 
+/// What begins at a place in a fence.
+enum Next {
+    /// A possible call.
+    Call(Box<Candidate>),
+    /// More text is needed to tell.
+    More,
+    /// No call.
+    Other,
+}
+
 /// Reads the first line of a fence.
 pub(super) fn opening(text: &str, eof: bool) -> Opening {
     let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == b'`').count();
@@ -115,32 +125,28 @@ impl Fence {
                 return if closed { Step::Done(at + ticks) } else { Step::Reject(at) };
             }
             match self.next(rest, eof) {
-                Ok(inner) => self.inner = Some(Box::new(inner)),
-                Err(true) => return Step::More,
-                Err(false) => return Step::Reject(at),
+                Next::Call(inner) => self.inner = Some(inner),
+                Next::More => return Step::More,
+                Next::Other => return Step::Reject(at),
             }
         }
     }
 
-    /// The call that begins here; the error says whether more text could make one.
-    fn next(&self, rest: &str, eof: bool) -> Result<Candidate, bool> {
+    fn next(&self, rest: &str, eof: bool) -> Next {
         let marks = Marks::get();
         if rest.starts_with(['{', '[']) {
             let mut rows = marks.bare().iter().filter(|row| self.only.is_none_or(|only| only == row.name));
             if let Some(candidate) = rows.next().and_then(|row| Candidate::bare(row, false)) {
-                return Ok(candidate);
+                return Next::Call(Box::new(candidate));
             }
         }
-        if !self.marked {
-            return Err(false);
-        }
-        match marks.at(rest) {
+        match if self.marked { marks.at(rest) } else { Found::Nothing } {
             Found::Mark(mark, len) => {
                 let rows = mark.rows(self.only, false);
-                if rows.is_empty() { Err(false) } else { Ok(Candidate::marked(rows, len)) }
+                if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }
             }
-            Found::Partial => Err(!eof),
-            Found::Nothing => Err(false),
+            Found::Partial if !eof => Next::More,
+            Found::Partial | Found::Nothing => Next::Other,
         }
     }
 }

@@ -24,12 +24,11 @@ pub(super) struct Marks {
     sorted: Vec<Meaning>,
     bare: Vec<&'static Dialect>,
     interest: [bool; 256],
-    needles: [u8; NEEDLES],
-    /// The needles are all there is to look for.
-    blocks: bool,
+    /// The bytes of `interest`, in groups of what one test of a block looks for.
+    needles: Vec<[u8; NEEDLES]>,
 }
 
-/// As many first bytes as the test of whole blocks can look for.
+/// How many bytes one test of a whole block looks for; more take another test each.
 const NEEDLES: usize = 6;
 /// Bytes that are looked at one by one first: most chunks are no longer, and often something is near.
 const HEAD: usize = 16;
@@ -72,19 +71,25 @@ impl Marks {
             sorted.iter().filter_map(|mark| mark.text.bytes().next()).chain([b'\n', b'`']).collect();
         firsts.sort_unstable();
         firsts.dedup();
+        let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
+        Self { sorted, bare, ..Self::looking_for(&firsts) }
+    }
+
+    /// A table without marks, whose text is looked through for these bytes.
+    fn looking_for(firsts: &[u8]) -> Self {
         let mut interest = [false; 256];
-        let mut needles = [b'\n'; NEEDLES];
-        for (index, first) in firsts.iter().enumerate() {
+        for first in firsts {
             if let Some(slot) = interest.get_mut(usize::from(*first)) {
                 *slot = true;
             }
-            if let Some(slot) = needles.get_mut(index) {
-                *slot = *first;
-            }
         }
-        let blocks = firsts.len() <= NEEDLES;
-        let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
-        Self { sorted, bare, interest, needles, blocks }
+        let group = |group: &[u8]| {
+            let mut needles = [group.first().copied().unwrap_or_default(); NEEDLES];
+            needles.iter_mut().zip(group).for_each(|(slot, first)| *slot = *first);
+            needles
+        };
+        let needles = firsts.chunks(NEEDLES).map(group).collect();
+        Self { sorted: Vec::new(), bare: Vec::new(), interest, needles }
     }
 
     /// The dialects that have no mark.
@@ -103,17 +108,17 @@ impl Marks {
             return Some(from + found);
         }
         let mut at = from + head.len();
-        if self.blocks {
-            // Whole blocks without any needle are passed over; the test is written so that it becomes vector code.
-            for block in rest.chunks_exact(64) {
-                let hit = block.iter().fold(false, |hit, byte| {
-                    hit | self.needles.iter().fold(false, |one, needle| one | (byte == needle))
-                });
-                if hit {
-                    break;
-                }
-                at += block.len();
+        // Whole blocks without any needle are passed over; the test is written so that it becomes vector code.
+        for block in rest.chunks_exact(64) {
+            let hit = |needles: &[u8; NEEDLES]| {
+                block.iter().fold(false, |hit, byte| {
+                    hit | needles.iter().fold(false, |one, needle| one | (byte == needle))
+                })
+            };
+            if self.needles.iter().any(hit) {
+                break;
             }
+            at += block.len();
         }
         let tail = bytes.get(at..)?;
         tail.iter().position(|byte| self.is_interesting(*byte)).map(|found| at + found)
@@ -196,5 +201,25 @@ mod tests {
             assert_eq!(marks.next(format!("{text}<x").as_bytes(), 0), Some(length));
             assert_eq!(marks.next(format!("<{text}`").as_bytes(), 1), Some(length + 1));
         }
+    }
+
+    #[test]
+    fn finds_any_number_of_first_bytes_in_blocks() {
+        for count in [1, NEEDLES, NEEDLES + 1, 3 * NEEDLES + 1] {
+            let firsts: Vec<u8> = (b'!'..).take(count).collect();
+            let marks = Marks::looking_for(&firsts);
+            let text = [b'x'; 300];
+            assert_eq!(marks.next(&text, 0), None);
+            for first in firsts {
+                for place in [HEAD, HEAD + 63, HEAD + 64, 299] {
+                    let mut text = text;
+                    text[place] = first;
+                    assert_eq!(marks.next(&text, 0), Some(place), "{count} bytes, {first}");
+                }
+            }
+        }
+        let marks = Marks::get();
+        let looked_for = |byte: u8| marks.needles.iter().any(|group| group.contains(&byte));
+        assert!((0..=255).all(|byte| marks.is_interesting(byte) == looked_for(byte)));
     }
 }

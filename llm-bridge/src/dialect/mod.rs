@@ -21,7 +21,11 @@
 //! - Without a mark (bare JSON, a fenced block of it): only at the start of a line, only if the name is an offered
 //!   tool and the object has no members but those of a call. A tag line has to match its tool's expression.
 //! - A call whose arguments are whole but whose closing mark is missing. Not one that is cut off in an argument.
-//! - Not what stands in inline code, directly behind an opening quote, in a code fence that shows something (a
+//! - An array of calls. If any of its elements is none, all of it is text, behind a mark as well.
+//! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`; what stands
+//!   behind its last argument is text if no end of the call follows. Text before the first argument: no call.
+//! - Not what stands in inline code (its backtick has to be closed on the line: behind one that is not, a call that
+//!   is well formed and offered is one), directly behind an opening quote, in a code fence that shows something (a
 //!   fence counts only if all of it is calls; with marks, only if it also begins the answer), or in reasoning. But
 //!   thinking that is never closed is ended by a call behind a full mark to an offered tool.
 //!

@@ -2,32 +2,75 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Dialect, Family};
+use super::{
+    Offered, OfferedTool, ScanOptions, parse,
+    table::{Dialect, Family},
+};
 
 impl Dialect {
-    /// A call as a model of this dialect writes it.
-    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> String {
+    /// A call as a model of this dialect writes it; nothing if it cannot be written so that it is read back as it
+    /// is, because a value holds what ends values here, or the name is none.
+    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
+        let text = self.write(name, arguments)?;
+        self.reads_back(&text, name, arguments).then_some(text)
+    }
+
+    fn write(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
         let open = self.marks.iter().find(|mark| !mark.inner).map_or("", |mark| mark.text);
         let close = self.close.first().copied().unwrap_or_default();
         let body = match self.family {
             Family::Json(style) => {
                 let name_key = style.names.first().copied().unwrap_or("name");
                 let arguments_key = style.arguments.first().copied().unwrap_or("arguments");
-                let (name, arguments) =
-                    (Value::from(name), serde_json::to_string(arguments).unwrap_or_default());
-                format!("{{\"{name_key}\": {name}, \"{arguments_key}\": {arguments}}}")
+                let (name, arguments) = (Value::from(name), serde_json::to_string(arguments).ok()?);
+                self.unmarked(format!("{{\"{name_key}\": {name}, \"{arguments_key}\": {arguments}}}"))
             }
             Family::Xml(style) => {
                 let mut body = format!("{}{name}{}\n", style.call.0, style.call.1);
                 for (key, value) in arguments {
                     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                     let (before, after) = style.param;
+                    // Whether it ends the value would depend on the schema of whoever reads it.
+                    if value.contains(before) {
+                        return None;
+                    }
                     body.push_str(&format!("{before}{key}{after}\n{value}\n{}\n", style.param_end));
                 }
                 body + style.call_end
             }
         };
-        if open.is_empty() { body } else { format!("{open}\n{body}\n{close}") }
+        Some(if open.is_empty() { body } else { format!("{open}\n{body}\n{close}") })
+    }
+
+    /// The JSON without this dialect's marks: in its strings they are escaped, so that no reader trips over them.
+    fn unmarked(&self, mut json: String) -> String {
+        for mark in self.marks.iter().map(|mark| mark.text).chain(self.close.iter().copied()) {
+            if let Some(first) = mark.chars().next().filter(|_| json.contains(mark)) {
+                let escaped = format!("\\u{:04x}{}", u32::from(first), mark.trim_start_matches(first));
+                json = json.replace(mark, &escaped);
+            }
+        }
+        json
+    }
+
+    /// Whether the scanner finds exactly this call in the text, standing between others.
+    fn reads_back(&self, text: &str, name: &str, arguments: &Map<String, Value>) -> bool {
+        let properties: Map<String, Value> =
+            arguments.iter().map(|(key, value)| (key.clone(), like(value))).collect();
+        let schema = Value::from_iter([("properties", properties)]);
+        let tool = OfferedTool { name: name.into(), schema: Some(schema.into()), tag: None };
+        let options =
+            ScanOptions { only: Some(self.name), max_call_bytes: usize::MAX, ..ScanOptions::default() };
+        let (before, after) = ("Text\n", "\ntext");
+        let read = parse(&format!("{before}{text}{after}"), Offered::new([tool]).into(), options);
+        let [call] = read.calls.as_slice() else { return false };
+        // Both have to come from text: a number is only as exact as its reader.
+        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let given = serde_json::to_string(arguments).ok();
+        read.content == format!("{before}{after}")
+            && call.name == name
+            && !call.repaired
+            && given.is_some_and(|given| value(&given) == value(&call.arguments))
     }
 
     /// The result of a call, as the content of the message that answers it.
@@ -56,12 +99,25 @@ impl Dialect {
         let mut example = Map::new();
         example.insert("argument".into(), Value::from("value"));
         text.push_str("</tools>\n\nTo call one, write, on lines of its own and with nothing around it:\n\n");
-        text.push_str(&self.call("function_name", &example));
+        text.push_str(&self.call("function_name", &example).unwrap_or_default());
         text.push_str("\n\nSeveral calls may follow each other. Each result comes back as\n\n");
         text.push_str(&self.result("function_name", "what the function returned"));
         text.push('\n');
         text
     }
+}
+
+/// A schema of the value's own type.
+fn like(value: &Value) -> Value {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Value::from_iter([("type", name)])
 }
 
 #[cfg(test)]
@@ -73,7 +129,8 @@ mod tests {
     #[test]
     fn p8_renders_in_the_words_of_the_dialect() {
         let arguments = json!({"city": "Oslo", "days": 3});
-        let call = |name: &str| dialect(name).unwrap().call("weather", arguments.as_object().unwrap());
+        let call =
+            |name: &str| dialect(name).unwrap().call("weather", arguments.as_object().unwrap()).unwrap();
         let json = r#"{"name": "weather", "arguments": {"city":"Oslo","days":3}}"#;
         assert_eq!(call("hermes"), format!("<tool_call>\n{json}\n</tool_call>"));
         assert_eq!(call("bare_json"), json);
@@ -87,6 +144,24 @@ mod tests {
         for row in dialects() {
             let text = row.instructions(&[json!({"name": "weather"})]);
             assert!(text.contains(r#"{"name":"weather"}"#) && text.contains("function_name"));
+        }
+    }
+
+    #[test]
+    fn writes_only_what_is_read_back() {
+        let call = |row: &str, name: &str, value: &str| {
+            dialect(row).unwrap().call(name, json!({"city": value}).as_object().unwrap())
+        };
+        assert_eq!(
+            call("hermes", "f", "a </tool_call> <b>").unwrap(),
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\":\"a \\u003c/tool_call> <b>\"}}\n</tool_call>"
+        );
+        assert!(call("qwen3_coder", "f", "\n\nx <b>\n").is_some());
+        for value in ["a</parameter>", "\n</function>\n</tool_call>", "a <parameter=x>", "x\r"] {
+            assert_eq!(call("qwen3_coder", "f", value), None, "{value}");
+        }
+        for name in ["", " ", "a>b", "a\nb"] {
+            assert_eq!(call("qwen3_coder", name, "x"), None, "{name}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Expect, JsonBody};
 use crate::dialect::{
-    body::{Cx, Ready, Step, ahead, cut, tail},
+    body::{Cx, Ready, Step, Tail, ahead, cut, tail},
     envelope::envelope,
     repair,
 };
@@ -57,14 +57,12 @@ impl JsonBody {
 
     /// What follows the value: closing marks, another object, or other text.
     pub(super) fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        let (end, closed, more) = tail(text, self.pos, self.row.close, b"}],;`");
-        if more && !eof {
-            return Some(Step::More);
+        match tail(text, self.pos, self.row.close, b"}],;`") {
+            Tail::Closed(end) => return Some(Step::Done(end)),
+            Tail::Open if !eof => return Some(Step::More),
+            Tail::Open | Tail::None => {}
         }
         let alone = self.ready.last().is_some_and(|ready| ready.bare_name);
-        if closed {
-            return Some(Step::Done(end));
-        }
         let next = ahead(text, self.pos, b",;");
         if alone && next != Some(text.len()) {
             return Some(Step::Reject(self.pos));
@@ -97,6 +95,11 @@ impl JsonBody {
         if let Some(close) = self.row.close.iter().find(|close| rest.starts_with(**close)) {
             let stop = self.pos;
             self.pos += close.len();
+            if self.between() && !self.ready.is_empty() {
+                // Only the array's own end is missing.
+                self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                return Some(Step::Done(self.pos));
+            }
             let fixed = repair::closed(cut(text, self.object..stop));
             if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
                 return Some(Step::Done(self.pos));

@@ -7,7 +7,7 @@ use memchr::memchr2;
 mod call;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, cut},
+    body::{Cx, Lead, Ready, Step, Unfinished, cut},
     envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
@@ -49,6 +49,11 @@ pub(super) struct JsonBody {
     /// Where the body stopped being strict JSON: deltas end here, however the text was cut.
     broken: Option<usize>,
     array: bool,
+    /// Commas or comments between the calls of an array had to be mended.
+    mended: bool,
+    /// Something other than a call was found in the body: none of it is one.
+    foreign: bool,
+    start: usize,
     object: usize,
     key: Range<usize>,
     key_is: Key,
@@ -100,6 +105,9 @@ impl JsonBody {
             comma: 0,
             broken: None,
             array: false,
+            mended: false,
+            foreign: false,
+            start: at,
             object: 0,
             key: 0..0,
             key_is: Key::Other,
@@ -116,10 +124,14 @@ impl JsonBody {
         std::mem::take(&mut self.ready)
     }
 
-    /// The name and index of the call that has begun and is not complete.
-    pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
-        let named = self.name.take().is_some();
-        named.then(|| (self.begun.take(), !self.bare))
+    /// The call that has begun and is not complete.
+    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
+    }
+
+    /// Where the array begins of which not all elements are calls.
+    pub(super) fn foreign(&self) -> Option<usize> {
+        (self.array && self.foreign).then_some(self.start)
     }
 
     pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
@@ -242,6 +254,17 @@ impl JsonBody {
         self.stack.len() == 1 + usize::from(self.array)
     }
 
+    /// In an array, and in none of its elements.
+    fn between(&self) -> bool {
+        self.array && self.stack.len() == 1
+    }
+
+    /// What stands here makes the whole body none.
+    fn refuse(&mut self) -> Step {
+        self.foreign = true;
+        Step::Reject(self.pos)
+    }
+
     fn key_end(&mut self, text: &str) -> Option<Step> {
         let key = cut(text, self.key.clone());
         self.key_is = if self.style.names.contains(&key) {
@@ -252,12 +275,12 @@ impl JsonBody {
             Key::Other
         };
         let fits = self.key_is != Key::Other || SIDE.contains(&key) || key == NESTED;
-        (self.bare && !fits).then_some(Step::Reject(self.pos))
+        (self.bare && !fits).then(|| self.refuse())
     }
 
     fn named(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {
         if name.trim().is_empty() || (self.bare && !cx.offered.contains(&name)) {
-            return Some(Step::Reject(self.pos));
+            return Some(self.refuse());
         }
         self.name = Some(name);
         self.begin(cx);
@@ -303,13 +326,25 @@ impl JsonBody {
             }
             self.scalar_end(text);
         }
+        if self.between() {
+            let strict = match byte {
+                b'{' => matches!(self.expect, Value | ValueOrEnd),
+                b',' => self.expect == Comma,
+                b']' => matches!(self.expect, Comma | ValueOrEnd),
+                b'<' => true,
+                b'/' | b'#' if !self.bare => false,
+                // Text, or a value that is no call, would be lost between calls.
+                _ => return Some(self.refuse()),
+            };
+            self.mended |= !strict;
+        }
         match (byte, self.expect) {
             (b'{' | b'[', expect) => return self.open(byte, expect, cx),
             (b'}' | b']', expect) => {
                 self.expects(matches!(expect, Comma | KeyOrEnd | ValueOrEnd));
                 let fits = self.stack.last() == Some(&if byte == b'}' { b'{' } else { b'[' });
                 if !fits {
-                    return Some(Step::Reject(self.pos));
+                    return Some(self.refuse());
                 }
                 return self.close(text, cx);
             }
@@ -344,7 +379,7 @@ impl JsonBody {
             }
             (_, Start) => return Some(Step::Reject(self.pos)),
             // Loose: an unquoted key, or text after a quote that was not escaped. Reading it is the repair's job.
-            _ if self.bare => return Some(Step::Reject(self.pos)),
+            _ if self.bare => return Some(self.refuse()),
             (_, KeyOrEnd | WantKey) => {
                 self.expects(false);
                 self.expect = Colon;
@@ -366,7 +401,7 @@ impl JsonBody {
             _ => false,
         };
         if place && !object || self.stack.len() >= repair::MAX_DEPTH {
-            return Some(Step::Reject(self.pos));
+            return Some(self.refuse());
         }
         if place {
             self.object = self.pos;
@@ -376,7 +411,7 @@ impl JsonBody {
         } else if self.at_member() && self.key_is == Key::Arguments && self.arguments.is_none() {
             self.arguments = Some(self.pos);
             if !object {
-                return Some(Step::Reject(self.pos));
+                return Some(self.refuse());
             }
             self.begin(cx);
         }
@@ -394,7 +429,7 @@ impl JsonBody {
         if member {
             let range = self.object..self.pos;
             if !self.complete(cut(text, range), text, cx) {
-                return Some(Step::Reject(self.pos));
+                return Some(self.refuse());
             }
             self.expect = Expect::Comma;
         } else {
@@ -402,8 +437,9 @@ impl JsonBody {
         }
         if self.stack.is_empty() {
             if self.ready.is_empty() {
-                return Some(Step::Reject(self.pos));
+                return Some(self.refuse());
             }
+            self.ready.iter_mut().for_each(|ready| ready.repaired |= self.mended);
             self.expect = Expect::Tail;
         }
         None

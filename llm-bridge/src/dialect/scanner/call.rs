@@ -1,16 +1,18 @@
 //! Candidates for calls: fed until they are calls, which are handed out, or none, which become text again.
 
-use memchr::memmem;
+use memchr::{memchr, memchr2, memmem};
 
-use super::{Pending, Place, Scanner, State, Went};
+use super::{List, Pending, Place, Scanner, State, Went};
 use crate::dialect::{
     Abort, Call, Event,
-    body::{Candidate, Cx, Ready, Step, cut},
+    body::{Candidate, Cx, Ready, Step, Unfinished, cut},
     table::THINKING,
 };
 
 /// How many times the input's length may be spent on reading abandoned bodies again.
 const CREDIT: usize = 8;
+/// How far behind a call the backtick is looked for that makes it inline code.
+const MAX_CODE: usize = 1024;
 
 impl Scanner {
     pub(super) fn call(
@@ -22,7 +24,8 @@ impl Scanner {
     ) -> Went {
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let over = cap < text.len();
-        let live = self.options.deltas && self.thinking.is_none() && !candidate.is_fence();
+        let sure = self.thinking.is_none() && !self.place.code && !candidate.is_fence();
+        let live = self.options.deltas && sure;
         let mut cx = Cx { offered: &self.offered, live, index: &mut self.index, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
             Step::More if !over => {
@@ -51,12 +54,13 @@ impl Scanner {
         dialect: &'static str,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
-        if self.thinking.is_none() {
+        if self.thinking.is_none() && !self.place.code {
             self.commit(ready, end, text, dialect, false, sink);
             return (end, true);
         }
         if ready.iter().all(|call| self.offered.contains(&call.name)) {
-            self.state = State::Pending(Pending { calls: ready, dialect, end, seen: end });
+            let pending = Pending { calls: ready, dialect, end, seen: end };
+            self.state = if self.place.code { State::Coded(pending) } else { State::Pending(pending) };
             return (0, true);
         }
         self.emit(cut(text, 0..end), sink);
@@ -81,6 +85,10 @@ impl Scanner {
                 }
             }
         }
+        if self.place.code {
+            // Behind an open backtick only what is well formed is a call.
+            ready.clear();
+        }
         let kept = ready.last().map(|call| call.end);
         let resume = kept.unwrap_or(candidate.lead).min(at);
         let dialect = candidate.dialect();
@@ -101,7 +109,12 @@ impl Scanner {
             self.written();
             return (at, true);
         }
+        let list = candidate.list().filter(|_| reason == Abort::Unreadable);
+        let resume = list.unwrap_or(resume);
         self.emit(cut(text, 0..resume), sink);
+        if list.is_some() {
+            self.state = State::List(List::default());
+        }
         let fence = candidate.fence_ticks();
         self.written();
         if fence > 0 {
@@ -129,9 +142,9 @@ impl Scanner {
         reason: Abort,
         sink: &mut dyn FnMut(Event<'_>),
     ) {
-        if let Some((index, loud)) = candidate.unfinished()
-            && (index.is_some() || self.thinking.is_none() && (loud || reason == Abort::Incomplete))
-        {
+        let Some(Unfinished { index, meant }) = candidate.unfinished() else { return };
+        let shown = self.thinking.is_some() || self.place.code && source.contains('`');
+        if index.is_some() || !shown && (meant || reason == Abort::Incomplete) {
             sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
         }
     }
@@ -206,5 +219,34 @@ impl Scanner {
         self.thinking = None;
         self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
         (pending.end, true)
+    }
+
+    /// Calls behind an open backtick: code if it is closed on the line on which they end.
+    pub(super) fn coded(
+        &mut self,
+        pending: Pending,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let bytes = text.as_bytes();
+        let from = pending.calls.last().map_or(pending.end, |call| call.end);
+        let inside = memchr(b'`', bytes.get(from..pending.end).unwrap_or_default());
+        let line = bytes.get(pending.end..).unwrap_or_default();
+        let line = line.get(..MAX_CODE).unwrap_or(line);
+        let next = memchr2(b'`', b'\n', line);
+        if inside.is_none() && next.is_none() && line.len() < MAX_CODE && !eof {
+            self.state = State::Coded(pending);
+            return (0, false);
+        }
+        let closed = next.is_some_and(|at| line.get(at) == Some(&b'`'));
+        if inside.is_some() || closed {
+            let stop = inside.map_or(pending.end, |at| from + at);
+            self.emit(cut(text, 0..stop), sink);
+            self.written();
+            return (stop, true);
+        }
+        self.place.code = false;
+        self.found(pending.calls, pending.end, text, pending.dialect, sink)
     }
 }

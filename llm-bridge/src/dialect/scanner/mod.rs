@@ -2,6 +2,7 @@
 
 mod call;
 mod line;
+mod list;
 
 use std::{mem, sync::Arc};
 
@@ -11,6 +12,7 @@ use super::{
     marks::{Found, Marks, Meaning},
 };
 use line::Line;
+use list::List;
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -40,9 +42,11 @@ enum State {
     Text,
     Call(Box<Candidate>),
     Pending(Pending),
+    Coded(Pending),
+    List(List),
 }
 
-/// Calls inside open thinking: they count only if it is never closed.
+/// Calls inside open thinking or code: they count only if it is not closed.
 #[derive(Debug)]
 struct Pending {
     calls: Vec<Ready>,
@@ -64,7 +68,7 @@ struct Place {
     after_call: bool,
     /// White space here belongs to a thinking mark.
     framing: bool,
-    /// Inside inline code, which ends with the line.
+    /// Behind an opening backtick, in what may be inline code; that ends with the line.
     code: bool,
     /// The number of backticks of the code fence we are in, or 0.
     fence: usize,
@@ -85,11 +89,10 @@ impl Place {
         }
     }
 
-    /// Directly behind an opening quote, or in inline code.
+    /// Directly behind an opening quote.
     fn quoted(&self) -> bool {
         let [before, last] = self.last;
-        let quote = matches!(last, b'"' | b'\'' | b'`');
-        self.code || quote && (before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':'))
+        matches!(last, b'"' | b'\'') && (before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':'))
     }
 }
 
@@ -133,7 +136,8 @@ impl Scanner {
             self.resume(false, sink);
             return;
         }
-        if !self.place.fresh && !chunk.is_empty() && self.marks.next(chunk.as_bytes(), 0).is_none() {
+        let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
+        if plain && self.marks.next(chunk.as_bytes(), 0).is_none() {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -167,6 +171,8 @@ impl Scanner {
             let (went, again) = match mem::take(&mut self.state) {
                 State::Text => self.text(rest, eof, sink),
                 State::Call(candidate) => self.call(candidate, rest, eof, sink),
+                State::Coded(pending) => self.coded(pending, rest, eof, sink),
+                State::List(list) => self.list(list, rest, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),
             };
             used += went;
@@ -241,7 +247,10 @@ impl Scanner {
                 }
                 Some(b'`') => {
                     self.written();
-                    self.place.code ^= self.place.fence == 0;
+                    // Several in a row are one.
+                    let before = found.checked_sub(1).and_then(|before| bytes.get(before));
+                    let first = *before.unwrap_or(&self.place.last[1]) != b'`';
+                    self.place.code ^= self.place.fence == 0 && first;
                     at = found + 1;
                     continue;
                 }

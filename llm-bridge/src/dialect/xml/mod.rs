@@ -5,7 +5,7 @@ mod value;
 use memchr::memchr;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, ahead, cut, tail},
+    body::{Cx, Lead, Ready, Step, Tail, Unfinished, ahead, cut, tail},
     table::Dialect,
     typing::{Types, escape},
 };
@@ -41,6 +41,8 @@ pub(super) struct XmlBody {
     arguments: String,
     params: usize,
     repaired: bool,
+    /// Where text that is no argument begins, behind the last one.
+    stray: Option<usize>,
     /// How much of the value, from `start` on, is already in `arguments`.
     taken: Option<usize>,
     sent: usize,
@@ -105,6 +107,7 @@ impl XmlBody {
             arguments: String::new(),
             params: 0,
             repaired: false,
+            stray: None,
             taken: None,
             sent: 0,
             begun: None,
@@ -116,9 +119,9 @@ impl XmlBody {
         std::mem::take(&mut self.ready)
     }
 
-    /// The index of the call that has begun and is not complete.
-    pub(super) fn unfinished(&mut self) -> Option<(Option<usize>, bool)> {
-        self.name.take().map(|_| (self.begun.take(), self.params > 0))
+    /// The call that has begun and is not complete.
+    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: self.params > 0 })
     }
 
     pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
@@ -188,7 +191,7 @@ impl XmlBody {
         self.name = Some(name.to_owned());
         self.arguments.clear();
         self.arguments.push('{');
-        (self.params, self.sent, self.repaired) = (0, 0, false);
+        (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
         if cx.live {
             self.begun = Some(cx.begin(name, self.row.name));
         }
@@ -204,36 +207,42 @@ impl XmlBody {
             self.pos += self.style.param.0.len();
             self.start = self.pos;
             self.part = Part::Key;
+            self.repaired |= self.stray.take().is_some();
             return None;
         }
         let end = is(rest, self.style.call_end);
         if end == Is::Yes {
             self.pos += self.style.call_end.len();
+            self.repaired |= self.stray.take().is_some();
             self.finish_call(self.pos, cx);
             return None;
         }
-        let (close_end, closed, more) = tail(text, self.pos, self.row.close, &[]);
+        let tail = tail(text, self.pos, self.row.close, &[]);
         let next = self.opens(rest);
-        let open = param == Is::Open || end == Is::Open || more || next == Is::Open;
+        let open = param == Is::Open || end == Is::Open || tail == Tail::Open || next == Is::Open;
         if open && !eof {
             return Some(Step::More);
         }
-        if closed {
+        if let Tail::Closed(close_end) = tail {
             // The wrapper is closed before the call: it is whole all the same.
             self.repaired = true;
             self.finish_call(self.pos, cx);
             self.pos = close_end;
             return Some(Step::Done(close_end));
         }
-        // A call without any argument has to be ended; after one, text before the end is noise, and the end may miss.
+        // A call without any argument has to be ended, and nothing may stand in it: else a tag is just mentioned.
         if self.params == 0 {
             return Some(Step::Reject(if eof && open { text.len() } else { self.pos }));
         }
         if rest.is_empty() || next == Is::Yes || (eof && open) {
+            // No end: what stands behind the last argument is text.
+            self.pos = self.stray.take().unwrap_or(self.pos);
             self.repaired = true;
             self.finish_call(self.pos, cx);
             return Some(Step::Done(self.pos));
         }
+        // Text between the arguments stays in the source if another tag of the call follows.
+        self.stray.get_or_insert(self.pos);
         let skip = memchr(b'<', rest.as_bytes().get(1..).unwrap_or_default()).map_or(rest.len(), |at| at + 1);
         self.pos += skip;
         None
@@ -285,8 +294,8 @@ impl XmlBody {
     }
 
     fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        let (end, closed, more) = tail(text, self.pos, self.row.close, &[]);
-        if closed {
+        let tail = tail(text, self.pos, self.row.close, &[]);
+        if let Tail::Closed(end) = tail {
             return Some(Step::Done(end));
         }
         let next = match ahead(text, self.pos, &[]) {
@@ -297,7 +306,7 @@ impl XmlBody {
             self.part = Part::Call;
             return None;
         }
-        if (more || next == Is::Open) && !eof {
+        if (tail == Tail::Open || next == Is::Open) && !eof {
             return Some(Step::More);
         }
         Some(Step::Done(self.pos))

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::{Is, MAX_NAME, Part, XmlBody, is};
 use crate::dialect::{
-    body::{Cx, Step, cut, tail},
+    body::{Cx, Step, Tail, cut, tail},
     typing::escape,
 };
 
@@ -94,12 +94,13 @@ impl XmlBody {
         match is(rest, self.style.call_end) {
             Is::Yes => {
                 let after = self.pos + self.style.call_end.len();
-                let (_, closed, open) = tail(text, after, self.row.close, &[]);
+                let tail = tail(text, after, self.row.close, &[]);
+                let closed = matches!(tail, Tail::Closed(_));
                 let ended = || cut(text, after..text.len()).trim_start().is_empty();
                 if closed || (line && !self.wrapped) || (eof && ended()) {
                     return Some(Stop::Next);
                 }
-                more |= open;
+                more |= tail == Tail::Open;
             }
             Is::Open => more = true,
             Is::No => {}
