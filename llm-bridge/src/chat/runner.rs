@@ -52,7 +52,8 @@ pub(super) async fn run(
             Some(limit) => Verdict::Stop(limit),
             None => meter.count_call(name, &arguments),
         };
-        let fault = call.read_arguments().err();
+        // That there is no such tool is the better answer, and the registry's.
+        let fault = call.read_arguments().err().filter(|_| offer.selection.get(name).is_some());
         running.push(Some(match (verdict, fault) {
             (Verdict::Run, Some(fault)) => {
                 let text = format!("Error: the arguments are not valid JSON: {fault}. Send one JSON object.");

@@ -214,6 +214,17 @@ async fn b2_arguments_that_are_not_quite_json() {
 }
 
 #[tokio::test]
+async fn b6_an_unknown_tool_is_unknown_whatever_its_arguments() {
+    let call = json!({"index": 0, "id": "1", "function": {"name": "ad", "arguments": "{\"a\": "}});
+    let calls = Answer::new().delta(json!({"tool_calls": [call]}));
+    let rack = Setup::new().start([calls.into(), Answer::text("Sorry.").into()]).await;
+    rack.ask(true).await.expect("Sorry.");
+    let asked = rack.upstream.asked();
+    let told = asked[1].messages()[2]["content"].as_str().unwrap();
+    assert!(told.contains("no tool named `ad`") && told.contains("`add`"), "{told}");
+}
+
+#[tokio::test]
 async fn b2_a_native_call_without_a_name_is_none() {
     let unnamed =
         [json!([null]), json!([{"index": 0, "id": "x", "function": {"name": null, "arguments": "{}"}}])];
