@@ -1,5 +1,6 @@
 //! A whole program around a registry: `serve`, `chat`, `parse`, `tools` and `call`.
 
+mod address;
 mod call;
 mod chat;
 mod out;

@@ -3,17 +3,17 @@
 use std::{
     convert::Infallible,
     fmt,
-    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use registry_core::{Caller, Permission};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
 
+use super::address;
 use crate::{
     chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
     dialect,
@@ -49,7 +49,7 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
     /// Configuration file [default: toolrack.toml where there is one]
-    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = path())]
+    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = address::path())]
     pub config: Option<PathBuf>,
     /// Address to serve on [default: 127.0.0.1:7331]
     #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
@@ -71,7 +71,7 @@ pub struct Flags {
     #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
     pub model: Option<String>,
     /// Folder for what is kept [default: .toolrack]
-    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = path())]
+    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = address::path())]
     pub data_dir: Option<PathBuf>,
     /// Key that clients have to bring
     #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
@@ -83,7 +83,7 @@ pub struct Flags {
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Address to serve on.
-    #[serde(deserialize_with = "listen")]
+    #[serde(deserialize_with = "address::deserialize")]
     pub listen: SocketAddr,
     /// Base address of the upstream, or `demo`; `None` to look for one.
     pub upstream: Option<String>,
@@ -186,10 +186,10 @@ impl Settings {
         let set = |text: Option<String>| text.filter(|text| !text.is_empty());
         let key = |key: Option<Secret>| key.filter(|key| !key.0.is_empty());
         if let Some(text) = set(flags.listen) {
-            self.listen = address(&text).map_err(|error| format!("--listen: {error}"))?;
+            self.listen = address::parse(&text).map_err(|error| format!("--listen: {error}"))?;
         }
         if let Some(upstream) = set(flags.upstream) {
-            check_upstream(&upstream).map_err(|error| format!("--upstream: {error}"))?;
+            address::check_upstream(&upstream).map_err(|error| format!("--upstream: {error}"))?;
             self.upstream = Some(upstream);
         }
         self.upstream = set(self.upstream.take());
@@ -257,7 +257,7 @@ impl Settings {
             }
         }
         if let Some(upstream) = self.upstream.as_deref().filter(|upstream| !upstream.is_empty()) {
-            check_upstream(upstream).map_err(|error| format!("upstream: {error}"))?;
+            address::check_upstream(upstream).map_err(|error| format!("upstream: {error}"))?;
         }
         if let Some(host) = self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains('/')) {
             return Err(format!(
@@ -276,7 +276,8 @@ impl Settings {
             None => Ok(T::default()),
             Some(table) => {
                 let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
-                table.clone().try_into().map_err(|error| format!("{file}: [{name}]: {error}"))
+                let fault = |error: toml::de::Error| format!("{file}: [{name}]: {}", error.message());
+                table.clone().try_into().map_err(fault)
             }
         }
     }
@@ -332,47 +333,6 @@ impl Settings {
             grace: server::GRACE,
         }
     }
-}
-
-/// A path that may be empty.
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-fn listen<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    address(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
-
-/// An address to listen on, which may have a name such as `localhost`.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let fault = |why: String| {
-        format!("cannot listen on `{text}`: {why}; write an address and a port, such as 127.0.0.1:7331")
-    };
-    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| fault(error.to_string()))?.collect();
-    // What people mean by `localhost` answers at 127.0.0.1.
-    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    first.copied().ok_or_else(|| fault("it has no address".to_owned()))
-}
-
-/// Whether an upstream's address can be one.
-fn check_upstream(text: &str) -> Result<(), String> {
-    const SUCH: &str = "write one such as http://127.0.0.1:8080/v1, or `demo`";
-    if text == DEMO {
-        return Ok(());
-    }
-    // A password in it stays out of the message.
-    let url =
-        reqwest::Url::parse(text).map_err(|error| format!("this is not an address ({error}); {SUCH}"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("the address has a password in it; give the key as TOOLRACK_UPSTREAM_API_KEY".to_owned());
-    }
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("`{text}` is not an HTTP address; {SUCH}"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("`{text}` has a `?` or a `#` in it, which no base address has; {SUCH}"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -471,14 +431,5 @@ mod tests {
         }
         let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
         assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
-    }
-
-    #[test]
-    fn an_address_to_listen_on_may_have_a_name() {
-        assert_eq!(address("localhost:7331"), Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 7331))));
-        assert_eq!(address("[::1]:80").map(|address| address.port()), Ok(80));
-        for bad in ["localhost", "7331", ":x", "127.0.0.1:99999"] {
-            assert!(address(bad).unwrap_err().contains("such as 127.0.0.1:7331"), "{bad}");
-        }
     }
 }

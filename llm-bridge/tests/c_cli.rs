@@ -1,0 +1,108 @@
+//! The program as a script uses it: what it prints, how it ends, what it refuses.
+#![cfg(feature = "bundled")]
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+/// Runs the program in a folder of its own.
+fn toolrack(arguments: &[&str], variables: &[(&str, &str)], input: &[u8]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    toolrack_in(folder.path(), arguments, variables, input)
+}
+
+fn toolrack_in(folder: &Path, arguments: &[&str], variables: &[(&str, &str)], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).envs(variables.iter().copied()).current_dir(folder);
+    let mut program =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A program that ends early does not read.
+    let _ = program.stdin.take().unwrap().write_all(input);
+    program.wait_with_output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn parse_goes_on_after_a_bad_line() {
+    let input =
+        b"{\"input\":\"a\",\"thinking\":null}\nbad\n{\"input\":\"b\",\"chunk\":0}\n\n\xff\n{\"input\":\"c\"}";
+    let output = toolrack(&["parse", "--jsonl"], &[], input);
+    let lines: Vec<Value> = String::from_utf8(output.stdout.clone())
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!((&lines[0]["content"], &lines[4]["content"]), (&json!("a"), &json!("c")));
+    for (line, number) in [(1, 2), (2, 3), (3, 5)] {
+        let error = lines[line]["error"].as_str().unwrap();
+        assert!(error.starts_with(&format!("line {number}: ")), "{error}");
+    }
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn wrong_usage_is_told_as_such() {
+    for (arguments, word) in [(&["parse", "--chunk", "0"][..], "--chunk"), (&["chat", " "], "empty")] {
+        let output = toolrack(arguments, &[], b"");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(told(&output).contains(word), "{}", told(&output));
+    }
+    let output = toolrack(&["tools", "list"], &[("TOOLRACK_LOG", "a=b=c")], b"");
+    assert!(!output.status.success() && told(&output).contains("TOOLRACK_LOG"), "{}", told(&output));
+    let output = toolrack(&["tools", "list", "--verbose"], &[("TOOLRACK_LOG", "a=b=c")], b"");
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn empty_variables_are_not_set() {
+    let names = ["API_KEY", "CONFIG", "DATA_DIR", "LISTEN", "LOG", "MODEL", "UPSTREAM", "UPSTREAM_API_KEY"];
+    let variables = names.map(|name| format!("TOOLRACK_{name}"));
+    let variables: Vec<(&str, &str)> = variables.iter().map(|name| (name.as_str(), "")).collect();
+    let output = toolrack(&["tools", "list"], &variables, b"");
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn without_a_place_for_the_record_nothing_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for arguments in [&["serve", "--listen", "127.0.0.1:0"][..], &["chat", "hello"], &["call", "calculate"]] {
+        let arguments = [arguments, &["--upstream", "demo", "--data-dir", "file/x"]].concat();
+        let output = toolrack_in(folder.path(), &arguments, &[], b"");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(told(&output).contains("file/x/audit.jsonl"), "{}", told(&output));
+        assert!(told(&output).contains("--data-dir"), "{}", told(&output));
+    }
+}
+
+#[test]
+fn chat_passes_over_blank_lines() {
+    let output = toolrack(&["chat", "--upstream", "demo"], &[], b"\n \nWhat is 2 + 3?\n\nWhat is 4 * 5?\n");
+    let answers = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && answers.contains('5') && answers.contains("20"), "{answers}");
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_fault() {
+    for arguments in [&["tools", "list"][..], &["tools", "check"], &["call", "current_time"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        command.args(arguments).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = command.spawn().unwrap();
+        drop(program.stdout.take());
+        let output = program.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), told(&output)), (Some(0), String::new()), "{arguments:?}");
+    }
+}
