@@ -55,6 +55,7 @@ pub mod tool;
 pub use builder::RegistryBuilder;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use execute::{BoxFuture, ToolOutcome, ToolReply};
+pub use nearest::nearest;
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
 pub use registry::{Registry, RegistryError};
 pub use registry_macros::{args, discover, output, tool};

@@ -1,7 +1,7 @@
 //! The names that may have been meant.
 
 /// The names most like one, best first, at most three.
-pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let plain = |name: &str| name.to_ascii_lowercase().replace(['-', '.', ' '], "_");
     let wanted = plain(name);
     let last = |name: &str| name.rsplit_once('.').map_or(name.to_owned(), |(_, last)| last.to_owned());
@@ -16,6 +16,7 @@ pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> V
         .filter(|(score, _)| *score > 0.75)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by_key(|(_, known)| *known);
     scored.into_iter().take(3).map(|(_, known)| known).collect()
 }
 

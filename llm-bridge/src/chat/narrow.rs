@@ -1,14 +1,11 @@
 //! What a request allows of the tools that its caller may use.
 
-use registry_core::{Caller, Registry, Tool};
+use registry_core::{Caller, Registry, Tool, nearest};
 
 use crate::provider::{
     names::{WireNames, legal},
     openai::{BadRequest, ChatRequest},
 };
-
-/// How many names are offered in place of an unknown one.
-const NEAREST: usize = 3;
 
 /// The caller as the field `toolrack` of a request narrows it. A tool may be given by either of its names.
 pub(super) fn narrow(
@@ -56,57 +53,9 @@ fn resolve<'n>(
     let found: Result<Vec<String>, &String> =
         given.iter().map(|name| find(name).map(str::to_owned).ok_or(name)).collect();
     found.map_err(|name| {
-        let near = nearest(name, known);
+        let near: Vec<String> = nearest(name, known).iter().map(|name| format!("`{name}`")).collect();
         let hint =
             if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
         BadRequest { param, message: format!("`{param}` names `{name}`, and there is no such {kind}{hint}") }
     })
-}
-
-/// The names that take the fewest changes to become, of those that have more in common than not.
-fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> = known
-        .map(|known| (changes(name, known), known))
-        .filter(|(changes, known)| 2 * changes <= name.chars().count().max(known.chars().count()))
-        .collect();
-    scored.sort_unstable();
-    scored.dedup();
-    scored.into_iter().take(NEAREST).map(|(_, known)| format!("`{known}`")).collect()
-}
-
-/// How many characters have to be added, left out or replaced to make one text the other.
-fn changes(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, from) in one.chars().enumerate() {
-        let mut next = Vec::with_capacity(row.len());
-        let mut left = line + 1;
-        next.push(left);
-        for (pair, to) in row.windows(2).zip(&other) {
-            let [corner, above] = pair else { continue };
-            left = (left + 1).min(above + 1).min(corner + usize::from(from != *to));
-            next.push(left);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{changes, nearest};
-
-    #[test]
-    fn near_names_are_found() {
-        for (one, other, count) in
-            [("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("ö", "o", 1), ("a", "a", 0)]
-        {
-            assert_eq!(changes(one, other), count, "{one} {other}");
-        }
-        assert_eq!(
-            nearest("math.gdc", ["add", "math.gcd", "math.lcm"].into_iter()),
-            ["`math.gcd`", "`math.lcm`"]
-        );
-        assert!(nearest("x", ["add"].into_iter()).is_empty());
-    }
 }
