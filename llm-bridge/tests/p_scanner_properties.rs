@@ -253,6 +253,13 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| format!("<function=f><parameter=a>{}", "</function> ".repeat(n / 12))),
         Box::new(|n| format!("<function=f><parameter=a>x</parameter>{}", "<x".repeat(n / 2))),
         Box::new(|n| format!("TAG: {}", "x".repeat(n))),
+        Box::new(|n| {
+            format!("`{}", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`".repeat(n / 51))
+        }),
+        Box::new(|n| "` <tool_call>{\"name\":\"f\",\"arguments\":{}} ".repeat(n / 43)),
+        Box::new(|n| format!("[{}", "{\"name\":\"f\",\"arguments\":{}},\n5,\n".repeat(n / 36))),
+        Box::new(|n| "\n[{\"name\":\"f\",\"arguments\":{}}, 5".repeat(n / 34)),
+        Box::new(|n| "<function=f><parameter=a>x</parameter>< stray".repeat(n / 45)),
         Box::new(|n| "`".repeat(n)),
         Box::new(|n| "<".repeat(n)),
         Box::new(|n| "\n".repeat(n)),
