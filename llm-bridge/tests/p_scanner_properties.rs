@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
-use llm_bridge::dialect::{Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
+use llm_bridge::dialect::{Family, Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -212,7 +212,10 @@ proptest! {
         let schema = Some(Arc::new(json!({"properties": properties})));
         let offered = Arc::new(Offered::new([OfferedTool { name: name.clone(), schema, tag: None }]));
         for row in dialects() {
-            let Some(call) = row.call(&name, &arguments) else { continue };
+            let Some(call) = row.call(&name, &arguments) else {
+                prop_assert!(name != "f" || matches!(row.family, Family::Xml(_)), "{arguments:?}");
+                continue;
+            };
             for (before, after) in [("", ""), ("Text: a `b`.\n", "\nand on")] {
                 let text = format!("{before}{call}{after}");
                 let read = parsed(&scan(&text, &Dice(seed | 1).cuts(&text), &offered, &ScanOptions::default()));
@@ -250,6 +253,13 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| format!("<function=f><parameter=a>{}", "</function> ".repeat(n / 12))),
         Box::new(|n| format!("<function=f><parameter=a>x</parameter>{}", "<x".repeat(n / 2))),
         Box::new(|n| format!("TAG: {}", "x".repeat(n))),
+        Box::new(|n| {
+            format!("`{}", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`".repeat(n / 51))
+        }),
+        Box::new(|n| "` <tool_call>{\"name\":\"f\",\"arguments\":{}} ".repeat(n / 43)),
+        Box::new(|n| format!("[{}", "{\"name\":\"f\",\"arguments\":{}},\n5,\n".repeat(n / 36))),
+        Box::new(|n| "\n[{\"name\":\"f\",\"arguments\":{}}, 5".repeat(n / 34)),
+        Box::new(|n| "<function=f><parameter=a>x</parameter>< stray".repeat(n / 45)),
         Box::new(|n| "`".repeat(n)),
         Box::new(|n| "<".repeat(n)),
         Box::new(|n| "\n".repeat(n)),

@@ -45,9 +45,11 @@ impl Dialect {
     /// The JSON without this dialect's marks: in its strings they are escaped, so that no reader trips over them.
     fn unmarked(&self, mut json: String) -> String {
         for mark in self.marks.iter().map(|mark| mark.text).chain(self.close.iter().copied()) {
-            if let Some(first) = mark.chars().next().filter(|_| json.contains(mark)) {
-                let escaped = format!("\\u{:04x}{}", u32::from(first), mark.trim_start_matches(first));
-                json = json.replace(mark, &escaped);
+            let mut rest = mark.chars();
+            if let Some(first) = rest.next().filter(|_| json.contains(mark)) {
+                let mut units = [0; 2];
+                let escaped = first.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}"));
+                json = json.replace(mark, &(escaped.collect::<String>() + rest.as_str()));
             }
         }
         json
