@@ -9,7 +9,19 @@ use crate::Result;
 
 pub(crate) fn run(command: &[&str], arguments: &[String]) -> Result<ExitCode> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let mut cargo = Command::new(cargo);
+    // What Cargo told this program about itself would make build scripts that watch it run again, here and at the next build.
+    for (name, _) in env::vars_os() {
+        let about_us = name.to_str().is_some_and(|name| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        });
+        if about_us {
+            cargo.env_remove(name);
+        }
+    }
+    let status = cargo
         .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
         .args(command)
         .args(arguments)
