@@ -187,3 +187,43 @@ impl Tables {
 
 /// Stands behind all names in the order of the rows.
 const ALL: &str = "~ all";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_that_depends_on_the_pieces_is_wrong() {
+        let expect = Expected {
+            source: "{}".into(),
+            calls: Vec::new(),
+            content: Some("text".into()),
+            reasoning: Some(String::new()),
+        };
+        let case = Case {
+            suite: "suite".into(),
+            id: "id".into(),
+            dialect: "dialect".into(),
+            input: "text".into(),
+            tools: "null".into(),
+            thinking: false,
+            scored: true,
+            expect,
+            also: Vec::new(),
+        };
+        let reading = |differing: &[(&'static str, String)]| Reading {
+            source: "{}".into(),
+            content: "text".into(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            offsets: Vec::new(),
+            differing: differing.to_vec(),
+        };
+        let differing = [("in pieces of 3", "{}".to_owned())];
+        let report =
+            |differing| scored(std::slice::from_ref(&case), &[reading(differing)], &Exceptions::new(), false);
+        assert!(report(&[]).1);
+        let (text, good) = report(&differing);
+        assert!(!good && text.contains("id\n  in pieces of 3 it is read otherwise\n"), "{text}");
+    }
+}
