@@ -17,7 +17,7 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 /// The most memory one unfinished call may take.
 const CAP: usize = 2 << 10;
 const SHORT: usize = 8 << 10;
-const LONG: usize = 128 << 10;
+const LONG: usize = 64 << 10;
 
 /// What reading a text takes, in bytes.
 #[derive(Debug)]
@@ -72,8 +72,10 @@ fuzz_target!(|bytes: &[u8]| {
     let (short, long) = (long(SHORT), long(LONG));
     let (few, many) = (read(&short, &setup), read(&long, &setup));
     let told = || format!("{few:?}, then {many:?}: {begin:?} and over and over {repeated:?}");
-    // The same work for each byte, with room for how buffers grow.
-    assert!(many.allocated <= 2 * few.allocated * LONG / SHORT + (64 << 10), "{}", told());
-    assert!(many.told <= 8 * long.len() + 1024, "{}", told());
-    assert!(many.held <= 16 * CAP + (16 << 10), "{}", told());
+    // As much for each byte, with room for how buffers grow.
+    let most = |few: usize| 2 * few * LONG / SHORT + (64 << 10);
+    assert!(many.allocated <= most(few.allocated), "{}", told());
+    assert!(many.told <= most(few.told), "{}", told());
+    // A call, and a line that could still be a tag line.
+    assert!(many.held <= 4 * CAP + (32 << 10), "{}", told());
 });
