@@ -63,8 +63,8 @@ struct Output<'p> {
 #[derive(Debug, Serialize)]
 struct OutputCall<'p> {
     name: &'p str,
-    // As the model wrote it, to the byte.
-    arguments: &'p RawValue,
+    // As the model wrote it, but on one line: a line end in JSON stands between its tokens only.
+    arguments: Box<RawValue>,
 }
 
 pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
@@ -132,7 +132,12 @@ fn output(case: &Case) -> Result<String, String> {
     let calls: Result<Vec<_>, _> = parsed
         .calls
         .iter()
-        .map(|call| Ok(OutputCall { name: &call.name, arguments: serde_json::from_str(&call.arguments)? }))
+        .map(|call| {
+            Ok(OutputCall {
+                name: &call.name,
+                arguments: RawValue::from_string(call.arguments.replace(['\n', '\r'], " "))?,
+            })
+        })
         .collect();
     let calls =
         calls.map_err(|error: serde_json::Error| format!("a call's arguments are not JSON: {error}"))?;
