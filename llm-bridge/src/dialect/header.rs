@@ -45,6 +45,11 @@ pub(super) enum Header {
     Call { end: usize, recipient: String },
 }
 
+/// Whether this ends a header; it does not end the message.
+pub(super) fn is_end(mark: &str) -> bool {
+    ENDS.iter().any(|(end, _)| *end == mark)
+}
+
 /// Reads the header whose first mark has `mark` bytes.
 pub(super) fn read(text: &str, mark: usize) -> Header {
     let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
+    header,
     rows::ROWS,
     table::{DIALECTS, Dialect, MarkKind},
 };
@@ -83,8 +84,8 @@ impl Marks {
                 let token = entry(&mut sorted, token);
                 token.noise = true;
                 // What is written between messages ends the one before it.
-                token.unthink |=
-                    if row.marks.iter().any(|mark| mark.kind == MarkKind::Header) { MESSAGE } else { 0 };
+                let speaks = row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
+                token.unthink |= if speaks && !header::is_end(token.text) { MESSAGE } else { 0 };
             }
             thinking.extend(row.thinking);
         }

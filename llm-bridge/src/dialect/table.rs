@@ -97,6 +97,11 @@ impl Dialect {
         self
     }
 
+    /// Whether its calls end without a closing mark.
+    pub(super) const fn is_open_ended(&self) -> bool {
+        self.open_ended || self.close.is_empty()
+    }
+
     /// The row with its marks and calls on lines of their own.
     pub const fn on_lines(mut self) -> Self {
         self.lines = true;

@@ -50,7 +50,7 @@ impl JsonBody {
             end: self.pos,
             index,
             bare_name: !call.has_arguments && self.bare,
-            closed: true,
+            closed: self.bare || self.row.is_open_ended(),
         });
         self.name = None;
         true
@@ -80,7 +80,10 @@ impl JsonBody {
         let plain = tail(text, self.pos, self.row.close, &[], eof);
         let strays = || tail(text, self.pos, self.row.close, b"}],;`", eof);
         match if plain == Tail::None { strays() } else { plain } {
-            Tail::Closed(end) => return Some(Step::Done(end)),
+            Tail::Closed(end) => {
+                self.ready.iter_mut().for_each(|ready| ready.closed = true);
+                return Some(Step::Done(end));
+            }
             Tail::Open if !eof => return Some(Step::More),
             Tail::Open | Tail::None => {}
         }
@@ -121,11 +124,14 @@ impl JsonBody {
             self.pos += if self.ends.is_some() { 0 } else { close.len() };
             if self.between() && !self.ready.is_empty() {
                 // Only the array's own end is missing.
-                self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                for ready in &mut self.ready {
+                    (ready.repaired, ready.closed) = (true, true);
+                }
                 return Some(Step::Done(self.pos));
             }
             let fixed = repair::closed(cut(text, self.object..stop));
             if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                self.ready.iter_mut().for_each(|ready| ready.closed = true);
                 return Some(Step::Done(self.pos));
             }
             self.pos = stop;

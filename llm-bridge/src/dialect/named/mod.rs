@@ -375,6 +375,7 @@ impl NamedBody {
         let next = ahead(text, self.pos, fence).unwrap_or(self.pos);
         let behind = rest(text, next);
         if let Some(end) = self.style.end.iter().find(|end| behind.starts_with(**end)) {
+            self.ended = true;
             self.pos = next + end.len();
             return None;
         }
@@ -403,7 +404,7 @@ impl NamedBody {
             end,
             index: self.begun.take(),
             bare_name: false,
-            closed: self.closed || self.ended,
+            closed: self.ended || self.closed && self.style.end.is_empty() && self.row.is_open_ended(),
         });
     }
 
@@ -413,6 +414,7 @@ impl NamedBody {
         }
         let tail = tail(text, self.pos, self.row.close, b"`", eof);
         if let Tail::Closed(end) = tail {
+            self.ready.iter_mut().for_each(|ready| ready.closed = true);
             return Some(Step::Done(end));
         }
         let open = self.style.head.open();

@@ -127,10 +127,7 @@ impl NamedBody {
                     self.style.end.iter().find(|end| behind.starts_with(**end)).map_or(0, |end| end.len());
                 let after = self.pos + end;
                 let tail = tail(text, after, self.row.close, &[], eof);
-                // Where every call begins with its mark, the mark of the next one shows that this one has ended.
-                let calls = self.row.marks.iter().filter(|mark| mark.kind == MarkKind::Call && !self.wrapped);
-                let next = ahead(text, after, &[]).map(|at| rest(text, at)).filter(|next| !next.is_empty());
-                let next = next.map_or(Is::No, |next| is_any(next, calls.map(|mark| mark.text)));
+                let next = if self.wrapped { Is::No } else { self.next_call(text, after, eof) };
                 let closed = matches!(tail, Tail::Closed(_)) || next == Is::Yes;
                 let ended = || rest(text, after).trim_start().is_empty();
                 if closed || (line && !self.wrapped) || (eof && ended()) {
@@ -142,6 +139,27 @@ impl NamedBody {
             Is::No => {}
         }
         (more && !eof).then_some(Stop::More)
+    }
+
+    /// Whether another call with arguments begins here, where each begins with its own mark: then this one has ended.
+    fn next_call(&self, text: &str, at: usize, eof: bool) -> Is {
+        let Some(at) = ahead(text, at, &[]).filter(|at| *at < text.len()) else { return Is::No };
+        let open = self.style.head.open();
+        let marked = self.row.marks.iter().any(|mark| mark.kind == MarkKind::Call && mark.text == open);
+        let (true, Some(tags)) = (marked, self.tags()) else { return Is::No };
+        match is(rest(text, at), open) {
+            Is::Yes => {}
+            other => return other,
+        }
+        let named = at + open.len();
+        match head::name(&self.style.head, rest(text, named), eof) {
+            head::Found::Name(found) => {
+                let behind = rest(text, named + found.end).trim_start();
+                if behind.is_empty() && eof { Is::No } else { is(behind, tags.key.open()) }
+            }
+            head::Found::More => Is::Open,
+            head::Found::No(_) => Is::No,
+        }
     }
 
     /// The tool has an argument of this name.
@@ -194,6 +212,8 @@ impl NamedBody {
                 Some(repaired) => self.repaired |= repaired,
                 None => return false,
             }
+        } else if self.tags().is_some_and(|tags| tags.elements && whole.contains(tags.key.open())) {
+            return false;
         } else if self.types.is_text() {
             self.arguments.push('"');
             escape(whole, &mut self.arguments);

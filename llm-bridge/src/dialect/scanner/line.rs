@@ -154,7 +154,7 @@ impl Scanner {
                 end: source.len(),
                 index: None,
                 bare_name: false,
-                closed: true,
+                closed: source.ends_with('\n'),
             };
             self.commit(vec![ready], source.len(), source, TAG_LINE, !tag.strip, sink);
             return Line::Called(at + source.len());
