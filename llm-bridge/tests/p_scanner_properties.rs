@@ -89,6 +89,11 @@ const PIECES: &[&str] = &[
     "\u{1}",
 ];
 
+/// How many cases a property is tried with; `PROPTEST_CASES` says otherwise.
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
 /// The marks of all dialects, and what stands in their calls.
 fn marks() -> Vec<String> {
     let mut marks: Vec<String> = Vec::new();
@@ -169,7 +174,7 @@ fn check_calls(seen: &[Seen], deltas: bool) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(3000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn b1_any_text_cut_anywhere(
@@ -226,7 +231,7 @@ fn argument() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn b1_what_is_written_is_read_back(

@@ -143,9 +143,9 @@ pub(super) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         None => Lead::More,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
         Some(_) if style.list => match head::name(&style.head, behind, false) {
-            Found::Name(_) => Lead::Yes,
+            Found::Name(found) if plain(&found.name) => Lead::Yes,
             Found::More if plain(behind) => Lead::More,
-            Found::More | Found::No(_) => Lead::No,
+            Found::Name(_) | Found::More | Found::No(_) => Lead::No,
         },
         Some(_) => Lead::Yes,
     }
