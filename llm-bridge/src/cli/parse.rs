@@ -75,7 +75,7 @@ struct Output<'p> {
 #[derive(Debug, Serialize)]
 struct OutputCall<'p> {
     name: &'p str,
-    // As the model wrote it, to the byte but for line ends.
+    // As the model wrote it, but on one line: a line end in JSON stands between its tokens only.
     arguments: Box<RawValue>,
     dialect: &'p str,
     source: &'p str,
@@ -199,7 +199,6 @@ fn output(case: &Case) -> Result<String, String> {
 fn output_call((call, offset): (&dialect::Call, usize)) -> Result<OutputCall<'_>, serde_json::Error> {
     Ok(OutputCall {
         name: &call.name,
-        // A reading is one line; in JSON text a line end stands only where a space may.
         arguments: RawValue::from_string(call.arguments.replace(['\n', '\r'], " "))?,
         dialect: call.dialect,
         source: &call.source,

@@ -2,27 +2,40 @@
 
 use std::sync::LazyLock;
 
-use super::table::{Dialect, THINKING, dialects};
+use super::{
+    header,
+    rows::ROWS,
+    table::{DIALECTS, Dialect, MarkKind},
+};
 
 /// What a mark can open or close; several rows may share one.
 #[derive(Debug, Default)]
 pub(super) struct Meaning {
-    text: &'static str,
-    /// Dialects it opens, with whether it is the beginning of the body.
-    pub(super) calls: Vec<(&'static Dialect, bool)>,
-    /// The row of [`THINKING`] it opens.
+    pub(super) text: &'static str,
+    /// Dialects it opens, with what it is to them.
+    pub(super) calls: Vec<(&'static Dialect, MarkKind)>,
+    /// The pair of thinking marks it opens.
     pub(super) think: Option<usize>,
-    /// The rows of [`THINKING`] it closes, as a bit set.
-    pub(super) unthink: u32,
+    /// The pairs of thinking marks it closes, as a bit set.
+    pub(super) unthink: u64,
     /// It closes calls.
     pub(super) closes: bool,
+    /// It means nothing to the reader.
+    pub(super) noise: bool,
 }
+
+/// The bit of thinking that a header has opened; what ends a message closes it.
+pub(super) const MESSAGE: u64 = 1 << 63;
 
 /// The compiled table.
 #[derive(Debug)]
 pub(super) struct Marks {
     sorted: Vec<Meaning>,
     bare: Vec<&'static Dialect>,
+    /// Words that open calls where a line starts.
+    words: Vec<(&'static str, &'static Dialect)>,
+    thinking: Vec<(&'static str, &'static str)>,
+    headers: Vec<&'static Dialect>,
     interest: [bool; 256],
     /// The bytes of `interest`, in groups of what one test of a block looks for.
     needles: Vec<[u8; NEEDLES]>,
@@ -49,19 +62,36 @@ impl Marks {
     }
 
     fn new() -> Self {
-        let mut rows: Vec<&'static Dialect> = dialects().collect();
+        let mut rows: Vec<&'static Dialect> = DIALECTS.iter().collect();
         // Link order is arbitrary; the order rows are asked in must not be.
         rows.sort_by_key(|row| row.name);
+        let rows: Vec<&'static Dialect> = ROWS.iter().copied().flatten().chain(rows).collect();
         let mut sorted: Vec<Meaning> = Vec::new();
+        let mut words = Vec::new();
+        let mut thinking: Vec<(&'static str, &'static str)> = Vec::new();
         for row in &rows {
             for mark in row.marks {
-                entry(&mut sorted, mark.text).calls.push((row, mark.inner));
+                match mark.kind {
+                    MarkKind::Section => {}
+                    MarkKind::Line => words.push((mark.text.trim_start(), *row)),
+                    kind => entry(&mut sorted, mark.text).calls.push((row, kind)),
+                }
             }
             for close in row.close {
                 entry(&mut sorted, close).closes = true;
             }
+            for token in row.noise {
+                let token = entry(&mut sorted, token);
+                token.noise = true;
+                // What is written between messages ends the one before it.
+                let speaks = row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
+                token.unthink |= if speaks && !header::is_end(token.text) { MESSAGE } else { 0 };
+            }
+            thinking.extend(row.thinking);
         }
-        for (index, (open, close)) in THINKING.iter().enumerate() {
+        thinking.sort_unstable();
+        thinking.dedup();
+        for (index, (open, close)) in thinking.iter().enumerate() {
             entry(&mut sorted, open).think = Some(index);
             entry(&mut sorted, close).unthink |= 1 << index;
         }
@@ -71,8 +101,12 @@ impl Marks {
             sorted.iter().filter_map(|mark| mark.text.bytes().next()).chain([b'\n', b'`']).collect();
         firsts.sort_unstable();
         firsts.dedup();
+        // The longest word is asked first.
+        words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+        let speaks = |row: &&Dialect| row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
+        let headers = rows.iter().copied().filter(speaks).collect();
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
-        Self { sorted, bare, ..Self::looking_for(&firsts) }
+        Self { sorted, bare, words, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
     /// A table without marks, whose text is looked through for these bytes.
@@ -89,12 +123,29 @@ impl Marks {
             needles
         };
         let needles = firsts.chunks(NEEDLES).map(group).collect();
-        Self { sorted: Vec::new(), bare: Vec::new(), interest, needles }
+        let (sorted, bare, words, thinking, headers) = Default::default();
+        Self { sorted, bare, words, thinking, headers, interest, needles }
     }
 
     /// The dialects that have no mark.
     pub(super) fn bare(&self) -> &[&'static Dialect] {
         &self.bare
+    }
+
+    /// Words that open calls where a line starts, without white space before them.
+    pub(super) fn words(&self) -> &[(&'static str, &'static Dialect)] {
+        &self.words
+    }
+
+    /// The dialects that speak in messages.
+    pub(super) fn headers(&self, only: Option<&'static str>) -> impl Iterator<Item = &'static Dialect> {
+        let rows = self.headers.iter().copied();
+        rows.filter(move |row| only.is_none_or(|only| only == row.name))
+    }
+
+    /// The pairs of thinking marks, by their index.
+    pub(super) fn thinking(&self) -> &[(&'static str, &'static str)] {
+        &self.thinking
     }
 
     fn is_interesting(&self, byte: u8) -> bool {
@@ -168,13 +219,23 @@ fn entry<'a>(sorted: &'a mut Vec<Meaning>, text: &'static str) -> &'a mut Meanin
     &mut sorted[index]
 }
 
+/// The marks that end thinking.
+pub(crate) fn thinking_ends() -> impl Iterator<Item = &'static str> {
+    Marks::get().thinking.iter().map(|(_, close)| *close)
+}
+
 impl Meaning {
     /// The dialects it can open: the pinned one only, and none by a weak mark if `strong` is asked for.
-    pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, bool)> {
-        let fits = |row: &&(&'static Dialect, bool)| {
-            only.is_none_or(|only| only == row.0.name) && !(strong && row.1)
+    pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, MarkKind)> {
+        let fits = |row: &&(&'static Dialect, MarkKind)| {
+            only.is_none_or(|only| only == row.0.name) && !(strong && row.1 == MarkKind::Inner)
         };
         self.calls.iter().filter(fits).copied().collect()
+    }
+
+    /// It begins the header of a message.
+    pub(super) fn is_header(&self) -> bool {
+        self.calls.iter().any(|(_, kind)| *kind == MarkKind::Header)
     }
 }
 
@@ -185,7 +246,7 @@ mod tests {
     #[test]
     fn finds_whole_marks_and_what_could_become_one() {
         let marks = Marks::get();
-        assert!(matches!(marks.at("<tool_call>{"), Found::Mark(mark, 11) if mark.calls.len() == 2));
+        assert!(matches!(marks.at("<tool_call>{"), Found::Mark(mark, 11) if mark.calls.len() > 2));
         assert!(matches!(marks.at("<think"), Found::Partial));
         assert!(matches!(marks.at("<thinking>"), Found::Mark(mark, 10) if mark.think.is_some()));
         assert!(matches!(marks.at("<thin air"), Found::Nothing));

@@ -5,9 +5,10 @@ use std::ops::Range;
 use memchr::memchr2;
 
 mod call;
+mod write;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, Unfinished, cut},
+    body::{Body, Cx, Lead, Ready, Step, Unfinished, cut, rest},
     envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
@@ -20,12 +21,36 @@ pub struct JsonStyle {
     pub names: &'static [&'static str],
     /// Keys whose value is the arguments: an object, or an object written as a string.
     pub arguments: &'static [&'static str],
+    /// The only key is the tool's name, and its value is the arguments.
+    pub keyed: bool,
+    /// Calls are written as elements of an array.
+    pub array: bool,
+    /// The key of an object around the call, where there is one; else empty.
+    pub outer: &'static str,
 }
 
 impl JsonStyle {
     /// The usual keys.
-    pub const PLAIN: Self =
-        Self { names: &["name", "tool_name"], arguments: &["arguments", "parameters", "args"] };
+    pub const PLAIN: Self = Self::new(&["name", "tool_name"], &["arguments", "parameters", "args"]);
+    /// The tool's name is the only key: `{"NAME": {…}}`.
+    pub const KEYED: Self = Self { keyed: true, ..Self::new(&[], &[]) };
+
+    /// These keys; the first of each is the one that is rendered.
+    pub const fn new(names: &'static [&'static str], arguments: &'static [&'static str]) -> Self {
+        Self { names, arguments, keyed: false, array: false, outer: "" }
+    }
+
+    /// The style with calls as elements of an array.
+    pub const fn in_array(mut self) -> Self {
+        self.array = true;
+        self
+    }
+
+    /// The style with the call as the value of this key.
+    pub const fn nested(mut self, outer: &'static str) -> Self {
+        self.outer = outer;
+        self
+    }
 }
 
 /// Reads one body as it comes in. Positions are offsets into the text that is handed to [`JsonBody::feed`].
@@ -37,6 +62,8 @@ pub(super) struct JsonBody {
     bare: bool,
     /// Nothing but white space was written before it.
     alone: bool,
+    /// It is the arguments only, of a call whose name stands before them and which these marks end.
+    ends: Option<&'static [&'static str]>,
     pos: usize,
     stack: Vec<u8>,
     expect: Expect,
@@ -95,6 +122,7 @@ impl JsonBody {
             style,
             bare,
             alone,
+            ends: None,
             pos: at,
             stack: Vec::new(),
             expect: Expect::Start,
@@ -120,26 +148,16 @@ impl JsonBody {
         }
     }
 
-    pub(super) fn take_ready(&mut self) -> Vec<Ready> {
-        std::mem::take(&mut self.ready)
-    }
-
-    /// The call that has begun and is not complete.
-    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
-        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
-    }
-
-    /// Where the array begins of which not all elements are calls.
-    pub(super) fn foreign(&self) -> Option<usize> {
-        (self.array && self.foreign).then_some(self.start)
-    }
-
-    pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
-        let step = self.walk(text, eof, cx);
-        if cx.live && matches!(step, Step::More) {
-            self.send(text, cx);
-        }
-        step
+    /// The arguments of a call whose name is known, and whose index if it has been announced.
+    pub(super) fn arguments(
+        row: &'static Dialect,
+        ends: &'static [&'static str],
+        name: String,
+        begun: Option<usize>,
+        at: usize,
+    ) -> Self {
+        let body = Self::new(row, JsonStyle::PLAIN, at, false, false);
+        Self { ends: Some(ends), name: Some(name), begun, ..body }
     }
 
     fn walk(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
@@ -251,7 +269,7 @@ impl JsonBody {
 
     /// Directly inside the object that is the call.
     fn at_member(&self) -> bool {
-        self.stack.len() == 1 + usize::from(self.array)
+        self.ends.is_none() && self.stack.len() == 1 + usize::from(self.array)
     }
 
     /// In an array, and in none of its elements.
@@ -274,7 +292,7 @@ impl JsonBody {
         } else {
             Key::Other
         };
-        let fits = self.key_is != Key::Other || SIDE.contains(&key) || key == NESTED;
+        let fits = self.key_is != Key::Other || SIDE.contains(&key) || NESTED.contains(&key);
         (self.bare && !fits).then(|| self.refuse())
     }
 
@@ -393,6 +411,11 @@ impl JsonBody {
     fn open(&mut self, byte: u8, expect: Expect, cx: &mut Cx<'_>) -> Option<Step> {
         let object = byte == b'{';
         let place = match self.stack.len() {
+            0 if self.ends.is_some() => {
+                self.object = self.pos;
+                self.arguments = Some(self.pos);
+                false
+            }
             0 => {
                 self.array = !object;
                 object
@@ -423,7 +446,7 @@ impl JsonBody {
     }
 
     fn close(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
-        let member = self.at_member();
+        let member = self.at_member() || self.stack.len() == 1 && self.ends.is_some();
         self.stack.pop();
         self.pos += 1;
         if member {
@@ -446,10 +469,43 @@ impl JsonBody {
     }
 }
 
+impl Body for JsonBody {
+    fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        let step = self.walk(text, eof, cx);
+        if cx.live && matches!(step, Step::More) {
+            self.send(text, cx);
+        }
+        step
+    }
+
+    fn take_ready(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.ready)
+    }
+
+    fn unfinished(&mut self) -> Option<Unfinished> {
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
+    }
+
+    fn keeps_ready(&self) -> bool {
+        !self.bare && self.foreign().is_none()
+    }
+
+    /// Where the array begins of which not all elements are calls.
+    fn foreign(&self) -> Option<usize> {
+        (self.array && self.foreign).then_some(self.start)
+    }
+}
+
 /// Whether a body of this family could begin so.
 pub(super) fn lead(text: &str) -> Lead {
     match text.bytes().next() {
-        Some(b'{' | b'[') => Lead::Yes,
+        Some(b'{') => Lead::Yes,
+        // A word in the list is a call of another family.
+        Some(b'[') => match rest(text, 1).trim_start().chars().next() {
+            Some(first) if first.is_alphabetic() || first == '_' => Lead::No,
+            Some(_) => Lead::Yes,
+            None => Lead::More,
+        },
         Some(_) => Lead::No,
         None => Lead::More,
     }
