@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use memchr::memchr3;
+
 use super::{
     header,
     rows::ROWS,
@@ -34,17 +36,23 @@ pub(super) struct Marks {
     bare: Vec<&'static Dialect>,
     /// Words that open calls where a line starts.
     words: Vec<(&'static str, &'static Dialect)>,
+    /// The bytes that may begin what only a line's start can hold.
+    starts: [bool; 256],
     thinking: Vec<(&'static str, &'static str)>,
     headers: Vec<&'static Dialect>,
     interest: [bool; 256],
-    /// The bytes of `interest`, in groups of what one test of a block looks for.
+    /// The bytes of `interest`, in groups of what is looked for at once.
     needles: Vec<[u8; NEEDLES]>,
 }
 
-/// How many bytes one test of a whole block looks for; more take another test each.
-const NEEDLES: usize = 6;
-/// Bytes that are looked at one by one first: most chunks are no longer, and often something is near.
-const HEAD: usize = 16;
+/// How many bytes are looked for at once.
+const NEEDLES: usize = 3;
+/// Groups of needles whose places are remembered; with more of them every byte is looked at.
+const MAX_GROUPS: usize = 8;
+/// How far ahead is looked at once: whoever stops before has looked at that much for nothing.
+const WINDOW: usize = 2048;
+/// A text that is no longer is looked at byte by byte; most chunks are.
+const SHORT: usize = 16;
 
 /// What stands at a place in the text.
 pub(super) enum Found<'a> {
@@ -99,24 +107,21 @@ impl Marks {
         sorted.sort_by_key(|mark| mark.text);
         let mut firsts: Vec<u8> =
             sorted.iter().filter_map(|mark| mark.text.bytes().next()).chain([b'\n', b'`']).collect();
-        firsts.sort_unstable();
+        // What is in nearly every text is looked for together, so that the other groups are looked through at once.
+        firsts.sort_unstable_by_key(|byte| (!matches!(byte, b'\n' | b'`' | b'<'), *byte));
         firsts.dedup();
         // The longest word is asked first.
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let speaks = |row: &&Dialect| row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
         let headers = rows.iter().copied().filter(speaks).collect();
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
-        Self { sorted, bare, words, thinking, headers, ..Self::looking_for(&firsts) }
+        let lines = words.iter().filter_map(|(word, _)| word.bytes().next());
+        let starts = table(lines.chain([b'`', b'{', b'[', b't']));
+        Self { sorted, bare, words, starts, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
     /// A table without marks, whose text is looked through for these bytes.
     fn looking_for(firsts: &[u8]) -> Self {
-        let mut interest = [false; 256];
-        for first in firsts {
-            if let Some(slot) = interest.get_mut(usize::from(*first)) {
-                *slot = true;
-            }
-        }
         let group = |group: &[u8]| {
             let mut needles = [group.first().copied().unwrap_or_default(); NEEDLES];
             needles.iter_mut().zip(group).for_each(|(slot, first)| *slot = *first);
@@ -124,7 +129,8 @@ impl Marks {
         };
         let needles = firsts.chunks(NEEDLES).map(group).collect();
         let (sorted, bare, words, thinking, headers) = Default::default();
-        Self { sorted, bare, words, thinking, headers, interest, needles }
+        let interest = table(firsts.iter().copied());
+        Self { sorted, bare, words, starts: [false; 256], thinking, headers, interest, needles }
     }
 
     /// The dialects that have no mark.
@@ -152,27 +158,14 @@ impl Marks {
         self.interest.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
-    /// The first byte at or after `from` at which a mark, a line end or a backtick could be.
-    pub(super) fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        let (head, rest) = bytes.get(from..)?.split_at_checked(HEAD).unwrap_or((bytes.get(from..)?, &[]));
-        if let Some(found) = head.iter().position(|byte| self.is_interesting(*byte)) {
-            return Some(from + found);
-        }
-        let mut at = from + head.len();
-        // Whole blocks without any needle are passed over; the test is written so that it becomes vector code.
-        for block in rest.chunks_exact(64) {
-            let hit = |needles: &[u8; NEEDLES]| {
-                block.iter().fold(false, |hit, byte| {
-                    hit | needles.iter().fold(false, |one, needle| one | (byte == needle))
-                })
-            };
-            if self.needles.iter().any(hit) {
-                break;
-            }
-            at += block.len();
-        }
-        let tail = bytes.get(at..)?;
-        tail.iter().position(|byte| self.is_interesting(*byte)).map(|found| at + found)
+    /// Whether a mark, a line end or a backtick could be anywhere in the text.
+    pub(super) fn anywhere(&self, bytes: &[u8]) -> bool {
+        Finder::default().next(self, bytes, 0).is_some()
+    }
+
+    /// Whether something that only a line's start can hold could begin with this byte.
+    pub(super) fn starts_line(&self, byte: u8) -> bool {
+        self.starts.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
     /// The longest mark with which `text` begins.
@@ -205,6 +198,17 @@ impl Marks {
     }
 }
 
+/// The bytes as a table.
+fn table(bytes: impl Iterator<Item = u8>) -> [bool; 256] {
+    let mut table = [false; 256];
+    for byte in bytes {
+        if let Some(slot) = table.get_mut(usize::from(byte)) {
+            *slot = true;
+        }
+    }
+    table
+}
+
 fn depth_of(mark: &Meaning) -> usize {
     mark.text.len()
 }
@@ -222,6 +226,40 @@ fn entry<'a>(sorted: &'a mut Vec<Meaning>, text: &'static str) -> &'a mut Meanin
 /// The marks that end thinking.
 pub(crate) fn thinking_ends() -> impl Iterator<Item = &'static str> {
     Marks::get().thinking.iter().map(|(_, close)| *close)
+}
+
+/// Finds, one after the other, the places in one text at which a mark, a line end or a backtick could be.
+#[derive(Debug, Default)]
+pub(super) struct Finder {
+    /// For each group of needles, the next place of one of them, or up to where there is none.
+    seen: [Option<usize>; MAX_GROUPS],
+}
+
+impl Finder {
+    /// The first such place at or after `from`, which must not become less.
+    pub(super) fn next(&mut self, marks: &Marks, bytes: &[u8], from: usize) -> Option<usize> {
+        let rest = bytes.get(from..)?;
+        if rest.len() <= SHORT || marks.needles.len() > MAX_GROUPS {
+            return rest.iter().position(|byte| marks.is_interesting(*byte)).map(|found| from + found);
+        }
+        let mut from = from;
+        loop {
+            let window = bytes.get(from..bytes.len().min(from + WINDOW)).unwrap_or_default();
+            let mut first = bytes.len();
+            for (seen, [one, two, three]) in self.seen.iter_mut().zip(&marks.needles) {
+                if seen.is_none_or(|seen| seen < from) {
+                    *seen = Some(from + memchr3(*one, *two, *three, window).unwrap_or(window.len()));
+                }
+                first = first.min(seen.unwrap_or(first));
+            }
+            match bytes.get(first) {
+                Some(byte) if marks.is_interesting(*byte) => return Some(first),
+                // All have been looked for up to here.
+                Some(_) => from = first,
+                None => return None,
+            }
+        }
+    }
 }
 
 impl Meaning {
@@ -256,31 +294,37 @@ mod tests {
     #[test]
     fn passes_over_what_cannot_begin_a_mark() {
         let marks = Marks::get();
+        let next = |text: &str, from| Finder::default().next(marks, text.as_bytes(), from);
         for length in [0, 1, 15, 16, 17, 64, 80, 200] {
             let text = "x".repeat(length);
-            assert_eq!(marks.next(text.as_bytes(), 0), None);
-            assert_eq!(marks.next(format!("{text}<x").as_bytes(), 0), Some(length));
-            assert_eq!(marks.next(format!("<{text}`").as_bytes(), 1), Some(length + 1));
+            assert_eq!(next(&text, 0), None);
+            assert!(!marks.anywhere(text.as_bytes()));
+            assert_eq!(next(&format!("{text}<x"), 0), Some(length));
+            assert_eq!(next(&format!("<{text}`"), 1), Some(length + 1));
         }
     }
 
     #[test]
-    fn finds_any_number_of_first_bytes_in_blocks() {
-        for count in [1, NEEDLES, NEEDLES + 1, 3 * NEEDLES + 1] {
+    fn finds_any_number_of_first_bytes_one_after_the_other() {
+        for count in [1, NEEDLES, NEEDLES + 1, 3 * NEEDLES + 1, MAX_GROUPS * NEEDLES, 40] {
             let firsts: Vec<u8> = (b'!'..).take(count).collect();
             let marks = Marks::looking_for(&firsts);
-            let text = [b'x'; 300];
-            assert_eq!(marks.next(&text, 0), None);
-            for first in firsts {
-                for place in [HEAD, HEAD + 63, HEAD + 64, 299] {
-                    let mut text = text;
-                    text[place] = first;
-                    assert_eq!(marks.next(&text, 0), Some(place), "{count} bytes, {first}");
-                }
+            let mut text = [b'x'; 2000];
+            assert_eq!(Finder::default().next(&marks, &text, 0), None);
+            let mut places = Vec::new();
+            for (index, first) in firsts.iter().rev().chain(&firsts).enumerate() {
+                let place = index * 23;
+                text[place] = *first;
+                places.push(place);
             }
+            let mut finder = Finder::default();
+            let mut found = Vec::new();
+            let mut from = 0;
+            while let Some(place) = finder.next(&marks, &text, from) {
+                found.push(place);
+                from = place + 1;
+            }
+            assert_eq!(found, places, "{count} bytes");
         }
-        let marks = Marks::get();
-        let looked_for = |byte: u8| marks.needles.iter().any(|group| group.contains(&byte));
-        assert!((0..=255).all(|byte| marks.is_interesting(byte) == looked_for(byte)));
     }
 }

@@ -27,7 +27,7 @@ impl JsonBody {
 
     /// Reads the whole object and notes the call; false if it is none.
     pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
-        let Some(call) = self.read(object) else { return false };
+        let Some(call) = self.strict(object, text).or_else(|| self.read(object)) else { return false };
         if self.bare {
             let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
             if !shaped || !cx.offered.contains(&call.name) {
@@ -54,6 +54,22 @@ impl JsonBody {
         });
         self.name = None;
         true
+    }
+
+    /// The call as it was found on the way through the object, where that was strict JSON throughout.
+    fn strict(&mut self, object: &str, text: &str) -> Option<Envelope> {
+        // In strings these are not JSON; between tokens some are, which is left to the other way.
+        let clean = || object.bytes().fold(true, |clean, byte| clean & (byte >= b' '));
+        let range = match self.ends {
+            Some(_) => self.object..self.pos,
+            None => self.arguments?..self.arguments_end?,
+        };
+        let arguments = cut(text, range);
+        if !self.plain || self.broken.is_some() || !arguments.starts_with('{') || !clean() {
+            return None;
+        }
+        let (name, arguments) = (self.name.clone()?, arguments.to_owned());
+        Some(Envelope { name, arguments, has_arguments: true, repaired: false })
     }
 
     fn read(&mut self, object: &str) -> Option<Envelope> {

@@ -75,6 +75,8 @@ pub(super) struct JsonBody {
     comma: usize,
     /// Where the body stopped being strict JSON: deltas end here, however the text was cut.
     broken: Option<usize>,
+    /// The object's escapes are those of JSON, and its members are there once: it need not be read again.
+    plain: bool,
     array: bool,
     /// Commas or comments between the calls of an array had to be mended.
     mended: bool,
@@ -132,6 +134,7 @@ impl JsonBody {
             scalar: 0,
             comma: 0,
             broken: None,
+            plain: true,
             array: false,
             mended: false,
             foreign: false,
@@ -218,6 +221,7 @@ impl JsonBody {
                     break;
                 }
                 self.escaped = false;
+                self.plain &= is_escape(rest);
                 self.pos += 1;
                 continue;
             }
@@ -292,6 +296,12 @@ impl JsonBody {
         } else {
             Key::Other
         };
+        let again = match self.key_is {
+            Key::Name => self.name.is_some(),
+            Key::Arguments => self.arguments.is_some(),
+            Key::Other => NESTED.contains(&key),
+        };
+        self.plain &= !again;
         let fits = self.key_is != Key::Other || SIDE.contains(&key) || NESTED.contains(&key);
         (self.bare && !fits).then(|| self.refuse())
     }
@@ -429,6 +439,7 @@ impl JsonBody {
         if place {
             self.object = self.pos;
             self.key_is = Key::Other;
+            self.plain = true;
             (self.name, self.arguments, self.arguments_end) = (None, None, None);
             self.sent = 0;
         } else if self.at_member() && self.key_is == Key::Arguments && self.arguments.is_none() {
@@ -466,6 +477,15 @@ impl JsonBody {
             self.expect = Expect::Tail;
         }
         None
+    }
+}
+
+/// Whether this, behind a backslash, is an escape of JSON. Digits that have not come are none.
+fn is_escape(rest: &[u8]) -> bool {
+    match rest.first() {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => rest.get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+        _ => false,
     }
 }
 

@@ -67,6 +67,9 @@ impl Scanner {
         let rest = cut(text, at..text.len());
         let first = rest.bytes().next();
         let calls = self.thinking.is_none() && !self.offered.is_empty();
+        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.marks.starts_line(first)) {
+            return Line::Other;
+        }
         if first == Some(b'`') {
             return self.ticks(text, from, at, eof, calls, sink);
         }

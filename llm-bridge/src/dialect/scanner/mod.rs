@@ -10,7 +10,7 @@ use super::{
     Event, Offered, ScanOptions,
     body::{Ready, cut},
     candidate::Candidate,
-    marks::{Found, MESSAGE, Marks, Meaning},
+    marks::{Finder, Found, MESSAGE, Marks, Meaning},
 };
 use line::Line;
 use list::List;
@@ -141,7 +141,7 @@ impl Scanner {
             return;
         }
         let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
-        if plain && self.marks.next(chunk.as_bytes(), 0).is_none() {
+        if plain && !self.marks.anywhere(chunk.as_bytes()) {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -208,6 +208,7 @@ impl Scanner {
     fn text(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> Went {
         let bytes = text.as_bytes();
         let (mut from, mut at) = (0, 0);
+        let mut finder = Finder::default();
         loop {
             if self.place.fresh {
                 let joint = self.place.after_call;
@@ -235,7 +236,7 @@ impl Scanner {
                 }
             }
             let lead = self.place.fresh;
-            let Some(found) = self.marks.next(bytes, at) else {
+            let Some(found) = finder.next(self.marks, bytes, at) else {
                 self.written();
                 break;
             };
