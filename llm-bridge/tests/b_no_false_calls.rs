@@ -1,6 +1,6 @@
 //! B1: ordinary text is not read as calls, even where tools have the names it is full of.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
 
@@ -40,30 +40,58 @@ fn has_thinking(text: &str) -> bool {
     text.lines().any(|line| marks.iter().any(|mark| line.trim_start().starts_with(mark)))
 }
 
-/// Reads a text whole and in pieces: there is no call in it, and no byte of it is anything but text.
-fn assert_text(text: &str, offered: &Arc<Offered>, source: &str) {
+/// What is wrong with the readings of a text, whole and in pieces: that there is a call in it, or that a byte of it is
+/// anything but text.
+fn fault(text: &str, offered: &Arc<Offered>) -> Option<String> {
     let cuts: Vec<usize> =
         (PIECE..text.len()).step_by(PIECE).map(|cut| text.floor_char_boundary(cut)).collect();
     for (cuts, deltas) in [(&[][..], false), (&cuts[..], true)] {
         let seen = scan(text, cuts, offered, &ScanOptions { deltas, ..ScanOptions::default() });
-        assert!(rebuilt(&seen) == text, "{source}: other bytes came out than went in");
         let mut content = String::new();
         for event in &seen {
             match event {
-                Seen::Call(call) => panic!("{source}: a call where there is none: {call:?}"),
+                Seen::Call(call) => return Some(format!("{:?} is read as {:?}", call.source, call.dialect)),
                 Seen::Text(text) => content.push_str(text),
                 _ => {}
             }
         }
-        assert!(content == text || has_thinking(text), "{source}: not all of it is text");
+        if rebuilt(&seen) != text {
+            return Some("other bytes came out than went in".into());
+        }
+        if content != text && !has_thinking(text) {
+            return Some("not all of it is text".into());
+        }
     }
+    None
 }
 
-/// A kind of file, and how many bytes of it are read.
+/// A kind of file, where it is found, and how many bytes of it are read.
 struct Kind {
     endings: &'static [&'static str],
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
     most: usize,
+}
+
+/// The sources of the crates this workspace is built with, as far as Cargo has unpacked them. Other crates may hold
+/// what a model writes.
+fn crates() -> Vec<PathBuf> {
+    let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).unwrap();
+    let value = |line: &str, key: &str| Some(line.strip_prefix(key)?.strip_suffix('"')?.to_owned());
+    let mut names: Vec<String> = lock
+        .split("[[package]]")
+        .filter(|package| package.contains("source = "))
+        .filter_map(|package| {
+            let find = |key| package.lines().find_map(|line| value(line, key));
+            Some(format!("{}-{}", find("name = \"")?, find("version = \"")?))
+        })
+        .collect();
+    names.sort();
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
+    let mut registries: Vec<PathBuf> =
+        fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten().map(|it| it.path()).collect();
+    registries.sort();
+    registries.iter().flat_map(|registry| names.iter().map(|name| registry.join(name))).collect()
 }
 
 /// The files below a folder that have one of the endings, in the order of their names, until they are enough.
@@ -99,39 +127,38 @@ fn b1_no_call_in_documentation_and_code() {
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let pages = printed(&rustc, &["--print", "sysroot"]).map(|root| root.join("share/doc/rust/html"));
     let python = printed("python3", &["-c", "import sysconfig; print(sysconfig.get_paths()['stdlib'])"]);
-    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let crates =
-        cargo.or_else(|| env::home_dir().map(|home| home.join(".cargo"))).map(|it| it.join("registry/src"));
-    let kind = |endings, folder: &Option<PathBuf>, megabytes: usize| Kind {
+    let crates = crates();
+    let kind = |endings, folders: &mut dyn Iterator<Item = &PathBuf>, megabytes: usize| Kind {
         endings,
-        folder: folder.clone().filter(|folder| folder.is_dir()),
+        folders: folders.filter(|folder| folder.is_dir()).cloned().collect(),
         most: megabytes << 20,
     };
     let kinds = [
-        ("pages", kind(&["html"], &pages, 4)),
-        ("Rust", kind(&["rs"], &crates, 4)),
-        ("Markdown", kind(&["md"], &crates, 3)),
-        ("JSON", kind(&["json", "jsonl"], &crates, 2)),
-        ("settings", kind(&["toml", "yml", "yaml", "txt"], &crates, 1)),
-        ("C and shell", kind(&["c", "h", "cpp", "sh", "js", "css"], &crates, 2)),
-        ("Python", kind(&["py"], &python, 4)),
+        ("pages", kind(&["html"], &mut pages.iter(), 4)),
+        ("Rust", kind(&["rs"], &mut crates.iter(), 4)),
+        ("Markdown", kind(&["md"], &mut crates.iter(), 3)),
+        ("JSON", kind(&["json", "jsonl"], &mut crates.iter(), 2)),
+        ("settings", kind(&["toml", "yml", "yaml", "txt"], &mut crates.iter(), 1)),
+        ("C and shell", kind(&["c", "h", "cpp", "sh", "js", "css"], &mut crates.iter(), 2)),
+        ("Python", kind(&["py"], &mut python.iter(), 4)),
     ];
     let offered = tools();
-    let (mut read, mut thinking) = (0, 0);
+    let (mut read, mut thinking, mut faults) = (0, 0, Vec::new());
     for (name, kind) in &kinds {
-        let Some(folder) = &kind.folder else {
+        if kind.folders.is_empty() {
             println!("skipped: there is no folder with {name}");
             continue;
-        };
+        }
         let (mut found, mut bytes) = (Vec::new(), 0);
-        files(folder, kind, &mut found, &mut bytes);
+        kind.folders.iter().for_each(|folder| files(folder, kind, &mut found, &mut bytes));
         println!("{name}: {} files, {bytes} bytes", found.len());
         for (path, text) in &found {
-            assert_text(text, &offered, &path.display().to_string());
+            faults.extend(fault(text, &offered).map(|fault| format!("{}: {fault}", path.display())));
             thinking += usize::from(has_thinking(text));
             read += 1;
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(thinking * 100 <= read, "{thinking} of {read} files hold marks of thinking");
 }
 
@@ -143,7 +170,7 @@ const NEAR: &[&str] = &[
     "NAME(query=\"tides\", limit=3)",
     "NAME(\"hello\", end=\"\")\nif NAME():\n    NAME(*args, **options)\n",
     "[NAME(1), NAME(2)]",
-    "[NAME(x) for x in rows]\n[NAME]\n[NAME, NAME]\n[NAME()]\n",
+    "[NAME(x) for x in rows]\n[NAME]\n[NAME, NAME]\n[NAME()[0]]\n",
     "values = [NAME(1), NAME(2)]\n[values.NAME(0)]\n[NAME(1)[0]]\n",
     "def NAME(query: str, limit=3) -> list[str]:\n    return [NAME(query)[:limit]]\n",
     "class NAME(dict):\n    def __getitem__(self, key):\n        return self[NAME(key)]\n",
@@ -186,7 +213,7 @@ const NEAR: &[&str] = &[
     "Write `<function=NAME><parameter=query>x</parameter></function>`, not `<function>NAME</function>`.",
     "<p>The <function> and <parameter> tags, <invoke>, <arg_key>, <tool> and <NAME> are elements.</p>",
     "<ul>\n<li><NAME>1</NAME></li>\n<function>NAME</function>\n<parameter>x</parameter>\n</ul>",
-    "<tool_call>NAME</tool_call>\n<tool_call>\n</tool_call>\n<tool_call/>\n<function=NAME> begins it\n",
+    "<tool_call>to NAME or not</tool_call>\n<tool_call>\n</tool_call>\n<tool_call/>\n<function=NAME> begins it\n",
     "<param name=\"query\" value=\"x\"/>\n<input name=\"NAME\">\n<button onclick=\"NAME('x')\">NAME</button>",
     "Then it printed ```NAME``` and `` `NAME` `` and stopped.",
     // Fences that show something.
@@ -204,15 +231,15 @@ const NEAR: &[&str] = &[
 #[test]
 fn b1_no_call_in_what_comes_near_to_one() {
     let offered = tools();
-    for near in NEAR {
-        for name in NAMES {
-            let text = near.replace("NAME", name);
-            for text in [text.clone(), format!("{text}\n"), format!("\n\n{text}\r\n"), format!("So: {text}.")]
-            {
-                assert_text(&text, &offered, &format!("{text:?}"));
-            }
+    let mut faults = Vec::new();
+    for (near, name) in NEAR.iter().flat_map(|near| NAMES.map(|name| (near, name))) {
+        let text = near.replace("NAME", name);
+        for text in [text.clone(), format!("{text}\n"), format!("\n\n{text}\r\n"), format!("So:\n{text}\n.")]
+        {
+            faults.extend(fault(&text, &offered).map(|fault| format!("{text:?}: {fault}")));
         }
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
@@ -220,6 +247,7 @@ fn b1_no_call_in_long_texts_made_of_such() {
     let offered = tools();
     let mut dice = Dice(0x0ca1_1000);
     let mut bytes = 0;
+    let mut faults = Vec::new();
     while bytes < 2 << 20 {
         let mut text = String::from("This is how it goes.\n");
         while text.len() < 16 << 10 {
@@ -227,14 +255,16 @@ fn b1_no_call_in_long_texts_made_of_such() {
             text.push_str(&near.replace("NAME", NAMES[dice.roll(NAMES.len())]));
             text.push_str(["\n", "\n\n", "\r\n", "\n\nAnd so on.\n"][dice.roll(4)]);
         }
-        assert_text(&text, &offered, &format!("the text of {bytes} bytes before: {text}"));
+        faults.extend(fault(&text, &offered));
         bytes += text.len();
     }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
-#[should_panic(expected = "a call where there is none")]
 fn b1_a_call_in_such_a_text_would_be_seen() {
     let text = format!("{}\n{{\"name\": \"get\", \"arguments\": {{\"key\": \"a\"}}}}\n", NEAR[0]);
-    assert_text(&text, &tools(), "a call");
+    assert!(fault(&text, &tools()).unwrap().ends_with("is read as \"bare_json\""));
+    assert!(fault("a <think> b </think>\n<think>c</think>", &tools()).is_none());
+    assert!(fault("</tool_call> b", &tools()).is_none());
 }
