@@ -73,8 +73,9 @@ fn b1_the_page_shows_every_dialect_as_it_is_written() {
     let arguments = json!({"city": "Oslo"});
     let written: Vec<(String, String)> = dialects()
         .map(|row| {
-            let call = row.call("weather", arguments.as_object().unwrap()).unwrap();
-            (format!("`{}`", row.name), format!("`{}`", call.replace('\n', "⏎")))
+            let call = row.call("weather", arguments.as_object().unwrap()).unwrap().replace('\n', "⏎");
+            let code = if call.contains('`') { format!("`` {call} ``") } else { format!("`{call}`") };
+            (format!("`{}`", row.name), code)
         })
         .collect();
     let page = include_str!("../../docs/dialects.md");
