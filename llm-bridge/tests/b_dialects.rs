@@ -6,10 +6,13 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use common::{every, offered, parsed, rebuilt, same_calls, scan};
-use llm_bridge::dialect::{Parsed, ScanOptions, dialect, dialects};
+use common::{every, offered, parsed, rebuilt, scan};
+use llm_bridge::dialect::{Dialect, Offered, OfferedTool, Parsed, ScanOptions, dialect, dialects};
 use serde_json::{Value, json};
 
 fn cases() -> Vec<Value> {
@@ -18,7 +21,10 @@ fn cases() -> Vec<Value> {
 
 /// Calls, text and thinking, to the byte.
 fn is_right(read: &Parsed, expect: &Value) -> bool {
-    same_calls(&read.calls, expect["calls"].as_array().unwrap())
+    let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let calls =
+        read.calls.iter().map(|call| json!({"name": call.name, "arguments": arguments(&call.arguments)}));
+    calls.collect::<Value>() == expect["calls"]
         && read.content == expect["content"].as_str().unwrap()
         && read.reasoning == expect["reasoning"].as_str().unwrap()
 }
@@ -60,6 +66,79 @@ fn b1_every_dialect_has_cases() {
     }
     let few: Vec<_> = counts.iter().filter(|(_, count)| **count < 4).collect();
     assert!(few.is_empty(), "fewer than four cases: {few:?}");
+}
+
+fn forecast() -> Arc<Offered> {
+    let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
+    let tool = OfferedTool { name: "forecast".into(), schema: Some(schema.into()), tag: None };
+    Arc::new(Offered::new([tool]))
+}
+
+fn call(row: &Dialect) -> String {
+    let arguments = json!({"city": "Oslo Vest", "days": 31});
+    row.call("forecast", arguments.as_object().unwrap()).unwrap()
+}
+
+fn read(text: &str) -> Parsed {
+    let seen = scan(text, &[], &forecast(), &ScanOptions::default());
+    assert_eq!(rebuilt(&seen), text);
+    parsed(&seen)
+}
+
+#[test]
+fn b1_what_is_shown_is_no_call() {
+    for row in dialects() {
+        let call = call(row);
+        let fenced = [format!("So:\n```rust\n{call}\n```\nOr not."), format!("```text\n{call}\n```\n")];
+        let inline = [format!("Write `{call}` to call."), format!("Not `so: {call} ok` at all.")];
+        let fenced = fenced.iter().filter(|_| !call.contains('`'));
+        for text in fenced.chain(inline.iter().filter(|_| !call.contains(['`', '\n']))) {
+            let read = read(text);
+            assert_eq!((read.content.as_str(), read.calls.len()), (text.as_str(), 0), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn b1_what_is_thought_is_no_call() {
+    for row in dialects() {
+        let call = call(row);
+        for (open, close) in row.thinking.iter().chain(&[("<think>", "</think>")]) {
+            let inside = read(&format!("{open}Maybe {call} then.{close}No."));
+            assert_eq!(inside.reasoning, format!("Maybe {call} then."), "{}", row.name);
+            assert_eq!((inside.content.as_str(), inside.calls.len()), ("No.", 0), "{}", row.name);
+            let behind = read(&format!("{open}Maybe.{close}\n\n{call}"));
+            assert_eq!((behind.reasoning.as_str(), behind.content.as_str()), ("Maybe.", ""), "{}", row.name);
+            assert_eq!(behind.calls.len(), 1, "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn b1_an_answer_may_mix_dialects() {
+    for one in dialects() {
+        for two in dialects() {
+            let read = read(&format!("{}\nand\n{}\nend", call(one), call(two)));
+            assert_eq!(read.content, "\nand\n\nend", "{} and {}", one.name, two.name);
+            assert_eq!(read.calls.len(), 2, "{} and {}", one.name, two.name);
+        }
+    }
+}
+
+#[test]
+fn b1_a_call_that_is_cut_off_has_no_half_argument() {
+    let whole = json!({"city": "Oslo Vest", "days": 31});
+    for row in dialects() {
+        let call = call(row);
+        for at in (1..call.len()).filter(|at| call.is_char_boundary(*at)) {
+            for found in read(&call[..at]).calls {
+                let arguments: Value = serde_json::from_str(&found.arguments).unwrap();
+                let mut members = arguments.as_object().unwrap().iter();
+                assert!(members.all(|(key, value)| whole[key] == *value), "{}: {}", row.name, &call[..at]);
+                assert!(!found.closed || arguments == whole, "{}: {}", row.name, &call[..at]);
+            }
+        }
+    }
 }
 
 /// The cells of a row of a Markdown table; a bar in a cell has a backslash before it.
