@@ -172,4 +172,6 @@ fn b1_the_page_shows_every_dialect_as_it_is_written() {
         })
         .collect();
     assert_eq!(shown, written);
+    let count = format!("[{} dialects]", written.len());
+    assert!(include_str!("../../README.md").contains(&count), "README.md does not say {count}");
 }
