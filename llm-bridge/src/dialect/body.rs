@@ -155,6 +155,8 @@ pub(super) fn ahead(text: &str, from: usize, stray: &[u8]) -> Option<usize> {
 pub(super) enum Tail {
     /// A closing mark, which ends here.
     Closed(usize),
+    /// The beginning of one, and the text is at its end, which is here.
+    Cut(usize),
     /// What could still become one.
     Open,
     /// Something else.
@@ -170,5 +172,11 @@ pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8], eof: 
         return Tail::Open;
     }
     let whole = closes.iter().filter(|close| rest.starts_with(**close)).map(|close| close.len()).max();
-    whole.map_or(Tail::None, |length| Tail::Closed(at + length))
+    match whole {
+        Some(length) => Tail::Closed(at + length),
+        None if !rest.is_empty() && closes.iter().any(|close| close.starts_with(rest)) => {
+            Tail::Cut(text.len())
+        }
+        None => Tail::None,
+    }
 }

@@ -21,6 +21,8 @@ pub(super) struct Candidate {
     bare: bool,
     /// Nothing but white space was written before it.
     alone: bool,
+    /// It stands directly behind an opening quote: as a call it is shown, not made.
+    quoted: bool,
     state: State,
 }
 
@@ -41,7 +43,7 @@ struct Start {
 impl Candidate {
     /// After a mark of this many bytes.
     pub(super) fn marked(opened: Vec<(&'static Dialect, MarkKind)>, mark: usize) -> Self {
-        Self { lead: mark, opened, mark, bare: false, alone: false, state: State::Undecided }
+        Self { lead: mark, opened, mark, bare: false, alone: false, quoted: false, state: State::Undecided }
     }
 
     /// The candidate where nothing has been written yet, since the answer or a message in it began.
@@ -49,10 +51,20 @@ impl Candidate {
         Self { alone, ..self }
     }
 
+    /// The candidate behind an opening quote.
+    pub(super) fn quoted(self, quoted: bool) -> Self {
+        Self { quoted, ..self }
+    }
+
+    /// Whether it is shown, not made.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.quoted
+    }
+
     /// A body that begins without a mark.
     pub(super) fn bare(rows: impl Iterator<Item = &'static Dialect>, alone: bool) -> Self {
         let opened = rows.map(|row| (row, MarkKind::Call)).collect();
-        Self { lead: 1, opened, mark: 0, bare: true, alone, state: State::Undecided }
+        Self { lead: 1, opened, mark: 0, bare: true, alone, quoted: false, state: State::Undecided }
     }
 
     /// A code fence whose body may be calls.
@@ -110,9 +122,9 @@ impl Candidate {
     }
 
     /// Asks the dialects of the mark, in their order, whether the text behind it is theirs.
-    fn decide(&self, text: &str, eof: bool) -> Result<State, Step> {
+    fn decide(&mut self, text: &str, eof: bool) -> Result<State, Step> {
         let mut end = self.lead;
-        for (row, kind) in &self.opened {
+        for (row, kind) in self.opened.clone() {
             let start = match kind {
                 MarkKind::Wrapper | MarkKind::Line | MarkKind::Section => self.behind_mark(row, text, eof),
                 MarkKind::Call | MarkKind::Inner => Ok(Start { at: 0, recipient: None }),
@@ -128,9 +140,13 @@ impl Candidate {
                 Err(step) => return Err(step),
             };
             end = end.max(start.at);
+            if kind == MarkKind::Header {
+                // What is no call behind it is not the beginning of another message either.
+                self.lead = start.at;
+            }
             for form in row.forms {
                 match self.lead_of(form, row, rest(text, start.at), start.recipient.is_some()) {
-                    Lead::Yes => return Ok(self.own(row, form, *kind, start)),
+                    Lead::Yes => return Ok(self.own(row, form, kind, start)),
                     Lead::More if eof => end = text.len(),
                     Lead::More => return Err(Step::More),
                     Lead::No => {}
@@ -202,9 +218,12 @@ impl Candidate {
     fn behind_header(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
         match header::read(text, self.mark) {
             // What of a header was written when the answer was cut off is nothing to the reader.
-            Header::More if eof && self.alone => Err(Step::Message { end: text.len(), thinking: false }),
+            Header::More if eof && self.alone && !self.quoted => {
+                Err(Step::Message { end: text.len(), thinking: false })
+            }
             Header::More => Err(Step::More),
             Header::No(at) => Err(Step::Reject(at)),
+            Header::Message { end, .. } if self.quoted => Err(Step::Reject(end)),
             Header::Message { end, thinking } => Err(Step::Message { end, thinking }),
             Header::Call { end, recipient } => {
                 let Some(at) = ahead(text, end, &[]) else { return Err(Step::Reject(end)) };

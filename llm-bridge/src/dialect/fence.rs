@@ -1,9 +1,10 @@
 //! Code fences: most show code, some models put their calls into one.
 
 use super::{
-    body::{Body, Cx, Ready, Step, Unfinished, cut},
+    body::{Body, Cx, Is, Ready, Step, Unfinished, cut, is},
     candidate::Candidate,
     marks::{Found, Marks},
+    table::{Dialect, Form, MarkKind},
 };
 
 /// Info strings of fences that can hold calls.
@@ -18,6 +19,8 @@ pub(super) struct Fence {
     ticks: usize,
     /// Calls with a mark count as well; they do where the fence is the whole answer.
     marked: bool,
+    /// Its first line says that it holds calls: then these need not be JSON.
+    named: bool,
     dialect: &'static str,
     pos: usize,
     inner: Option<Box<Candidate>>,
@@ -33,8 +36,8 @@ pub(super) enum Opening {
     More,
     /// A fence of so many backticks, which shows code; the length of its first line is not known yet.
     Shows(usize),
-    /// A fence that may hold calls, and the length of its first line.
-    Holds(usize, usize),
+    /// A fence that may hold calls, the length of its first line, and whether that says so.
+    Holds(usize, usize, bool),
 }
 
 /// What begins at a place in a fence.
@@ -47,9 +50,9 @@ enum Next {
     Other,
 }
 
-/// Reads the first line of a fence.
-pub(super) fn opening(text: &str, eof: bool) -> Opening {
-    let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == b'`').count();
+/// Reads the first line of a fence, which is made of this byte.
+pub(super) fn opening(text: &str, mark: u8, eof: bool) -> Opening {
+    let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == mark).count();
     if ticks == text.len() && !eof {
         return Opening::More;
     }
@@ -60,16 +63,22 @@ pub(super) fn opening(text: &str, eof: bool) -> Opening {
     let line = cut(text, ticks..text.floor_char_boundary(ticks + MAX_INFO));
     let info = line.split_once('\n').map(|(info, _)| info);
     match info {
-        _ if info.unwrap_or(line).contains('`') => Opening::None,
-        Some(info) if INFO.contains(&info.trim()) => Opening::Holds(ticks, ticks + info.len() + 1),
+        _ if mark == b'`' && info.unwrap_or(line).contains('`') => Opening::None,
+        Some(info) if mark == b'`' && INFO.contains(&info.trim()) => {
+            Opening::Holds(ticks, ticks + info.len() + 1, info.trim().starts_with("tool"))
+        }
         None if text.len() < ticks + MAX_INFO && !eof => Opening::More,
         _ => Opening::Shows(ticks),
     }
 }
 
 impl Fence {
-    pub(super) fn new(ticks: usize, opener: usize, marked: bool, only: Option<&'static str>) -> Self {
-        Self { opener, ticks, marked, dialect: "", pos: opener, inner: None, ready: Vec::new(), only }
+    pub(super) fn new(
+        (ticks, opener, named): (usize, usize, bool),
+        marked: bool,
+        only: Option<&'static str>,
+    ) -> Self {
+        Self { opener, ticks, marked, named, dialect: "", pos: opener, inner: None, ready: Vec::new(), only }
     }
 
     pub(super) fn opener(&self) -> usize {
@@ -86,11 +95,25 @@ impl Fence {
 
     fn next(&self, rest: &str, eof: bool) -> Next {
         let marks = Marks::get();
-        if rest.starts_with(['{', '[']) {
-            let rows = marks.bare().iter().filter(|row| self.only.is_none_or(|only| only == row.name));
-            return Next::Call(Box::new(Candidate::bare(rows.copied(), false)));
+        let wanted = |row: &Dialect| self.only.is_none_or(|only| only == row.name);
+        let found = if self.marked { marks.at(rest) } else { Found::Nothing };
+        if rest.starts_with(['{', '[']) && matches!(found, Found::Nothing) {
+            let json = |row: &Dialect| matches!(row.forms, [Form::Json(_), ..]);
+            let fits = |row: &&Dialect| (self.named || json(row)) && wanted(row);
+            let rows = marks.bare().iter().copied().filter(fits);
+            return Next::Call(Box::new(Candidate::bare(rows, false)));
         }
-        match if self.marked { marks.at(rest) } else { Found::Nothing } {
+        let words = marks.words().iter().filter(|(_, row)| self.marked && wanted(row));
+        for (word, row) in words {
+            match is(rest, word) {
+                Is::Yes => {
+                    return Next::Call(Box::new(Candidate::marked(vec![(row, MarkKind::Line)], word.len())));
+                }
+                Is::Open if !eof => return Next::More,
+                _ => {}
+            }
+        }
+        match found {
             Found::Mark(mark, len) => {
                 let rows = mark.rows(self.only, false);
                 if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }

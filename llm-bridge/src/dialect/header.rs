@@ -17,6 +17,9 @@ const ENDS: &[(&str, Kind)] = &[
 ];
 /// What may stand within a header.
 const WITHIN: &[&str] = &["<|channel|>", "<|constrain|>"];
+/// The words of headers, beside a name and a recipient.
+const WORDS: &[&str] =
+    &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"];
 /// Channels of thinking.
 const THINKING: &[&str] = &["analysis", "thought"];
 /// Recipients that are no tools.
@@ -54,23 +57,40 @@ pub(super) fn is_end(mark: &str) -> bool {
 pub(super) fn read(text: &str, mark: usize) -> Header {
     let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
     let mut at = mark;
+    let mut words = 0;
     loop {
-        let Some(next) = rest(area, at).find(['<', '\n']) else {
-            let whole = area.len() == text.len() && area.len() < MAX_HEADER;
-            return if whole { Header::More } else { Header::No(area.len()) };
-        };
-        at += next;
         let here = rest(area, at);
         if let Some((end, kind)) = ENDS.iter().find(|(end, _)| here.starts_with(end)) {
             return judge(cut(text, 0..at), at + end.len(), *kind);
         }
+        let whole = area.len() < MAX_HEADER;
         if let Some(within) = WITHIN.iter().find(|within| here.starts_with(**within)) {
             at += within.len();
             continue;
         }
         let open = ENDS.iter().map(|(end, _)| *end).chain(WITHIN.iter().copied());
-        let open = area.len() == text.len() && open.into_iter().any(|mark| mark.starts_with(here));
-        return if open { Header::More } else { Header::No(at) };
+        if open.into_iter().any(|mark| mark.starts_with(here)) {
+            return if whole { Header::More } else { Header::No(at) };
+        }
+        if let Some(behind) = here.strip_prefix(' ') {
+            at = area.len() - behind.len();
+            continue;
+        }
+        let length = here.find(|char: char| char.is_whitespace() || char == '<').unwrap_or(here.len());
+        let word = cut(here, 0..length);
+        let ended = length < here.len();
+        // The first word may be a name; another that is none of a header's makes this text.
+        let known = word.starts_with("to=")
+            || WORDS.iter().any(|known| *known == word || !ended && known.starts_with(word))
+            || !ended && "to=".starts_with(word);
+        if word.is_empty() || !known && words > 0 {
+            return Header::No(at);
+        }
+        words += 1;
+        at += length;
+        if !ended {
+            return if whole { Header::More } else { Header::No(area.len()) };
+        }
     }
 }
 
@@ -139,6 +159,8 @@ mod tests {
         }
         assert_eq!(read("<|start|>assistant\n<|message|>", 9), Header::No(18));
         assert_eq!(read("<|start|>assistant <b>", 9), Header::No(19));
+        assert_eq!(read("<|channel|> is what I would write", 11), Header::No(15));
+        assert_eq!(read("<|start|>, he said", 9), Header::No(11));
         assert!(matches!(read(&"<|start|>".repeat(100), 9), Header::No(9)));
         assert!(matches!(read(&format!("<|start|>{}", "a".repeat(600)), 9), Header::No(512)));
     }

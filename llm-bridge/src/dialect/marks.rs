@@ -26,6 +26,8 @@ pub(super) struct Meaning {
     pub(super) noise: bool,
 }
 
+/// How many pairs of thinking marks are told apart.
+const MAX_THINKING: usize = 63;
 /// The bit of thinking that a header has opened; what ends a message closes it.
 pub(super) const MESSAGE: u64 = 1 << 63;
 
@@ -99,6 +101,8 @@ impl Marks {
         }
         thinking.sort_unstable();
         thinking.dedup();
+        // More than there are bits for are not told apart; the last bit is that of messages.
+        thinking.truncate(MAX_THINKING);
         for (index, (open, close)) in thinking.iter().enumerate() {
             entry(&mut sorted, open).think = Some(index);
             entry(&mut sorted, close).unthink |= 1 << index;
@@ -116,7 +120,7 @@ impl Marks {
         let headers = rows.iter().copied().filter(speaks).collect();
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
         let lines = words.iter().filter_map(|(word, _)| word.bytes().next());
-        let starts = table(lines.chain([b'`', b'{', b'[', b't']));
+        let starts = table(lines.chain([b'`', b'~', b'{', b'[', b't']));
         Self { sorted, bare, words, starts, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
@@ -245,9 +249,10 @@ impl Finder {
         let mut from = from;
         loop {
             let window = bytes.get(from..bytes.len().min(from + WINDOW)).unwrap_or_default();
+            let here = bytes.get(from).is_some_and(|byte| marks.is_interesting(*byte));
             let mut first = bytes.len();
             for (seen, [one, two, three]) in self.seen.iter_mut().zip(&marks.needles) {
-                if seen.is_none_or(|seen| seen < from) {
+                if seen.is_none_or(|seen| seen < from || seen == from && !here) {
                     *seen = Some(from + memchr3(*one, *two, *three, window).unwrap_or(window.len()));
                 }
                 first = first.min(seen.unwrap_or(first));
@@ -295,7 +300,7 @@ mod tests {
     fn passes_over_what_cannot_begin_a_mark() {
         let marks = Marks::get();
         let next = |text: &str, from| Finder::default().next(marks, text.as_bytes(), from);
-        for length in [0, 1, 15, 16, 17, 64, 80, 200] {
+        for length in [0, 1, 15, 16, 17, 64, 200, WINDOW - 1, WINDOW, WINDOW + 1, 5 * WINDOW] {
             let text = "x".repeat(length);
             assert_eq!(next(&text, 0), None);
             assert!(!marks.anywhere(text.as_bytes()));
@@ -309,11 +314,11 @@ mod tests {
         for count in [1, NEEDLES, NEEDLES + 1, 3 * NEEDLES + 1, MAX_GROUPS * NEEDLES, 40] {
             let firsts: Vec<u8> = (b'!'..).take(count).collect();
             let marks = Marks::looking_for(&firsts);
-            let mut text = [b'x'; 2000];
+            let mut text = [b'x'; 3 * WINDOW];
             assert_eq!(Finder::default().next(&marks, &text, 0), None);
             let mut places = Vec::new();
             for (index, first) in firsts.iter().rev().chain(&firsts).enumerate() {
-                let place = index * 23;
+                let place = index * 73;
                 text[place] = *first;
                 places.push(place);
             }

@@ -100,6 +100,7 @@ impl JsonBody {
                 self.ready.iter_mut().for_each(|ready| ready.closed = true);
                 return Some(Step::Done(end));
             }
+            Tail::Cut(end) => return Some(Step::Done(end)),
             Tail::Open if !eof => return Some(Step::More),
             Tail::Open | Tail::None => {}
         }

@@ -209,7 +209,7 @@ fn unescape(rest: &str, eof: bool) -> Escape {
     let Some(next) = rest.chars().nth(1) else { return Escape::More };
     match next {
         '\n' => Escape::Nothing(2),
-        '\r' => match rest.bytes().nth(2) {
+        '\r' => match rest.as_bytes().get(2).copied() {
             None if !eof => Escape::More,
             Some(b'\n') => Escape::Nothing(3),
             _ => Escape::Nothing(2),

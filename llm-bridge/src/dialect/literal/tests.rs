@@ -151,7 +151,7 @@ fn reads_bare_keys_and_own_quotes() {
             json!({"a": "x <|\"| }<tool_call|> \\n \"<", "b.c-d e": -7}),
             false,
         ),
-        ("f:false,n:null,o:{},x:3.14}", json!({"f": false, "n": null, "o": {}, "x": 3.14}), false),
+        ("f:false,n:null,o:{},x:3.25}", json!({"f": false, "n": null, "o": {}, "x": 3.25}), false),
         ("\"a\":\"b\\n\", '<|\"|>':'d'}", json!({"a": "b\n", "<|\"|>": "d"}), true),
         ("<|\"|>k<|\"|>:1}", json!({"k": 1}), true),
         (

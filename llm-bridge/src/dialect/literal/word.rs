@@ -64,7 +64,7 @@ fn number(word: &str) -> Option<String> {
         None => json.push_str(&digits(whole)?),
     }
     let whole = json.trim_start_matches('-');
-    if whole.starts_with('0') && whole.bytes().nth(1).is_some_and(|byte| byte.is_ascii_digit()) {
+    if whole.starts_with('0') && whole.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
         return None;
     }
     if let Some(exponent) = exponent {

@@ -53,6 +53,11 @@ impl Head {
     }
 }
 
+/// Whether a name stands there with nothing around it.
+pub(super) fn is_plain(head: &Head) -> bool {
+    matches!(head, Head::Between { close, .. } if close.contains(&""))
+}
+
 /// A longer name is not one.
 pub(super) const MAX_NAME: usize = 256;
 

@@ -138,15 +138,19 @@ pub(super) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         Is::Yes => {}
         other => return lead_is(other),
     }
+    let literals = matches!(style.arguments, Arguments::Literals(_));
     let behind = unblanked(rest(text, style.head.open().len()));
     match behind.chars().next() {
         None => Lead::More,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
-        Some(_) if style.list => match head::name(&style.head, behind, false) {
+        // Nothing but the bracket behind a name tells these from a word.
+        Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
             Found::Name(found) if plain(&found.name) => Lead::Yes,
             Found::More if plain(behind) => Lead::More,
             Found::Name(_) | Found::More | Found::No(_) => Lead::No,
         },
+        // A name without a mark around it begins as names do.
+        Some(first) if head::is_plain(&style.head) && !first.is_alphanumeric() && first != '_' => Lead::No,
         Some(_) => Lead::Yes,
     }
 }
@@ -158,7 +162,8 @@ fn unblanked(text: &str) -> &str {
 
 /// Only what names are made of.
 fn plain(name: &str) -> bool {
-    name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-'))
+    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
+    name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
 }
 
 fn lead_is(found: Is) -> Lead {
@@ -316,7 +321,7 @@ impl NamedBody {
         if behind.is_empty() && !eof {
             return Some(Step::More);
         }
-        let plain = matches!(self.style.head, Head::Between { close, .. } if close.contains(&""));
+        let plain = head::is_plain(&self.style.head);
         let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
         if tags {
             self.part = Part::Between;
@@ -417,17 +422,26 @@ impl NamedBody {
             self.ready.iter_mut().for_each(|ready| ready.closed = true);
             return Some(Step::Done(end));
         }
+        if let Tail::Cut(end) = tail {
+            return Some(Step::Done(end));
+        }
         let open = self.style.head.open();
         let next = match ahead(text, self.pos, b",") {
-            Some(at) if self.wrapped && !open.is_empty() => is(rest(text, at), open),
-            _ => Is::No,
+            Some(at) if self.wrapped && at < text.len() && !self.bare => {
+                match (open, &self.style.arguments) {
+                    ("", Arguments::Literals(_)) => lead(&self.style, self.row, rest(text, at), false),
+                    ("", _) => Lead::No,
+                    _ => lead_is(is(rest(text, at), open)),
+                }
+            }
+            _ => Lead::No,
         };
-        if next == Is::Yes {
+        if next == Lead::Yes {
             self.pos = ahead(text, self.pos, b",").unwrap_or(self.pos);
             self.part = Part::Call;
             return None;
         }
-        if (tail == Tail::Open || next == Is::Open) && !eof {
+        if (tail == Tail::Open || next == Lead::More) && !eof {
             return Some(Step::More);
         }
         Some(Step::Done(self.pos))
@@ -452,7 +466,7 @@ impl NamedBody {
             _ => match tail(text, self.pos, self.row.close, &[], eof) {
                 _ if self.bare => Some(Step::Reject(self.pos)),
                 Tail::Open if !eof => Some(Step::More),
-                Tail::Closed(end) => {
+                Tail::Closed(end) | Tail::Cut(end) => {
                     self.ready.iter_mut().for_each(|ready| ready.repaired = true);
                     Some(Step::Done(end))
                 }

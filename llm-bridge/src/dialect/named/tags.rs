@@ -96,10 +96,10 @@ impl NamedBody {
         if open && !eof {
             return Some(Step::More);
         }
-        if let Tail::Closed(close_end) = tail {
+        if let Tail::Closed(close_end) | Tail::Cut(close_end) = tail {
             // The wrapper is closed before the call: it is whole all the same.
             self.repaired |= !self.style.end.is_empty();
-            self.ended = true;
+            self.ended = matches!(tail, Tail::Closed(_));
             self.finish_call(self.pos, cx);
             self.pos = close_end;
             return Some(Step::Done(close_end));
@@ -142,14 +142,14 @@ impl NamedBody {
             match is(inside, tags.value) {
                 Is::Yes => at += behind.len() - inside.len() + tags.value.len(),
                 Is::Open if !eof => return Some(Step::More),
-                _ if !inside.is_empty() => {
+                Is::No if !inside.is_empty() => {
                     // A name without a value is no argument.
                     self.repaired = true;
                     self.pos = at;
                     self.part = Part::Between;
                     return None;
                 }
-                _ => return Some(Step::Reject(if inside.is_empty() { text.len() } else { at })),
+                _ => return Some(Step::Reject(text.len())),
             }
         }
         let key = named.name;

@@ -138,6 +138,9 @@ impl NamedBody {
             Is::Open => more = true,
             Is::No => {}
         }
+        // At the end of the text the wrapper's end would end the value: until more has come, it may be that.
+        let close = self.row.close.iter().find(|close| is(behind, close) != Is::No);
+        more |= close.is_some_and(|close| rest(behind, close.len()).trim_start().is_empty());
         (more && !eof).then_some(Stop::More)
     }
 

@@ -27,7 +27,10 @@ impl Scanner {
         let over = cap < text.len();
         // A header ends the thinking of the message before it; only what it is for is not known yet.
         let ends = candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0);
-        let sure = (ends || self.thinking.is_none()) && !self.place.code && !candidate.is_fence();
+        let sure = !candidate.is_quoted()
+            && (ends || self.thinking.is_none())
+            && !self.place.code
+            && !candidate.is_fence();
         let live = self.options.deltas && sure;
         let mut cx = Cx { offered: &self.offered, live, index: &mut self.index, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
@@ -46,6 +49,12 @@ impl Scanner {
                 sink(Event::Frame(cut(text, 0..end)));
                 self.thinking = thinking.then_some(MESSAGE);
                 self.place = Place { blank: self.place.blank, framing: true, ..Place::start() };
+                (end, true)
+            }
+            Step::Done(end) if candidate.is_quoted() => {
+                self.plain = self.plain.max(self.offset + end);
+                self.emit(cut(text, 0..end), sink);
+                self.written();
                 (end, true)
             }
             Step::Done(end) => {
@@ -98,7 +107,7 @@ impl Scanner {
                 }
             }
         }
-        if self.place.code {
+        if self.place.code || candidate.is_quoted() {
             // Behind an open backtick only what is well formed is a call.
             ready.clear();
         }
@@ -131,7 +140,7 @@ impl Scanner {
         let fence = candidate.fence_ticks();
         self.written();
         if fence > 0 {
-            self.place.fence = fence;
+            (self.place.fence, self.place.fence_mark) = (fence, b'`');
             self.place.fresh = true;
         }
         (resume, true)
@@ -156,7 +165,8 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) {
         let Some(Unfinished { index, meant }) = candidate.unfinished() else { return };
-        let shown = self.thinking.is_some() || self.place.code && source.contains('`');
+        let shown =
+            self.thinking.is_some() || candidate.is_quoted() || self.place.code && source.contains('`');
         if index.is_some() || !shown && (meant || reason == Abort::Incomplete) {
             sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
         }

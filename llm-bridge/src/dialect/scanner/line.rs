@@ -70,7 +70,7 @@ impl Scanner {
         if self.offered.tags().is_empty() && first.is_some_and(|first| !self.marks.starts_line(first)) {
             return Line::Other;
         }
-        if first == Some(b'`') {
+        if matches!(first, Some(b'`' | b'~')) {
             return self.ticks(text, from, at, eof, calls, sink);
         }
         if self.place.fence > 0 {
@@ -175,8 +175,12 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Line {
         let rest = cut(text, at..text.len());
+        let Some(mark) = rest.bytes().next() else { return Line::Other };
         if self.place.fence > 0 {
-            let ticks = rest.bytes().take(self.place.fence).take_while(|byte| *byte == b'`').count();
+            if mark != self.place.fence_mark {
+                return Line::Other;
+            }
+            let ticks = rest.bytes().take(self.place.fence).take_while(|byte| *byte == mark).count();
             if ticks == rest.len() && ticks < self.place.fence && !eof {
                 self.emit(cut(text, from..at), sink);
                 return Line::Hold;
@@ -187,20 +191,20 @@ impl Scanner {
             self.written();
             return Line::Past(at + ticks);
         }
-        match fence::opening(rest, eof) {
+        match fence::opening(rest, mark, eof) {
             Opening::None => Line::Other,
             Opening::More => {
                 self.emit(cut(text, from..at), sink);
                 Line::Hold
             }
-            Opening::Holds(ticks, len) if calls => {
+            Opening::Holds(ticks, len, named) if calls => {
                 self.emit(cut(text, from..at), sink);
-                let fence = Fence::new(ticks, len, self.place.blank, self.options.only);
+                let fence = Fence::new((ticks, len, named), self.place.blank, self.options.only);
                 self.state = State::Call(Box::new(Candidate::fence(fence)));
                 Line::Enter
             }
-            Opening::Holds(ticks, _) | Opening::Shows(ticks) => {
-                self.place.fence = ticks;
+            Opening::Holds(ticks, ..) | Opening::Shows(ticks) => {
+                (self.place.fence, self.place.fence_mark) = (ticks, mark);
                 self.written();
                 Line::Past(at + ticks)
             }

@@ -73,8 +73,9 @@ struct Place {
     framing: bool,
     /// Behind an opening backtick, in what may be inline code; that ends with the line.
     code: bool,
-    /// The number of backticks of the code fence we are in, or 0.
+    /// The number of backticks (or tildes) of the code fence we are in, or 0.
     fence: usize,
+    fence_mark: u8,
     /// The last two bytes of text.
     last: [u8; 2],
 }
@@ -88,7 +89,17 @@ impl Place {
             framing: false,
             code: false,
             fence: 0,
+            fence_mark: b'`',
             last: [b'\n'; 2],
+        }
+    }
+
+    /// Text has been read up to here.
+    fn follow(&mut self, text: &str) {
+        match text.as_bytes() {
+            [] => {}
+            [last] => self.last = [self.last[1], *last],
+            [.., before, last] => self.last = [*before, *last],
         }
     }
 
@@ -196,11 +207,10 @@ impl Scanner {
     }
 
     fn emit(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
-        match text.as_bytes() {
-            [] => return,
-            [last] => self.place.last = [self.place.last[1], *last],
-            [.., before, last] => self.place.last = [*before, *last],
+        if text.is_empty() {
+            return;
         }
+        self.place.follow(text);
         sink(if self.thinking.is_some() { Event::Reasoning(text) } else { Event::Text(text) });
     }
 
@@ -331,16 +341,15 @@ impl Scanner {
                 return Act::Used;
             }
         }
-        if self.place.quoted() {
-            return Act::Skip;
-        }
+        let quoted = self.place.quoted();
         let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
         let header = mark.is_header() && message && !self.place.code;
-        if !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {
+        if !quoted && !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {
+            self.place.follow(source);
             sink(Event::Frame(source));
             return Act::Used;
         }
-        if self.offered.is_empty() && !header {
+        if self.offered.is_empty() && (quoted || !header) {
             return Act::Skip;
         }
         let rows = mark.rows(self.options.only, self.thinking.is_some() && !header);
@@ -348,7 +357,7 @@ impl Scanner {
             return Act::Skip;
         }
         let edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        self.state = State::Call(Box::new(Candidate::marked(rows, len).at_edge(edge)));
+        self.state = State::Call(Box::new(Candidate::marked(rows, len).at_edge(edge).quoted(quoted)));
         Act::Enter
     }
 
