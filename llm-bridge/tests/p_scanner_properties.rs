@@ -373,7 +373,10 @@ fn b1_hostile_input_is_linear() {
             let large = run(&shape(128_000), size, reading);
             // 16 times the input; quadratic work would take 256 times as long.
             let limit = small * 64 + Duration::from_millis(200);
-            assert!(large < limit, "shape {number} in pieces of {size}, {reading:?}: {small:?}, then {large:?}");
+            assert!(
+                large < limit,
+                "shape {number} in pieces of {size}, {reading:?}: {small:?}, then {large:?}"
+            );
         }
     }
 }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::out::print_line;
-use crate::dialect::{self, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
+use crate::dialect::{self, Offered, OfferedTool, Parsed, Reading, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?}, and print one line for each
+    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?, "reading"?}, and print one line for each
     #[arg(long)]
     jsonl: bool,
     /// Feed the text in pieces of N characters
@@ -30,6 +30,9 @@ pub(super) struct Arguments {
     /// The prompt has opened the model's thinking
     #[arg(long)]
     thinking: bool,
+    /// Turn these other readings on, with commas between their names, such as `only_closed`
+    #[arg(long, value_name = "NAMES")]
+    reading: Option<Reading>,
 }
 
 /// A line of `--jsonl`.
@@ -44,6 +47,8 @@ struct Case {
     thinking: Option<bool>,
     #[serde(default)]
     chunk: Option<NonZeroUsize>,
+    #[serde(default)]
+    reading: Option<Reading>,
 }
 
 /// What is printed for a line that cannot be read.
@@ -80,6 +85,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
             dialect: arguments.dialect,
             thinking: Some(arguments.thinking),
             chunk: arguments.chunk,
+            reading: arguments.reading,
         };
         print_line(output(&case)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -99,6 +105,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
                     tools: case.tools.or_else(|| tools.clone()),
                     dialect: case.dialect.or_else(|| arguments.dialect.clone()),
                     chunk: case.chunk.or(arguments.chunk),
+                    reading: case.reading.or(arguments.reading),
                     thinking: Some(arguments.thinking || case.thinking.unwrap_or_default()),
                     input: case.input,
                 })
@@ -157,6 +164,7 @@ fn read(case: &Case) -> Result<Parsed, String> {
     let options = ScanOptions {
         thinking: case.thinking.unwrap_or_default(),
         only: only.map(|row| row.name),
+        reading: case.reading.unwrap_or_default(),
         ..ScanOptions::default()
     };
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));

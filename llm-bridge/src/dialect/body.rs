@@ -44,7 +44,7 @@ pub(super) trait Body: Debug + Send {
     /// The call that had begun when the body was given up.
     fn unfinished(&mut self) -> Option<Unfinished>;
 
-    /// Whether a call has begun behind a mark, which is thus more than mentioned.
+    /// Whether a call has begun, so that a mark before it is more than mentioned.
     fn is_meant(&self) -> bool;
 
     /// Whether the calls read so far stand though what followed them could not be read.

@@ -181,11 +181,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn list<'a>(
-        &mut self,
-        entries: impl Iterator<Item = &'a Element<'a>>,
-        shape: &Shape<'_>,
-    ) -> Option<()> {
+    fn list<'a>(&mut self, entries: impl Iterator<Item = &'a Element<'a>>, shape: &Shape<'_>) -> Option<()> {
         for (index, entry) in entries.enumerate() {
             self.out.push(if index == 0 { '[' } else { ',' });
             self.element(entry, shape)?;

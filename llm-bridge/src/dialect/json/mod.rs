@@ -488,7 +488,7 @@ impl Body for JsonBody {
 
     fn is_meant(&self) -> bool {
         // A bracket may be an ellipsis; a string in it is not.
-        !self.bare && self.string > 0
+        self.string > 0
     }
 
     fn keeps_ready(&self) -> bool {

@@ -495,12 +495,12 @@ impl Body for NamedBody {
     }
 
     fn unfinished(&mut self) -> Option<Unfinished> {
-        let meant = self.is_meant();
+        let meant = self.is_meant() && !self.bare;
         self.name.take().map(|_| Unfinished { index: self.begun.take(), meant })
     }
 
     fn is_meant(&self) -> bool {
-        !self.bare && (self.params > 0 || self.json.is_some() || self.literals.is_some())
+        self.params > 0 || self.json.is_some() || self.literals.is_some()
     }
 
     fn keeps_ready(&self) -> bool {

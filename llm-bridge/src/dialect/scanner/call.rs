@@ -115,7 +115,7 @@ impl Scanner {
         if let Some(end) = kept {
             let went = self.found(ready, end, text, dialect, sink);
             self.abort(&mut candidate, cut(text, end..at), reason, sink);
-            if let Some(ends) = self.drops(&candidate) {
+            if let Some(ends) = self.drops(&candidate, reason) {
                 let to = if granted { end } else { at };
                 sink(Event::Frame(cut(text, end..to)));
                 self.state = State::Dropped(Dropped::new(ends));
@@ -129,7 +129,7 @@ impl Scanner {
             return (at, true);
         }
         self.abort(&mut candidate, cut(text, 0..at), reason, sink);
-        if let Some(ends) = self.drops(&candidate) {
+        if let Some(ends) = self.drops(&candidate, reason) {
             let to = if granted { resume } else { at };
             sink(Event::Frame(cut(text, 0..to)));
             self.state = State::Dropped(Dropped::new(ends));
@@ -156,9 +156,9 @@ impl Scanner {
     }
 
     /// What ends the text that is dropped with a candidate which is none; nothing if it stays text.
-    fn drops(&self, candidate: &Candidate) -> Option<Vec<&'static str>> {
+    fn drops(&self, candidate: &Candidate, reason: Abort) -> Option<Vec<&'static str>> {
         let drops = self.options.reading.drop_unreadable && self.thinking.is_none() && !self.place.code;
-        drops.then(|| candidate.ends()).flatten()
+        drops.then(|| candidate.ends(reason == Abort::Incomplete)).flatten()
     }
 
     /// Whether the bytes from `resume` to `at` may be looked at again.
