@@ -39,33 +39,32 @@ pub struct Reading {
     pub only_offered: bool,
     /// A call whose closing mark is missing is none: [`Abort::Incomplete`], and text. By default it is a call if its
     /// arguments are whole; [`Call::closed`](super::Call::closed) tells. No call is begun before its end is read.
-    /// SGLang reads so, smg in its dialects of tags, dynamo in some of JSON. A tag line has no closing mark, and
-    /// JSON without a mark has none.
+    /// SGLang reads so, dynamo and smg in some dialects. A tag line and JSON without a mark have no closing mark.
     pub only_closed: bool,
     /// Calls in thinking that is closed count as well, behind a full mark and to an offered tool: they come out as
-    /// calls, with thinking before and after them. By default they stay thinking. dynamo reads so, and readers that
-    /// leave thinking to a reader of its own.
+    /// calls, with thinking before and after them. By default they stay thinking. dynamo reads so in the dialect of
+    /// GLM.
     pub calls_in_thinking: bool,
     /// All text behind the first call is for nobody: it comes out as [`Event::Frame`](super::Event::Frame). By
-    /// default it is kept. vLLM, SGLang and dynamo read so in many dialects.
+    /// default it is kept. dynamo reads so in most dialects, vLLM in some.
     pub drop_text_after_call: bool,
-    /// White space around values in tags is none of theirs. By default only the framing line ends are not. SGLang
-    /// and smg read so in most dialects. Values are not handed on before they are whole.
+    /// White space around values in tags is none of theirs. By default only the framing line ends are not. vLLM
+    /// reads so in the dialects of GLM. Values are not handed on before they are whole.
     pub trim_values: bool,
     /// Entities in values in tags are read: the five of XML, and numbers. By default they are kept as they are
-    /// written. smg reads so. Values are not handed on before they are whole.
+    /// written. smg reads so, and SGLang did. Values are not handed on before they are whole.
     pub decode_entities: bool,
     /// A value in tags whose type neither the schema nor the markup tells is JSON, where it can be read so: a
-    /// number, a literal, an array or an object, in Python's notation as well. By default it is text. SGLang, smg
-    /// and, in dialects like that of Muse, dynamo and vLLM read so.
+    /// number, a literal, an array or an object, in Python's notation as well. By default it is text. dynamo and smg
+    /// read so, vLLM in the dialects of Muse and MiniMax M3.
     pub guess_types: bool,
-    /// A call that names an argument twice is text. By default the last one counts. SGLang and dynamo read so in
-    /// some dialects of tags. No call is begun before its end is read.
+    /// A call that names an argument twice is text. By default the last one counts. SGLang reads so in the dialect
+    /// of MiniCPM5, dynamo in that of DeepSeek V4.1. No call is begun before its end is read.
     pub refuse_duplicates: bool,
     /// What begins as a call behind a mark and cannot be read is for nobody, up to its closing mark, the next
     /// opening one or the end of the text, and so are the calls that the other readings refuse: all that comes out
-    /// as [`Event::Frame`](super::Event::Frame). By default it is text. dynamo reads so, vLLM and SGLang in some
-    /// dialects.
+    /// as [`Event::Frame`](super::Event::Frame). By default it is text. dynamo reads so in most dialects, SGLang
+    /// and vLLM in some.
     pub drop_unreadable: bool,
 }
 
