@@ -107,6 +107,9 @@ fn only_offered() {
     assert_eq!(aborts(OTHER, name), [(OTHER.to_owned(), Abort::NotOffered)]);
     assert_eq!(aborts(OTHER, ""), []);
     both("only_offered,drop_unreadable", &format!("a {OTHER}\nb"), "[] a \nb -> nobody{}", "[] a \nb -> ");
+    // What was announced under another name is taken back.
+    let renamed = OTHER.replace("{\"name", "{\"name\":\"weather\",\"name");
+    both(name, &renamed, "[]  -> nobody{}", &format!("[] {renamed} -> "));
     // Any name counts as offered where the names are not known.
     let read = scan(OTHER, &[], &Arc::new(Offered::any()), &options(name, false));
     assert_eq!(parsed(&read).calls.len(), 1);
@@ -350,47 +353,6 @@ fn a_reading_is_told_by_its_names() {
     assert_eq!(Ok(read), " trim_values, ".parse());
     let error = "trim".parse::<Reading>().unwrap_err();
     assert!(error.contains("`trim`") && error.contains("`trim_values`"), "{error}");
-}
-
-/// The program takes a reading for all of its lines, and one in a line.
-#[test]
-#[cfg(feature = "bundled")]
-fn the_program_takes_a_reading() {
-    use std::{
-        io::Write,
-        process::{Command, Stdio},
-    };
-
-    let run = |arguments: &[&str], input: &str| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_toolrack"))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A program that ends early does not read.
-        let _ = program.stdin.take().unwrap().write_all(input.as_bytes());
-        let output = program.wait_with_output().unwrap();
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
-    };
-    let open = CALL.trim_end_matches("</tool_call>");
-    let calls = |line: &str| serde_json::from_str::<Value>(line).unwrap()["calls"].as_array().unwrap().len();
-    assert_eq!(calls(&run(&["parse"], open).0), 1);
-    assert_eq!(calls(&run(&["parse", "--reading", "only_closed,trim_values"], open).0), 0);
-    let lines = [
-        json!({"input": open}),
-        json!({"input": open, "reading": {"only_closed": true}}),
-        json!({"input": open, "reading": {}}),
-    ];
-    let lines = lines.map(|line| line.to_string()).join("\n");
-    let count = |arguments: &[&str]| run(arguments, &lines).0.lines().map(calls).collect::<Vec<_>>();
-    assert_eq!(count(&["parse", "--jsonl"]), [1, 0, 1]);
-    assert_eq!(count(&["parse", "--jsonl", "--reading", "only_closed"]), [0, 0, 1]);
-    let (_, told) = run(&["parse", "--reading", "closed"], "");
-    assert!(told.contains("--reading") && told.contains("`only_closed`"), "{told}");
-    let (told, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"reading\": {\"closed\": true}}");
-    assert!(told.contains("line 1") && told.contains("`only_closed`"), "{told}");
 }
 
 /// How many of the cases that contradict the default are as their peer has them with the readings of that peer.

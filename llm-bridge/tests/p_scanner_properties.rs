@@ -141,26 +141,13 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// The default half of the time, else any.
+/// Any reading; half of the time the default.
 fn reading() -> impl Strategy<Value = Reading> {
-    any::<(bool, [bool; 9])>().prop_map(|(default, on)| {
-        let mut reading = Reading::default();
-        if default {
-            return reading;
-        }
-        [
-            reading.only_offered,
-            reading.only_closed,
-            reading.calls_in_thinking,
-            reading.drop_text_after_call,
-            reading.trim_values,
-            reading.decode_entities,
-            reading.guess_types,
-            reading.refuse_duplicates,
-            reading.drop_unreadable,
-        ] = on;
-        reading
-    })
+    let names = "only_offered only_closed calls_in_thinking drop_text_after_call trim_values decode_entities \
+                 guess_types refuse_duplicates drop_unreadable";
+    let names: Vec<&str> = names.split(' ').collect();
+    prop_oneof![Just(Vec::new()), prop::sample::subsequence(names, 0..=9)]
+        .prop_map(|on| on.join(",").parse().unwrap())
 }
 
 fn tools(kind: u8) -> Arc<Offered> {

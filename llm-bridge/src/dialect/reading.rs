@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
+    Abort,
     body::Ready,
     entities,
     envelope::repeats_a_member,
     offered::Offered,
     typing::{Shape, Types},
 };
-use crate::dialect::Abort;
 
 /// How a text is read where other readers disagree. The default is all off; each field turns on one other reading.
 /// That a mark which is merely mentioned is text cannot be turned off.

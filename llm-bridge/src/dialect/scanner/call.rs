@@ -205,7 +205,7 @@ impl Scanner {
             if dialect != TAG_LINE
                 && let Some(reason) = self.options.reading.refuses(&call, &self.offered)
             {
-                self.refuse(source, reason, sink);
+                self.refuse(call.index, source, reason, sink);
                 continue;
             }
             let index = call.index.unwrap_or_else(|| {
@@ -233,8 +233,8 @@ impl Scanner {
     }
 
     /// A call that was read, and is none as the reading has it.
-    fn refuse(&mut self, source: &str, reason: Abort, sink: &mut dyn FnMut(Event<'_>)) {
-        sink(Event::Aborted { index: self.index, source, reason });
+    fn refuse(&mut self, begun: Option<usize>, source: &str, reason: Abort, sink: &mut dyn FnMut(Event<'_>)) {
+        sink(Event::Aborted { index: begun.unwrap_or(self.index), source, reason });
         if self.options.reading.drop_unreadable {
             sink(Event::Frame(source));
             self.dropped_all();
