@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
-use llm_bridge::dialect::{Form, Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
+use llm_bridge::dialect::{Form, Offered, OfferedTool, Reading, ScanOptions, Tag, dialects, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -66,6 +66,8 @@ const PIECES: &[&str] = &[
     "</thinking>",
     "<|channel>thought\n",
     "<channel|>",
+    "&lt;",
+    "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":1,\"a\":2}}",
     "TAG: one\n",
     "TAG:",
     "\nTAG: x",
@@ -139,6 +141,15 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// Any reading; half of the time the default.
+fn reading() -> impl Strategy<Value = Reading> {
+    let names = "only_offered only_closed calls_in_thinking drop_text_after_call trim_values decode_entities \
+                 guess_types refuse_duplicates drop_unreadable";
+    let names: Vec<&str> = names.split(' ').collect();
+    prop_oneof![Just(Vec::new()), prop::sample::subsequence(names, 0..=9)]
+        .prop_map(|on| on.join(",").parse().unwrap())
+}
+
 fn tools(kind: u8) -> Arc<Offered> {
     let schema = json!({"properties": {"a": {"type": "string"}, "n": {"type": "integer"}}});
     Arc::new(match kind {
@@ -179,10 +190,10 @@ proptest! {
     #[test]
     fn b1_any_text_cut_anywhere(
         text in text(), kind in 0u8..4, thinking: bool, deltas: bool, seed: u64,
-        cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60],
+        cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60], reading in reading(),
     ) {
         let offered = tools(kind);
-        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, ..ScanOptions::default() };
+        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, reading, ..ScanOptions::default() };
         let whole = scan(&text, &[], &offered, &options);
         prop_assert_eq!(rebuilt(&whole), text.clone());
         check_calls(&whole, deltas)?;
@@ -285,6 +296,10 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| "<tool_call>{\"a\":\"".repeat(n / 17)),
         Box::new(|n| "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"".repeat(n / 42)),
         Box::new(|n| "<think><tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>".repeat(n / 59)),
+        Box::new(|n| {
+            let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+            format!("<think>{}</think>", call.repeat(n / 51))
+        }),
         Box::new(|n| "<function=f><parameter=a>".repeat(n / 25)),
         Box::new(|n| "\n<function=f>\n<parameter=a>\n</function>".repeat(n / 39)),
         Box::new(|n| "{\"name\":\"f\",\"arguments\":".repeat(n / 24)),
@@ -326,8 +341,8 @@ fn b1_hostile_input_is_linear() {
             )
         }),
     ];
-    let options = ScanOptions::default();
-    let run = |text: &str, size: usize| -> Duration {
+    let run = |text: &str, size: usize, reading: Reading| -> Duration {
+        let options = ScanOptions { reading, ..ScanOptions::default() };
         let start = Instant::now();
         let seen = scan(text, &common::every(text, size), &tools(2), &options);
         let took = start.elapsed();
@@ -335,12 +350,20 @@ fn b1_hostile_input_is_linear() {
         took
     };
     for (number, shape) in shapes.iter().enumerate() {
-        for size in [4, 1 << 30] {
-            let small = run(&shape(8_000), size);
-            let large = run(&shape(128_000), size);
+        for (size, reading) in [
+            (4, Reading::default()),
+            (1 << 30, Reading::default()),
+            (4, "drop_unreadable,calls_in_thinking".parse().unwrap()),
+            (4, "only_offered,only_closed,refuse_duplicates,drop_unreadable".parse().unwrap()),
+        ] {
+            let small = run(&shape(8_000), size, reading);
+            let large = run(&shape(128_000), size, reading);
             // 16 times the input; quadratic work would take 256 times as long.
             let limit = small * 64 + Duration::from_millis(200);
-            assert!(large < limit, "shape {number} in pieces of {size}: {small:?}, then {large:?}");
+            assert!(
+                large < limit,
+                "shape {number} in pieces of {size}, {reading:?}: {small:?}, then {large:?}"
+            );
         }
     }
 }

@@ -30,7 +30,10 @@ pub use limits::Limits;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
-use crate::provider::openai::{BadRequest, ChatRequest, Extra};
+use crate::{
+    dialect::Reading,
+    provider::openai::{BadRequest, ChatRequest, Extra},
+};
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -65,6 +68,8 @@ pub struct ChatSettings {
     pub dialect: Option<&'static str>,
     /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
     pub thinking: bool,
+    /// What is decided otherwise than by default where readers of text calls disagree.
+    pub reading: Reading,
 }
 
 impl Default for ChatSettings {
@@ -77,6 +82,7 @@ impl Default for ChatSettings {
             tool_style: ToolStyle::Auto,
             dialect: None,
             thinking: false,
+            reading: Reading::default(),
         }
     }
 }

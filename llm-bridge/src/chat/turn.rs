@@ -281,7 +281,12 @@ impl Run {
 
     fn scan_options(&self) -> ScanOptions {
         let settings = self.backend.settings();
-        ScanOptions { thinking: settings.thinking, only: settings.dialect, ..ScanOptions::default() }
+        ScanOptions {
+            thinking: settings.thinking,
+            only: settings.dialect,
+            reading: settings.reading,
+            ..ScanOptions::default()
+        }
     }
 
     /// Whether a text has a call in it.

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::out::print_line;
-use crate::dialect::{self, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
+use crate::dialect::{self, Offered, OfferedTool, Parsed, Reading, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?}, and print one line for each.
+    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?, "reading"?}, and print one line for each.
     /// "chunk" is the characters of a piece, or a list of them, of which the last repeats
     #[arg(long)]
     jsonl: bool,
@@ -31,6 +31,9 @@ pub(super) struct Arguments {
     /// The prompt has opened the model's thinking
     #[arg(long)]
     thinking: bool,
+    /// Turn these other readings on, with commas between their names, such as `only_closed`
+    #[arg(long, value_name = "NAMES")]
+    reading: Option<Reading>,
 }
 
 /// A line of `--jsonl`.
@@ -45,6 +48,8 @@ struct Case {
     thinking: Option<bool>,
     #[serde(default)]
     chunk: Option<Chunk>,
+    #[serde(default)]
+    reading: Option<Reading>,
 }
 
 /// How many characters a piece of the text has.
@@ -93,14 +98,14 @@ struct Aborted {
 
 /// What a text reads as.
 #[derive(Debug, Default)]
-struct Reading {
+struct Scan {
     parsed: Parsed,
     /// For each call, the bytes of the content that come before it.
     places: Vec<usize>,
     aborted: Vec<Aborted>,
 }
 
-impl Reading {
+impl Scan {
     fn take(&mut self, event: dialect::Event<'_>) {
         match &event {
             dialect::Event::Call(_) => self.places.push(self.parsed.content.len()),
@@ -136,6 +141,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
             dialect: arguments.dialect,
             thinking: Some(arguments.thinking),
             chunk: arguments.chunk.map(Chunk::All),
+            reading: arguments.reading,
         };
         print_line(output(&case)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -155,6 +161,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
                     tools: case.tools.or_else(|| tools.clone()),
                     dialect: case.dialect.or_else(|| arguments.dialect.clone()),
                     chunk: case.chunk.or(arguments.chunk.map(Chunk::All)),
+                    reading: case.reading.or(arguments.reading),
                     thinking: Some(arguments.thinking || case.thinking.unwrap_or_default()),
                     input: case.input,
                 })
@@ -207,7 +214,7 @@ fn output_call((call, offset): (&dialect::Call, usize)) -> Result<OutputCall<'_>
     })
 }
 
-fn read(case: &Case) -> Result<Reading, String> {
+fn read(case: &Case) -> Result<Scan, String> {
     let sizes = match &case.chunk {
         None => &[][..],
         Some(Chunk::All(size)) => std::slice::from_ref(size),
@@ -224,15 +231,16 @@ fn read(case: &Case) -> Result<Reading, String> {
     let options = ScanOptions {
         thinking: case.thinking.unwrap_or_default(),
         only: only.map(|row| row.name),
+        reading: case.reading.unwrap_or_default(),
         ..ScanOptions::default()
     };
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
-    let mut reading = Reading::default();
+    let mut scan = Scan::default();
     let mut scanner = Scanner::new(offered, options);
-    let mut sink = |event: dialect::Event<'_>| reading.take(event);
+    let mut sink = |event: dialect::Event<'_>| scan.take(event);
     pieces(&case.input, sizes).for_each(|piece| scanner.push(piece, &mut sink));
     scanner.finish(&mut sink);
-    Ok(reading)
+    Ok(scan)
 }
 
 /// The tools of OpenAI definitions; both the wrapped form and the bare one are in use.

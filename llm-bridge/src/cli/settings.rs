@@ -16,7 +16,7 @@ use toml::de::{DeTable, Deserializer};
 use super::address;
 use crate::{
     chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
-    dialect,
+    dialect::{self, Reading},
     server::{self, Access, ServerSettings},
 };
 
@@ -162,6 +162,8 @@ pub struct Chat {
     pub dialect: Option<String>,
     /// Whether the server's template opens the model's thinking.
     pub thinking: bool,
+    /// What is decided otherwise than by default where readers of text calls disagree.
+    pub reading: Reading,
 }
 
 impl Settings {
@@ -319,6 +321,7 @@ impl Settings {
             tool_style: chat.tool_style,
             dialect: chat.dialect.and_then(|name| dialect::dialect(&name)).map(|row| row.name),
             thinking: chat.thinking,
+            reading: chat.reading,
         }
     }
 
@@ -371,6 +374,18 @@ mod tests {
         assert!(error.contains("line 2") && error.contains("modl"), "{error}");
         let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
         assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn the_reading_is_handed_on() {
+        let text = "[chat.reading]\nonly_closed = true\ntrim_values = true\n";
+        let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
+        assert_eq!(Ok(settings.reading), "only_closed,trim_values".parse());
+        assert_eq!(Settings::default().chat_settings().reading, Reading::default());
+        let error = Settings::from_toml("[chat.reading]\nonly_close = true", &[]).unwrap_err();
+        assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
+        let error = Settings::from_toml("[chat.reading]\nonly_closed = \"yes\"", &[]).unwrap_err();
+        assert!(error.contains("line 2") && error.contains("boolean"), "{error}");
     }
 
     #[test]

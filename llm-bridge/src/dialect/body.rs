@@ -2,11 +2,12 @@
 
 use std::{fmt::Debug, ops::Range};
 
-use super::{Event, offered::Offered};
+use super::{Event, Reading, offered::Offered};
 
 /// What a body needs from the scanner.
 pub(super) struct Cx<'a> {
     pub(super) offered: &'a Offered,
+    pub(super) reading: Reading,
     /// Deltas are wanted, and this body may give them before it is complete.
     pub(super) live: bool,
     pub(super) index: &'a mut usize,
@@ -14,12 +15,15 @@ pub(super) struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// Announces a call and returns its index.
-    pub(super) fn begin(&mut self, name: &str, dialect: &'static str) -> usize {
+    /// Announces a call, if it may be, and returns its index.
+    pub(super) fn begin(&mut self, name: &str, dialect: &'static str) -> Option<usize> {
+        if !self.live || !self.reading.takes(name, self.offered) {
+            return None;
+        }
         let index = *self.index;
         *self.index += 1;
         (self.sink)(Event::CallBegin { index, name, dialect });
-        index
+        Some(index)
     }
 
     pub(super) fn delta(&mut self, index: usize, arguments: &str) {
@@ -39,6 +43,9 @@ pub(super) trait Body: Debug + Send {
 
     /// The call that had begun when the body was given up.
     fn unfinished(&mut self) -> Option<Unfinished>;
+
+    /// Whether a call has begun, so that a mark before it is more than mentioned.
+    fn is_meant(&self) -> bool;
 
     /// Whether the calls read so far stand though what followed them could not be read.
     fn keeps_ready(&self) -> bool;

@@ -94,6 +94,16 @@ impl Candidate {
         if let State::Fence(fence) = &self.state { fence.ticks() } else { 0 }
     }
 
+    /// What may end the calls behind the mark; nothing where the mark is merely mentioned. Where the text is cut off
+    /// (`at_end`) any beginning of a call is one.
+    pub(super) fn ends(&self, at_end: bool) -> Option<Vec<&'static str>> {
+        let State::Owned(dialect, body) = &self.state else { return None };
+        let meant = !self.bare && (at_end || body.is_meant());
+        let (row, _) = self.opened.iter().find(|(row, _)| row.name == *dialect)?;
+        let end = |form: &Form| if let Form::Named(style) = form { style.end } else { &[] };
+        meant.then(|| row.close.iter().chain(row.forms.iter().flat_map(end)).copied().collect())
+    }
+
     fn body(&self) -> Option<&dyn Body> {
         match &self.state {
             State::Undecided => None,

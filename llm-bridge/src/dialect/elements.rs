@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
+    Reading,
     body::cut,
     repair::MAX_DEPTH,
     typing::{Shape, escape},
@@ -23,16 +24,13 @@ pub(super) fn write_argument(
     close: &str,
     root: Option<&Value>,
     name: &str,
+    reading: Reading,
     out: &mut String,
 ) -> Option<bool> {
-    element(text, open, close, &Shape::of(root, root).property(name), out)
-}
-
-fn element(text: &str, open: &str, close: &str, shape: &Shape<'_>, out: &mut String) -> Option<bool> {
     let tree = parse(text, open, close)?;
-    let mut repaired = false;
-    tree.write(shape, &mut repaired, out)?;
-    Some(repaired)
+    let mut writer = Writer { reading, repaired: false, out };
+    writer.element(&tree, &Shape::of(root, root).property(name))?;
+    Some(writer.repaired)
 }
 
 #[derive(Debug, Default)]
@@ -99,42 +97,51 @@ impl Element<'_> {
     fn is_blank(&self) -> bool {
         self.text.iter().all(|text| text.trim().is_empty())
     }
+}
 
-    fn write(&self, shape: &Shape<'_>, repaired: &mut bool, out: &mut String) -> Option<()> {
-        if self.children.is_empty() {
-            return self.write_text(shape, repaired, out);
+/// Writes a tree as JSON, by the schema.
+struct Writer<'o> {
+    reading: Reading,
+    repaired: bool,
+    out: &'o mut String,
+}
+
+impl Writer<'_> {
+    fn element(&mut self, element: &Element<'_>, shape: &Shape<'_>) -> Option<()> {
+        if element.children.is_empty() {
+            return self.text(element, shape);
         }
-        let types = shape.types();
-        let same = |name: &str| self.children.iter().all(|child| child.name == name);
+        let types = self.reading.types(shape);
+        let same = |name: &str| element.children.iter().all(|child| child.name == name);
         let items = || same(ITEM) && !shape.property(ITEM).is_known();
-        let first = self.children.first()?;
+        let first = element.children.first()?;
         if types.has_array() && same(first.name) && (!types.has_object() || items()) {
-            if !self.is_blank() {
+            if !element.is_blank() {
                 return None;
             }
-            return write_list(self.children.iter(), &shape.items(), repaired, out);
+            return self.list(element.children.iter(), &shape.items());
         }
-        self.write_members(shape, repaired, out)
+        self.members(element, shape)
     }
 
-    fn write_text(&self, shape: &Shape<'_>, repaired: &mut bool, out: &mut String) -> Option<()> {
-        let types = shape.types();
+    fn text(&mut self, element: &Element<'_>, shape: &Shape<'_>) -> Option<()> {
+        let types = self.reading.types(shape);
         let container = if types.has_array() { Some("[]") } else { types.has_object().then_some("{}") };
-        match container.filter(|_| self.is_blank() && !types.has_text()) {
-            Some(container) => out.push_str(container),
+        match container.filter(|_| element.is_blank() && !types.has_text()) {
+            Some(container) => self.out.push_str(container),
             // A value may be what is missing, not its end.
-            None if self.open => return None,
-            None => *repaired |= types.write(&self.text.concat(), out),
+            None if element.open => return None,
+            None => self.repaired |= types.write(&self.reading.value(&element.text.concat()), self.out),
         }
-        *repaired |= self.open;
+        self.repaired |= element.open;
         Some(())
     }
 
     /// An object; tags that stand there more than once are lists.
-    fn write_members(&self, shape: &Shape<'_>, repaired: &mut bool, out: &mut String) -> Option<()> {
+    fn members(&mut self, element: &Element<'_>, shape: &Shape<'_>) -> Option<()> {
         let mut places = HashMap::new();
         let mut members: Vec<Vec<&Element<'_>>> = Vec::new();
-        for child in &self.children {
+        for child in &element.children {
             let place = *places.entry(child.name).or_insert(members.len());
             match members.get_mut(place) {
                 Some(member) => member.push(child),
@@ -144,49 +151,44 @@ impl Element<'_> {
         let mut before = '{';
         for member in &members {
             let first = member.first()?;
-            out.push(before);
+            self.out.push(before);
             before = ',';
-            key(first.name, out);
+            key(first.name, self.out);
             let shape = shape.property(first.name);
             if member.len() == 1 {
-                first.write(&shape, repaired, out)?;
-            } else if shape.types().has_array() {
-                write_list(member.iter().copied(), &shape.items(), repaired, out)?;
+                self.element(first, &shape)?;
+            } else if self.reading.types(&shape).has_array() {
+                self.list(member.iter().copied(), &shape.items())?;
             } else {
-                write_list(member.iter().copied(), &shape, repaired, out)?;
+                self.list(member.iter().copied(), &shape)?;
             }
         }
-        if !self.is_blank() {
+        if !element.is_blank() {
             // Text that stands beside elements has no name of its own.
             let mut name = String::from("$text");
             while places.contains_key(name.as_str()) {
                 name.insert(0, '$');
             }
-            out.push(before);
-            key(&name, out);
-            let text = self.text.concat();
-            out.push('"');
-            escape(text.trim(), out);
-            out.push('"');
-            *repaired = true;
+            self.out.push(before);
+            key(&name, self.out);
+            let text = element.text.concat();
+            self.out.push('"');
+            escape(&self.reading.value(text.trim()), self.out);
+            self.out.push('"');
+            self.repaired = true;
         }
-        out.push('}');
+        self.out.push('}');
         Some(())
     }
-}
 
-fn write_list<'a>(
-    entries: impl Iterator<Item = &'a Element<'a>>,
-    shape: &Shape<'_>,
-    repaired: &mut bool,
-    out: &mut String,
-) -> Option<()> {
-    for (index, entry) in entries.enumerate() {
-        out.push(if index == 0 { '[' } else { ',' });
-        entry.write(shape, repaired, out)?;
+    fn list<'a>(&mut self, entries: impl Iterator<Item = &'a Element<'a>>, shape: &Shape<'_>) -> Option<()> {
+        for (index, entry) in entries.enumerate() {
+            self.out.push(if index == 0 { '[' } else { ',' });
+            self.element(entry, shape)?;
+        }
+        self.out.push(']');
+        Some(())
     }
-    out.push(']');
-    Some(())
 }
 
 fn key(name: &str, out: &mut String) {

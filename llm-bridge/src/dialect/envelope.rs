@@ -1,6 +1,6 @@
 //! The JSON object that is one call: which of its members is the name, which the arguments.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -27,6 +27,13 @@ pub(super) fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
     }
     let fixed = repair::value(text)?;
     pick(serde_json::from_str(&fixed).ok()?, style, true)
+}
+
+/// Whether the text is an object with two members of one name.
+pub(super) fn repeats_a_member(text: &str) -> bool {
+    let mut names = HashSet::new();
+    serde_json::from_str::<Members<'_>>(text)
+        .is_ok_and(|members| !members.0.into_iter().all(|(name, _)| names.insert(name)))
 }
 
 fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelope> {

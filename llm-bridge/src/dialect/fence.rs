@@ -133,6 +133,10 @@ impl Body for Fence {
         None
     }
 
+    fn is_meant(&self) -> bool {
+        false
+    }
+
     fn keeps_ready(&self) -> bool {
         false
     }

@@ -17,6 +17,7 @@
 //! ```
 //!
 //! # What is a call
+//! So it is read by default; [`Reading`] has the decisions that can be taken otherwise.
 //! - Behind an explicit mark: a body that can be read, whether or not its tool was offered.
 //! - Without a mark (bare JSON, a fenced block of it): only at the start of a line, only if the name is an offered
 //!   tool and the object has no members but those of a call. A tag line has to match its tool's expression.
@@ -36,6 +37,7 @@
 mod body;
 mod candidate;
 mod elements;
+mod entities;
 mod envelope;
 mod fence;
 mod header;
@@ -44,6 +46,7 @@ mod literal;
 mod marks;
 mod named;
 mod offered;
+mod reading;
 mod render;
 mod repair;
 mod rows;
@@ -58,6 +61,7 @@ pub use literal::LiteralStyle;
 pub(crate) use marks::thinking_ends;
 pub use named::{Arguments, Head, NamedStyle, TagStyle};
 pub use offered::{Offered, OfferedTool, Tag};
+pub use reading::Reading;
 pub use scanner::Scanner;
 pub use table::{DIALECTS, Dialect, Form, Mark, MarkKind, TAG_LINE, dialect, dialects};
 
@@ -72,11 +76,19 @@ pub struct ScanOptions {
     pub only: Option<&'static str>,
     /// The most memory one unfinished call may take, in bytes; what is longer comes back as text.
     pub max_call_bytes: usize,
+    /// What is decided otherwise than by default where readers disagree.
+    pub reading: Reading,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { thinking: false, deltas: false, only: None, max_call_bytes: 8 << 20 }
+        Self {
+            thinking: false,
+            deltas: false,
+            only: None,
+            max_call_bytes: 8 << 20,
+            reading: Reading::default(),
+        }
     }
 }
 
@@ -87,7 +99,8 @@ pub enum Event<'a> {
     Text(&'a str),
     /// The model's thinking.
     Reasoning(&'a str),
-    /// Marks around thinking, white space after them, closing marks left over behind a call: for nobody.
+    /// Marks around thinking, white space after them, closing marks left over behind a call, and what a [`Reading`]
+    /// drops: for nobody.
     Frame(&'a str),
     /// A call has begun. Only with [`ScanOptions::deltas`]; exactly one `Call` or `Aborted` of its index follows.
     CallBegin {
@@ -111,7 +124,8 @@ pub enum Event<'a> {
     Aborted {
         /// As in `CallBegin`; if that was not sent, the index the next call will have.
         index: usize,
-        /// What had been read of it. It is still to come, as `Text` and whatever else is found in it.
+        /// What had been read of it. It is still to come, as `Text` (or `Frame`, where the [`Reading`] drops it) and
+        /// whatever else is found in it.
         source: &'a str,
         /// Why it is none.
         reason: Abort,
@@ -128,6 +142,8 @@ pub enum Abort {
     Unreadable,
     /// It is longer than [`ScanOptions::max_call_bytes`].
     TooLong,
+    /// Its tool was not offered; only with [`Reading::only_offered`].
+    NotOffered,
 }
 
 impl fmt::Display for Abort {
@@ -136,6 +152,7 @@ impl fmt::Display for Abort {
             Self::Incomplete => "the text ended inside it",
             Self::Unreadable => "it is not written as a call",
             Self::TooLong => "it is too long",
+            Self::NotOffered => "no such tool was offered",
         })
     }
 }

@@ -87,10 +87,10 @@ impl<'a> Shape<'a> {
         !self.alternatives.is_empty()
     }
 
-    /// The types of a value at this place. Unknown means text.
-    pub(super) fn types(&self) -> Types {
+    /// The types of a value at this place, and those it has where nothing is said of it.
+    pub(super) fn types_or(&self, unknown: Types) -> Types {
         let bits = self.alternatives.iter().fold(0, |bits, schema| bits | bits_of(schema));
-        Types(if bits == 0 { STRING } else { bits })
+        if bits == 0 { unknown } else { Types(bits) }
     }
 }
 
@@ -112,7 +112,7 @@ impl Types {
 
     /// The types of one property of an arguments schema. Unknown means text.
     pub(super) fn of(schema: Option<&Value>, property: &str) -> Self {
-        Shape::of(schema, schema).property(property).types()
+        Shape::of(schema, schema).property(property).types_or(Self::TEXT)
     }
 
     /// A string fits.
@@ -272,9 +272,9 @@ mod tests {
             "additionalProperties": {"type": "boolean"},
         });
         let shape = Shape::of(Some(&root), Some(&root));
-        assert_eq!(shape.property("size").types(), Types(INTEGER | NULL));
-        assert_eq!(shape.property("tree").items().items().types(), Types(ARRAY));
-        assert_eq!(shape.property("other").types(), Types(BOOLEAN));
+        assert_eq!(shape.property("size").types_or(Types::TEXT), Types(INTEGER | NULL));
+        assert_eq!(shape.property("tree").items().items().types_or(Types::TEXT), Types(ARRAY));
+        assert_eq!(shape.property("other").types_or(Types::TEXT), Types(BOOLEAN));
         assert!(!shape.items().is_known());
     }
 

@@ -20,8 +20,8 @@ impl JsonBody {
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
         // Without a mark a name proves little: the call begins when its arguments do.
         let proven = !self.bare || self.arguments.is_some();
-        if let Some(name) = self.name.as_deref().filter(|_| cx.live && proven && self.begun.is_none()) {
-            self.begun = Some(cx.begin(name, self.row.name));
+        if let Some(name) = self.name.as_deref().filter(|_| proven && self.begun.is_none()) {
+            self.begun = cx.begin(name, self.row.name);
         }
     }
 

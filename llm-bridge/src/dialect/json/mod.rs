@@ -506,6 +506,11 @@ impl Body for JsonBody {
         self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
     }
 
+    fn is_meant(&self) -> bool {
+        // A bracket may be an ellipsis; a string in it is not.
+        self.string > 0
+    }
+
     fn keeps_ready(&self) -> bool {
         !self.bare && self.foreign().is_none()
     }

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::super::body::{Is, is, is_any, rest};
+use crate::dialect::{
+    body::{Is, is, is_any, rest},
+    entities,
+};
 
 /// How a name is written.
 #[derive(Debug, Clone, Copy)]
@@ -188,19 +191,9 @@ pub(super) fn value<'a>(tag: &'a str, attribute: &str) -> Option<Cow<'a, str>> {
                 (Some(inside), Some(quote)) => inside.split(quote).next()?,
                 _ => behind.split([' ', '\t', '/']).next()?,
             };
-            return Some(unescaped(value));
+            return Some(entities::decoded(value));
         }
     }
-}
-
-/// The text with the five entities that attributes need.
-fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
-        return text.into();
-    }
-    let known =
-        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&amp;", "&")];
-    known.iter().fold(text.to_owned(), |text, (entity, char)| text.replace(entity, char)).into()
 }
 
 /// The name without what does not belong to it.

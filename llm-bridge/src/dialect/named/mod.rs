@@ -278,8 +278,8 @@ impl NamedBody {
         }
         (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
         (self.closed, self.ended) = (false, false);
-        if cx.live && !self.bare {
-            self.begun = Some(cx.begin(&name, self.row.name));
+        if !self.bare {
+            self.begun = cx.begin(&name, self.row.name);
         }
         self.name = Some(name);
         self.part = Part::Arguments;
@@ -509,8 +509,12 @@ impl Body for NamedBody {
     }
 
     fn unfinished(&mut self) -> Option<Unfinished> {
-        let meant = self.params > 0 || self.json.is_some() || self.literals.is_some();
-        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: meant && !self.bare })
+        let meant = self.is_meant() && !self.bare;
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant })
+    }
+
+    fn is_meant(&self) -> bool {
+        self.params > 0 || self.json.is_some() || self.literals.is_some()
     }
 
     fn keeps_ready(&self) -> bool {

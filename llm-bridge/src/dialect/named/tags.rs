@@ -154,11 +154,11 @@ impl NamedBody {
         }
         let key = named.name;
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
-        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| Types::of(schema, &key));
+        let shape = Shape::of(schema, schema).property(&key);
+        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.reading.types(&shape));
         self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
         // Only what the schema says is text cannot be a tree.
-        let text =
-            schema.is_some() && Shape::of(schema, schema).property(&key).is_known() && self.types.is_text();
+        let text = shape.is_known() && self.types.is_text();
         self.element = (tags.elements && !text).then(|| End::new(at));
         if self.params > 0 {
             self.arguments.push_str(", ");

@@ -210,6 +210,7 @@ impl NamedBody {
                 tags.end,
                 root,
                 &self.key,
+                cx.reading,
                 &mut self.arguments,
             ) {
                 Some(repaired) => self.repaired |= repaired,
@@ -217,12 +218,8 @@ impl NamedBody {
             }
         } else if self.tags().is_some_and(|tags| tags.elements && whole.contains(tags.key.open())) {
             return false;
-        } else if self.types.is_text() {
-            self.arguments.push('"');
-            escape(whole, &mut self.arguments);
-            self.arguments.push('"');
         } else {
-            self.repaired |= self.types.write(whole, &mut self.arguments);
+            self.repaired |= self.types.write(&cx.reading.value(whole), &mut self.arguments);
         }
         true
     }
@@ -232,7 +229,7 @@ impl NamedBody {
         if self.begun.is_none() {
             return;
         }
-        if self.types.is_text() && self.element.is_none() {
+        if self.types.is_text() && self.element.is_none() && cx.reading.is_verbatim() {
             let value = cut(text, self.start..self.pos);
             let safe = match self.tags() {
                 Some(tags) if tags.framed => {

@@ -2,12 +2,13 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::{List, Pending, Place, Scanner, State, Went};
+use super::{Dropped, List, Pending, Place, Scanner, State, Went};
 use crate::dialect::{
     Abort, Call, Event,
     body::{Cx, Ready, Step, Unfinished, cut},
     candidate::Candidate,
     marks::MESSAGE,
+    table::TAG_LINE,
 };
 
 /// How many times the input's length may be spent on reading abandoned bodies again.
@@ -31,8 +32,9 @@ impl Scanner {
             && (ends || self.thinking.is_none())
             && !self.place.code
             && !candidate.is_fence();
-        let live = self.options.deltas && sure;
-        let mut cx = Cx { offered: &self.offered, live, index: &mut self.index, sink };
+        let reading = self.options.reading;
+        let live = self.options.deltas && sure && !reading.decides_late();
+        let mut cx = Cx { offered: &self.offered, reading, live, index: &mut self.index, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
             Step::More if !over => {
                 self.state = State::Call(candidate);
@@ -79,7 +81,11 @@ impl Scanner {
             self.commit(ready, end, text, dialect, false, sink);
             return (end, true);
         }
-        if ready.iter().all(|call| self.offered.contains(&call.name)) {
+        let reading = self.options.reading;
+        let good = |call: &Ready| {
+            self.offered.contains(&call.name) && reading.refuses(call, &self.offered).is_none()
+        };
+        if ready.iter().all(good) {
             let pending = Pending { calls: ready, dialect, end, seen: end };
             self.state = if self.place.code { State::Coded(pending) } else { State::Pending(pending) };
             return (0, true);
@@ -118,6 +124,12 @@ impl Scanner {
         if let Some(end) = kept {
             let went = self.found(ready, end, text, dialect, sink);
             self.abort(&mut candidate, cut(text, end..at), reason, sink);
+            if let Some(ends) = self.drops(&candidate, reason) {
+                let to = if granted { end } else { at };
+                sink(Event::Frame(cut(text, end..to)));
+                self.state = State::Dropped(Dropped::new(ends));
+                return (to, true);
+            }
             if granted || self.thinking.is_some() {
                 return went;
             }
@@ -126,6 +138,12 @@ impl Scanner {
             return (at, true);
         }
         self.abort(&mut candidate, cut(text, 0..at), reason, sink);
+        if let Some(ends) = self.drops(&candidate, reason) {
+            let to = if granted { resume } else { at };
+            sink(Event::Frame(cut(text, 0..to)));
+            self.state = State::Dropped(Dropped::new(ends));
+            return (to, true);
+        }
         if !granted {
             self.emit(cut(text, 0..at), sink);
             self.written();
@@ -144,6 +162,12 @@ impl Scanner {
             self.place.fresh = true;
         }
         (resume, true)
+    }
+
+    /// What ends the text that is dropped with a candidate which is none; nothing if it stays text.
+    fn drops(&self, candidate: &Candidate, reason: Abort) -> Option<Vec<&'static str>> {
+        let drops = self.options.reading.drop_unreadable && self.thinking.is_none() && !self.place.code;
+        drops.then(|| candidate.ends(reason == Abort::Incomplete)).flatten()
     }
 
     /// Whether the bytes from `resume` to `at` may be looked at again.
@@ -172,7 +196,7 @@ impl Scanner {
         }
     }
 
-    /// Hands out calls; `text` begins with their source, which ends at `end`.
+    /// Hands out calls, and what the reading refuses as text; `text` begins with their source, which ends at `end`.
     pub(super) fn commit(
         &mut self,
         calls: Vec<Ready>,
@@ -186,6 +210,14 @@ impl Scanner {
         let mut from = 0;
         for (place, call) in calls.into_iter().enumerate() {
             let to = if place == last { end } else { call.end };
+            let source = cut(text, from..to);
+            from = to;
+            if dialect != TAG_LINE
+                && let Some(reason) = self.options.reading.refuses(&call, &self.offered)
+            {
+                self.refuse(call.index, source, reason, sink);
+                continue;
+            }
             let index = call.index.unwrap_or_else(|| {
                 let index = self.index;
                 self.index += 1;
@@ -199,15 +231,28 @@ impl Scanner {
                 index,
                 name: call.name,
                 arguments: call.arguments,
-                source: cut(text, from..to).to_owned(),
+                source: source.to_owned(),
                 dialect,
                 repaired: call.repaired,
                 closed: call.closed,
                 shown,
             }));
-            from = to;
+            self.called = true;
+            self.place = Place { blank: false, after_call: true, ..Place::start() };
         }
-        self.place = Place { blank: false, after_call: true, ..Place::start() };
+    }
+
+    /// A call that was read, and is none as the reading has it.
+    fn refuse(&mut self, begun: Option<usize>, source: &str, reason: Abort, sink: &mut dyn FnMut(Event<'_>)) {
+        sink(Event::Aborted { index: begun.unwrap_or(self.index), source, reason });
+        if self.options.reading.drop_unreadable {
+            sink(Event::Frame(source));
+            self.dropped_all();
+        } else {
+            self.emit(source, sink);
+            self.written();
+            self.place.fresh = source.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
+        }
     }
 
     /// Waits for the end of the thinking that holds the calls; if there is none, they end it.
@@ -218,6 +263,11 @@ impl Scanner {
         eof: bool,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
+        let counts = self.options.reading.calls_in_thinking;
+        if counts && self.offset + pending.end <= self.closed {
+            self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
+            return (pending.end, true);
+        }
         let open = self.thinking.unwrap_or(0);
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
@@ -235,6 +285,11 @@ impl Scanner {
         }
         // What is longer than the cap is thinking too: nothing says yet that it ends.
         if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
+            if counts {
+                self.closed = self.offset + stop;
+                self.state = State::Pending(pending);
+                return (0, true);
+            }
             self.emit(cut(text, 0..stop), sink);
             self.written();
             return (stop, true);

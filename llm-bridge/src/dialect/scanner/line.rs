@@ -147,7 +147,8 @@ impl Scanner {
             };
             self.emit(cut(text, from..at), sink);
             let source = cut(rest, 0..rest.len().min(end + 1));
-            if !tag.strip {
+            let shown = !tag.strip && !self.drops_text();
+            if shown {
                 self.emit(source, sink);
             }
             let ready = Ready {
@@ -159,7 +160,7 @@ impl Scanner {
                 bare_name: false,
                 closed: source.ends_with('\n'),
             };
-            self.commit(vec![ready], source.len(), source, TAG_LINE, !tag.strip, sink);
+            self.commit(vec![ready], source.len(), source, TAG_LINE, shown, sink);
             return Line::Called(at + source.len());
         }
         Line::Other

@@ -1,6 +1,7 @@
 //! The scanner: text passes through, candidates for calls are fed to their bodies, thinking is kept apart.
 
 mod call;
+mod dropped;
 mod line;
 mod list;
 
@@ -12,6 +13,7 @@ use super::{
     candidate::Candidate,
     marks::{Finder, Found, MESSAGE, Marks, Meaning},
 };
+use dropped::Dropped;
 use line::Line;
 use list::List;
 
@@ -37,6 +39,10 @@ pub struct Scanner {
     spent: usize,
     /// Pairs of thinking marks that are known not to be closed up to the end of the text.
     unclosed: u64,
+    /// Up to here, open thinking is known to be closed later.
+    closed: usize,
+    /// A call has been found.
+    called: bool,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +53,7 @@ enum State {
     Pending(Pending),
     Coded(Pending),
     List(List),
+    Dropped(Dropped),
 }
 
 /// Calls inside open thinking or code: they count only if it is not closed.
@@ -141,6 +148,8 @@ impl Scanner {
             plain: 0,
             spent: 0,
             unclosed: 0,
+            closed: 0,
+            called: false,
         }
     }
 
@@ -188,6 +197,7 @@ impl Scanner {
                 State::Call(candidate) => self.call(candidate, rest, eof, sink),
                 State::Coded(pending) => self.coded(pending, rest, eof, sink),
                 State::List(list) => self.list(list, rest, sink),
+                State::Dropped(dropped) => self.dropped(dropped, rest, eof, sink),
                 State::Pending(pending) => self.pending(pending, rest, eof, sink),
             };
             used += went;
@@ -206,12 +216,21 @@ impl Scanner {
         self.place.framing = false;
     }
 
+    /// Text behind a call is for nobody.
+    fn drops_text(&self) -> bool {
+        self.called && self.options.reading.drop_text_after_call
+    }
+
     fn emit(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
         if text.is_empty() {
             return;
         }
         self.place.follow(text);
-        sink(if self.thinking.is_some() { Event::Reasoning(text) } else { Event::Text(text) });
+        sink(match self.thinking {
+            Some(_) => Event::Reasoning(text),
+            None if self.drops_text() => Event::Frame(text),
+            None => Event::Text(text),
+        });
     }
 
     /// Passes text through up to the next thing that may begin.
