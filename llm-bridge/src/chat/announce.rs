@@ -87,7 +87,7 @@ impl Announced {
         self.take(place).map(|call| call.id)
     }
 
-    /// A call is none; whether it was announced.
+    /// A call is none; whether it was announced. What has not been sent yet is not sent at all.
     pub(super) fn abort(
         &mut self,
         place: Place,
@@ -96,6 +96,14 @@ impl Announced {
         events: &mut Vec<TurnEvent>,
     ) -> bool {
         let Some(Begun { id, name, .. }) = self.take(place) else { return false };
+        let begins =
+            |event: &TurnEvent| matches!(event, TurnEvent::CallBegun { id: begun, .. } if *begun == id);
+        if events.iter().any(begins) {
+            let goes_on =
+                |event: &TurnEvent| matches!(event, TurnEvent::CallDelta { id: begun, .. } if *begun == id);
+            events.retain(|event| !begins(event) && !goes_on(event));
+            return false;
+        }
         events.push(TurnEvent::CallAborted {
             id,
             name,

@@ -201,7 +201,7 @@ pub enum TurnEvent {
         id: String,
         /// The tool's name.
         name: String,
-        /// The text of the call, which is also given as [`Text`](Self::Text); empty where it is not.
+        /// What had been read of its text. That text is also given as [`Text`](Self::Text); where it is not, this is empty.
         source: String,
         /// Why.
         reason: String,
