@@ -139,7 +139,7 @@ impl Reader {
                 continue;
             }
             if self.one_call && !self.calls.is_empty() {
-                is_one_too_many(place, &call.name, &mut self.announced, events);
+                events.push(is_one_too_many(&call.name));
                 continue;
             }
             let announced = self.announced.as_mut().and_then(|announced| announced.finish(place, events));
@@ -253,7 +253,7 @@ impl Taker<'_> {
                 }
             }
             Event::Call(call) if self.has_its_one_call(Place::Text(call.index)) => {
-                is_one_too_many(Place::Text(call.index), &call.name, self.announced, self.events);
+                self.events.push(is_one_too_many(&call.name));
             }
             Event::Call(call) => {
                 let place = Place::Text(call.index);
@@ -337,11 +337,8 @@ fn was_cut_off(
     }
 }
 
-fn is_one_too_many(place: Place, name: &str, announced: &mut Option<Announced>, events: &mut Vec<TurnEvent>) {
-    let reason = "the request asks for one call at a time";
-    if !announced.as_mut().is_some_and(|announced| announced.abort(place, "", reason, events)) {
-        events.push(TurnEvent::Notice(format!("A call of {name} is not run: {reason}")));
-    }
+fn is_one_too_many(name: &str) -> TurnEvent {
+    TurnEvent::Notice(format!("A call of {name} is not run: the request asks for one call at a time"))
 }
 
 fn announce(call: &FoundCall, events: &mut Vec<TurnEvent>) {
