@@ -102,7 +102,9 @@ mod tests {
 
     fn calls(pieces: impl IntoIterator<Item = CallPiece>) -> Vec<(String, String)> {
         let mut calls = NativeCalls::default();
-        pieces.into_iter().for_each(|piece| assert!(calls.push(piece) < 5));
+        for piece in pieces {
+            calls.push(piece);
+        }
         calls.into_calls().into_iter().map(|call| (call.name, call.arguments)).collect()
     }
 
