@@ -150,3 +150,58 @@ impl Unsettled {
         .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, sync::Arc};
+
+    use registry_core::{Caller, Permission, Registry};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        chat::{Backend, ChatSettings, Upstream, reader::Reader},
+        dialect::ScanOptions,
+        provider::openai::{CallPiece, ChatRequest, Piece},
+    };
+
+    fn reader(deltas: bool) -> Reader {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
+        let request = ChatRequest::from_json(json!({
+            "messages": [{"role": "user", "content": "Go."}],
+            "tools": [{"type": "function", "function": {"name": "f"}}],
+        }));
+        let context = backend.registry().context(Caller::new("ada", Permission::User));
+        let offer = Offer::new(&backend, &request.unwrap(), context).unwrap();
+        let options = ScanOptions { deltas, ..ScanOptions::default() };
+        Reader::new(Arc::new(offer), options, HashSet::new(), false)
+    }
+
+    #[test]
+    fn a_piece_costs_nothing_where_deltas_are_not_asked_for() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let native = |name: Option<&str>, arguments: &str| {
+            let name = name.map(str::to_owned);
+            Piece::Call(CallPiece { index: Some(0), id: None, name, arguments: arguments.to_owned() })
+        };
+        for deltas in [false, true] {
+            let (mut reader, mut events) = (reader(deltas), Vec::new());
+            for piece in [
+                native(Some("f"), ""),
+                native(None, "{\"a\":"),
+                native(None, "1}"),
+                text("<tool_call>{\"name\": \"f\", \"argum"),
+                text("ents\": {\"a\": \"x"),
+                text("y"),
+            ] {
+                reader.take(piece, &mut events);
+            }
+            assert_eq!(events.capacity() > 0, deltas, "not even room for events: {events:?}");
+            events.clear();
+            reader.end(&mut events);
+            let aborted = events.iter().filter(|event| matches!(event, TurnEvent::CallAborted { .. }));
+            assert_eq!(aborted.count(), usize::from(deltas), "what was told of is taken back: {events:?}");
+        }
+    }
+}

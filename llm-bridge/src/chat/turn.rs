@@ -150,8 +150,10 @@ impl Run {
         }
         // What was announced and will not be made is taken back.
         let reason = match end {
+            // A reader that takes nothing more would be waited for.
+            End::Gone => return,
             End::Upstream(_) => "the answer broke off",
-            End::Answered { .. } | End::Limit(_) | End::Gone => "the turn was stopped",
+            End::Answered { .. } | End::Limit(_) => "the turn was stopped",
         };
         let mut aborted = self.unsettled.abort(reason);
         let _ = self.send_all(&mut aborted).await;
