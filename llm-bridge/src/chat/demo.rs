@@ -17,7 +17,6 @@ mod question;
 mod reply;
 mod schema;
 mod words;
-mod write;
 
 #[cfg(test)]
 mod cases;
@@ -31,13 +30,15 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::provider::openai::role;
+use crate::{dialect, provider::openai::role};
 use question::Question;
 use reply::Outcome;
-use write::{Call, DIALECTS};
 
 /// What the demo model is called in a list of models.
 pub(super) const NAME: &str = "toolrack-demo";
+
+/// The dialects that it writes calls in, in the order in which they take turns.
+const DIALECTS: [&str; 6] = ["hermes", "qwen3_coder", "bare_json", "pythonic", "gemma4", "mistral"];
 
 /// No more of a question than this is looked at, in characters: taking it apart is not linear in its length.
 const LONGEST: usize = 4_000;
@@ -50,6 +51,13 @@ const RESPONSE: (&str, &str) = ("<tool_response>", "</tool_response>");
 pub(super) struct DemoModel {
     /// Answers with calls so far; each takes the next dialect.
     written: AtomicUsize,
+}
+
+/// A call to write.
+#[derive(Debug)]
+struct Call {
+    name: String,
+    arguments: Map<String, Value>,
 }
 
 /// A tool the demo model may call.
@@ -90,21 +98,26 @@ impl DemoModel {
                 Some(Call { name: tool.name.to_owned(), arguments })
             })
             .collect();
-        if calls.is_empty() { reply::introduction(tools) } else { self.write(&asked, &calls) }
+        self.write(&asked, &calls).unwrap_or_else(|| reply::introduction(tools))
     }
 
-    fn write(&self, asked: &str, calls: &[Call]) -> String {
+    /// The calls as text; `None` where there is none, or no dialect can carry them.
+    fn write(&self, asked: &str, calls: &[Call]) -> Option<String> {
+        if calls.is_empty() {
+            return None;
+        }
         // A program that asks once and ends would else only ever show the first.
         let mut hasher = DefaultHasher::new();
         asked.hash(&mut hasher);
-        let start = usize::try_from(hasher.finish() % DIALECTS.len().max(1) as u64).unwrap_or_default();
+        let start = usize::try_from(hasher.finish() % DIALECTS.len() as u64).unwrap_or_default();
         let turn = start + self.written.fetch_add(1, Ordering::Relaxed);
         // One that cannot carry these calls lets the next go first.
-        for dialect in DIALECTS.iter().cycle().skip(turn % DIALECTS.len().max(1)).take(DIALECTS.len()) {
-            let Some(text) = (dialect.write)(calls) else { continue };
-            return if dialect.after_text { format!("{}\n\n{text}", sentence(calls, turn)) } else { text };
-        }
-        String::new()
+        let turns = DIALECTS.iter().cycle().skip(turn % DIALECTS.len()).take(DIALECTS.len());
+        let text = turns.filter_map(|name| dialect::dialect(name)).find_map(|row| {
+            let each = calls.iter().map(|call| row.call(&call.name, &call.arguments));
+            Some(each.collect::<Option<Vec<String>>>()?.join("\n"))
+        })?;
+        Some(format!("{}\n\n{text}", sentence(calls, turn)))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The turn: ask the model, run the calls it makes, give it the results, until it answers.
 
+mod announce;
 mod answer;
 mod demo;
 mod history;
 mod limits;
 mod memory;
+mod models;
 mod narrow;
 mod native;
 mod offer;
@@ -27,6 +29,9 @@ use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use limits::Limits;
+#[cfg(feature = "cli")]
+pub(crate) use models::known_dialect;
+pub use models::{ModelSettings, Models};
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
@@ -66,6 +71,8 @@ pub struct ChatSettings {
     pub tool_style: ToolStyle,
     /// Reads text calls in this dialect only, and tells tools in it where they are told in the prompt.
     pub dialect: Option<&'static str>,
+    /// What is set for single models; it goes before what is set for all.
+    pub models: Models,
     /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
     pub thinking: bool,
     /// What is decided otherwise than by default where readers of text calls disagree.
@@ -81,9 +88,17 @@ impl Default for ChatSettings {
             system_prompt_with_tools: prompt::SYSTEM_PROMPT_WITH_TOOLS.to_owned(),
             tool_style: ToolStyle::Auto,
             dialect: None,
+            models: Models::default(),
             thinking: false,
             reading: Reading::default(),
         }
+    }
+}
+
+impl ChatSettings {
+    /// The one dialect in which text calls of a model are read.
+    pub fn dialect_of(&self, model: &str) -> Option<&'static str> {
+        self.models.get(model).map(|settings| settings.dialect).or(self.dialect)
     }
 }
 
@@ -166,6 +181,37 @@ pub enum TurnEvent {
     Text(String),
     /// The model's reasoning.
     Reasoning(String),
+    /// The model has begun to write a call. This and the deltas come only where
+    /// [`Extension::deltas`](crate::provider::openai::Extension::deltas) asks for them. What follows is exactly one of
+    /// [`CallStarted`](Self::CallStarted), [`ClientCalls`](Self::ClientCalls) with its id, and [`CallAborted`](Self::CallAborted).
+    CallBegun {
+        /// The call's id.
+        id: String,
+        /// The tool's name: in the registry, or the client's.
+        name: String,
+        /// The tool is the client's.
+        is_client: bool,
+        /// `native`, or the dialect it is written in.
+        dialect: String,
+    },
+    /// The next piece of the arguments of a call that has begun; together they are the text of its arguments.
+    CallDelta {
+        /// The call's id.
+        id: String,
+        /// A piece of JSON text.
+        arguments: String,
+    },
+    /// A call that had begun is none, or will not be made.
+    CallAborted {
+        /// The call's id.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// What had been read of its text. That text is also given as [`Text`](Self::Text); where it is not, this is empty.
+        source: String,
+        /// Why.
+        reason: String,
+    },
     /// The model has called a tool of the server.
     CallStarted {
         /// The call's id.

@@ -11,9 +11,17 @@ pub(super) struct NativeCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
+    /// How many bytes of the arguments have been told of.
+    told: usize,
 }
 
 impl NativeCall {
+    /// The arguments that have not been told of yet.
+    pub(super) fn untold(&mut self) -> &str {
+        let from = std::mem::replace(&mut self.told, self.arguments.len());
+        self.arguments.get(from..).unwrap_or_default()
+    }
+
     fn is_whole(&self) -> bool {
         self.arguments.ends_with('}') && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
     }
@@ -30,8 +38,10 @@ impl NativeCall {
 pub(super) struct NativeCalls(Vec<NativeCall>);
 
 impl NativeCalls {
-    pub(super) fn push(&mut self, piece: CallPiece) {
-        match self.continued_by(&piece) {
+    /// Takes a piece; which call it belongs to.
+    pub(super) fn push(&mut self, piece: CallPiece) -> usize {
+        let at = self.continued_by(&piece).unwrap_or(self.0.len());
+        match self.0.get_mut(at) {
             Some(call) => {
                 call.arguments.push_str(&piece.arguments);
                 call.id = call.id.take().or(piece.id);
@@ -46,13 +56,20 @@ impl NativeCalls {
                 id: piece.id,
                 name: piece.name.unwrap_or_default(),
                 arguments: piece.arguments,
+                told: 0,
             }),
         }
+        at
+    }
+
+    /// The call of an index.
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut NativeCall> {
+        self.0.get_mut(at)
     }
 
     /// The call that a piece goes on with. A piece with a name is a new call when it has another id than the call of its index,
     /// or when that call is whole already.
-    fn continued_by(&mut self, piece: &CallPiece) -> Option<&mut NativeCall> {
+    fn continued_by(&self, piece: &CallPiece) -> Option<usize> {
         let begins = piece.name.is_some();
         let found = self.0.iter().rposition(|call| match (&piece.id, &call.id) {
             _ if begins && call.is_whole() && !call.is_repeated_by(piece) => false,
@@ -61,13 +78,12 @@ impl NativeCalls {
             _ if begins && !call.name.is_empty() && piece.id.is_none() && piece.index.is_none() => false,
             _ => piece.index == call.index,
         });
-        let at = match found {
-            Some(at) => at,
+        match found {
+            Some(at) => Some(at),
             // A piece of arguments without any mark of its own belongs to the last call.
-            None if !begins && piece.index.is_none() => self.0.len().checked_sub(1)?,
-            None => return None,
-        };
-        self.0.get_mut(at)
+            None if !begins && piece.index.is_none() => self.0.len().checked_sub(1),
+            None => None,
+        }
     }
 
     pub(super) fn into_calls(self) -> Vec<NativeCall> {
@@ -86,7 +102,9 @@ mod tests {
 
     fn calls(pieces: impl IntoIterator<Item = CallPiece>) -> Vec<(String, String)> {
         let mut calls = NativeCalls::default();
-        pieces.into_iter().for_each(|piece| calls.push(piece));
+        for piece in pieces {
+            calls.push(piece);
+        }
         calls.into_calls().into_iter().map(|call| (call.name, call.arguments)).collect()
     }
 

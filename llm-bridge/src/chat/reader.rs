@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     TurnEvent,
+    announce::{Announced, Place},
     native::NativeCalls,
     offer::{Offer, Target},
 };
@@ -18,11 +19,15 @@ use crate::{
 
 /// What the text of arguments that are no object stands under in the conversation.
 const NO_OBJECT: &str = "INVALID_JSON";
+/// What calls that the model server has read itself have in place of a dialect.
+const NATIVE: &str = "native";
 
 /// A call that the model has made.
 #[derive(Debug, Clone)]
 pub(super) struct FoundCall {
     pub(super) id: String,
+    /// The client has been told of it by this id.
+    pub(super) announced: bool,
     /// The name that it has in the conversation.
     pub(super) wire_name: String,
     pub(super) target: Target,
@@ -59,6 +64,8 @@ pub(super) struct Reader {
     offer: Arc<Offer>,
     scanner: Scanner,
     native: NativeCalls,
+    /// The calls that are on their way, where the client wants to hear of those.
+    announced: Option<Announced>,
     /// The ids of calls that are in the conversation already.
     taken: HashSet<String>,
     /// Only the first call counts.
@@ -80,6 +87,7 @@ impl Reader {
         one_call: bool,
     ) -> Self {
         Self {
+            announced: options.deltas.then(Announced::default),
             scanner: Scanner::new(Arc::clone(&offer.offered), options),
             offer,
             native: NativeCalls::default(),
@@ -99,15 +107,17 @@ impl Reader {
         match piece {
             Piece::Text(text) => {
                 self.raw.push_str(&text);
-                let Self { scanner, offer, text: shown, calls, one_call, .. } = self;
-                let mut taker = Taker { offer, shown, calls, events, one_call: *one_call, cut_off: false };
+                let (scanner, mut taker) = self.split(false, events);
                 scanner.push(&text, &mut |event| taker.take(event));
             }
             Piece::Reasoning(text) => {
                 self.native_reasoning.push_str(&text);
                 events.push(TurnEvent::Reasoning(text));
             }
-            Piece::Call(piece) => self.native.push(piece),
+            Piece::Call(piece) => {
+                let at = self.native.push(piece);
+                self.announce(at, events);
+            }
             Piece::Finish(reason) => self.finish = Some(reason),
             Piece::Usage(usage) => self.usage = Some(usage),
             Piece::Extra(fields) => events.push(TurnEvent::Extra(fields)),
@@ -118,23 +128,27 @@ impl Reader {
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
         let cut_off = self.finish.as_deref() == Some("length");
         self.finish_text(cut_off, events);
-        for call in std::mem::take(&mut self.native).into_calls() {
+        for (at, call) in std::mem::take(&mut self.native).into_calls().into_iter().enumerate() {
+            let place = Place::Native(at);
             if call.name.is_empty() {
                 events.push(TurnEvent::Notice("A call without a name is not run".to_owned()));
                 continue;
             }
             if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
-                events.push(was_cut_off(&call.name));
+                was_cut_off(place, &call.name, "", &mut self.announced, events);
                 continue;
             }
             if self.one_call && !self.calls.is_empty() {
                 events.push(is_one_too_many(&call.name));
                 continue;
             }
+            let announced = self.announced.as_mut().and_then(|announced| announced.finish(place, events));
             // Some servers number the calls of every answer from the start.
-            let id = call.id.filter(|id| self.taken.insert(id.clone())).unwrap_or_else(new_call_id);
+            let was_announced = announced.is_some();
+            let own = || call.id.filter(|id| self.taken.insert(id.clone()));
             let found = FoundCall {
-                id,
+                id: announced.or_else(own).unwrap_or_else(new_call_id),
+                announced: was_announced,
                 target: self.offer.target(&call.name),
                 wire_name: self.offer.wire_name(&call.name),
                 arguments: call.arguments,
@@ -152,9 +166,42 @@ impl Reader {
     }
 
     fn finish_text(&mut self, cut_off: bool, events: &mut Vec<TurnEvent>) {
-        let Self { scanner, offer, text: shown, calls, one_call, .. } = self;
-        let mut taker = Taker { offer, shown, calls, events, one_call: *one_call, cut_off };
+        let (scanner, mut taker) = self.split(cut_off, events);
         scanner.finish(&mut |event| taker.take(event));
+    }
+
+    /// The scanner, and what takes the things that it finds.
+    fn split<'a>(
+        &'a mut self,
+        cut_off: bool,
+        events: &'a mut Vec<TurnEvent>,
+    ) -> (&'a mut Scanner, Taker<'a>) {
+        let Self { scanner, offer, text: shown, calls, announced, one_call, .. } = self;
+        (scanner, Taker { offer, shown, calls, announced, events, one_call: *one_call, cut_off })
+    }
+
+    /// Tells of what is new of a native call, where the client wants to hear of that.
+    fn announce(&mut self, at: usize, events: &mut Vec<TurnEvent>) {
+        let place = Place::Native(at);
+        let Some(announced) = &mut self.announced else { return };
+        let Some(call) = self.native.get_mut(at).filter(|call| !call.name.is_empty()) else { return };
+        if !announced.contains(place) {
+            if self.one_call && (!self.calls.is_empty() || announced.has_other(place)) {
+                return;
+            }
+            let own_id = call.id.clone().filter(|id| self.taken.insert(id.clone()));
+            announced.begin(place, (&call.name, NATIVE), own_id, &self.offer, events);
+        }
+        announced.delta(place, call.untold(), events);
+    }
+
+    /// The calls that the server has begun to read itself are not gone on with.
+    pub(super) fn forget_native(&mut self, events: &mut Vec<TurnEvent>) {
+        let count = std::mem::take(&mut self.native).into_calls().len();
+        let Some(announced) = &mut self.announced else { return };
+        for at in 0..count {
+            announced.abort(Place::Native(at), "", "the model server could not read it", events);
+        }
     }
 
     /// Whether nothing has been shown yet.
@@ -164,8 +211,7 @@ impl Reader {
 
     /// What of the model's whole text is new after what the server has sent already. The calls that the server has begun to read
     /// are in the text, and are read from there.
-    pub(super) fn unread(&mut self, raw: &str) -> String {
-        self.native = NativeCalls::default();
+    pub(super) fn unread(&self, raw: &str) -> String {
         let mut rest = raw;
         if let Some((_, after)) = split_once(rest, self.native_reasoning.trim()) {
             let mark = thinking_ends().find_map(|close| after.trim_start().strip_prefix(close));
@@ -185,6 +231,7 @@ struct Taker<'a> {
     offer: &'a Offer,
     shown: &'a mut String,
     calls: &'a mut Vec<FoundCall>,
+    announced: &'a mut Option<Announced>,
     events: &'a mut Vec<TurnEvent>,
     one_call: bool,
     /// The text has ended at the token limit: a call that it ends in may be half of one.
@@ -200,26 +247,54 @@ impl Taker<'_> {
                 _ => self.events.push(TurnEvent::Reasoning(text.to_owned())),
             },
             Event::Call(call) if self.cut_off && !call.closed => {
-                self.events.push(was_cut_off(&call.name));
+                was_cut_off(Place::Text(call.index), &call.name, &call.source, self.announced, self.events);
                 if !call.shown {
                     self.show(&call.source);
                 }
             }
-            Event::Call(call) if self.one_call && !self.calls.is_empty() => {
+            Event::Call(call) if self.has_its_one_call(Place::Text(call.index)) => {
                 self.events.push(is_one_too_many(&call.name));
             }
             Event::Call(call) => {
-                let found = found(call, self.offer);
+                let place = Place::Text(call.index);
+                let id = self.announced.as_mut().and_then(|announced| announced.finish(place, self.events));
+                let found = found(call, id, self.offer);
                 announce(&found, self.events);
                 self.calls.push(found);
             }
-            Event::Aborted { reason, .. } => {
-                self.events.push(TurnEvent::Notice(format!(
-                    "A tool call could not be read and is shown as text: {reason}"
-                )));
+            Event::Aborted { index, source, reason } => {
+                let announced = self.announced.as_mut();
+                let was_announced = announced.is_some_and(|announced| {
+                    announced.abort(Place::Text(index), source, &reason.to_string(), self.events)
+                });
+                if !was_announced {
+                    self.events.push(TurnEvent::Notice(format!(
+                        "A tool call could not be read and is shown as text: {reason}"
+                    )));
+                }
             }
-            Event::Frame(_) | Event::CallBegin { .. } | Event::CallDelta { .. } => {}
+            Event::CallBegin { index, name, dialect } => {
+                let place = Place::Text(index);
+                if !self.has_its_one_call(place)
+                    && let Some(announced) = self.announced
+                {
+                    announced.begin(place, (name, dialect), None, self.offer, self.events);
+                }
+            }
+            Event::CallDelta { index, arguments } => {
+                if let Some(announced) = self.announced {
+                    announced.delta(Place::Text(index), arguments, self.events);
+                }
+            }
+            Event::Frame(_) => {}
         }
+    }
+
+    /// Whether another call than this one is the only one that counts.
+    fn has_its_one_call(&self, place: Place) -> bool {
+        let announced = self.announced.as_ref();
+        self.one_call
+            && (!self.calls.is_empty() || announced.is_some_and(|announced| announced.has_other(place)))
     }
 
     fn show(&mut self, text: &str) {
@@ -231,12 +306,13 @@ impl Taker<'_> {
     }
 }
 
-fn found(call: Call, offer: &Offer) -> FoundCall {
+fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
     let raw_argument = (call.dialect == crate::dialect::TAG_LINE)
         .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
         .flatten();
     FoundCall {
-        id: new_call_id(),
+        announced: id.is_some(),
+        id: id.unwrap_or_else(new_call_id),
         target: offer.target(&call.name),
         wire_name: offer.wire_name(&call.name),
         arguments: call.arguments,
@@ -246,8 +322,19 @@ fn found(call: Call, offer: &Offer) -> FoundCall {
 }
 
 /// Asked again the model would come to the same limit.
-fn was_cut_off(name: &str) -> TurnEvent {
-    TurnEvent::Notice(format!("A call of {name} was cut off at the token limit and is not run"))
+fn was_cut_off(
+    place: Place,
+    name: &str,
+    source: &str,
+    announced: &mut Option<Announced>,
+    events: &mut Vec<TurnEvent>,
+) {
+    let reason = "it was cut off at the token limit";
+    if !announced.as_mut().is_some_and(|announced| announced.abort(place, source, reason, events)) {
+        events.push(TurnEvent::Notice(format!(
+            "A call of {name} was cut off at the token limit and is not run"
+        )));
+    }
 }
 
 fn is_one_too_many(name: &str) -> TurnEvent {
@@ -262,7 +349,7 @@ fn announce(call: &FoundCall, events: &mut Vec<TurnEvent>) {
             arguments: call.arguments_value(),
             dialect: match &call.origin {
                 Origin::Text(dialect) => dialect.to_string(),
-                _ => "native".to_owned(),
+                _ => NATIVE.to_owned(),
             },
         });
     }

@@ -1,9 +1,11 @@
 //! One turn: from a request to the model's last word.
 
+mod ask;
+
 use std::sync::Arc;
 
 use registry_core::{Caller, Conversation, ToolContext};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -12,21 +14,17 @@ use tokio_util::{
 
 use super::{
     Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
-    answer::Answer,
+    announce::Unsettled,
     history::History,
     limits::{Meter, Reached},
     narrow,
     offer::{Offer, Target},
     paragraphs::Paragraphs,
-    prompt,
-    reader::{self, FoundCall, Reader},
-    recover, runner,
+    reader::{self, FoundCall},
+    runner,
     upstream::UpstreamError,
 };
-use crate::{
-    dialect::ScanOptions,
-    provider::openai::{self, BadRequest, ChatRequest, Object, text_of},
-};
+use crate::provider::openai::{self, BadRequest, ChatRequest, Object, text_of};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 64;
@@ -74,9 +72,11 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         history: History::new(messages),
         model: request.model,
         stream: request.stream,
+        deltas: request.toolrack.deltas,
         rest: request.rest,
         usage: None,
         paragraphs: Paragraphs::default(),
+        unsettled: Unsettled::default(),
         tools: TaskTracker::new(),
         events: sender,
     };
@@ -108,12 +108,15 @@ struct Run {
     history: History,
     model: Option<String>,
     stream: bool,
+    /// Whether calls are told of while the model writes them.
+    deltas: bool,
     rest: Object,
     /// Whether tools are told in the prompt.
     prompt_style: bool,
     meter: Meter,
     usage: Option<Value>,
     paragraphs: Paragraphs,
+    unsettled: Unsettled,
     /// The calls that run.
     tools: TaskTracker,
     events: mpsc::Sender<TurnEvent>,
@@ -145,6 +148,15 @@ impl Run {
             self.tools.close();
             let _ = tokio::time::timeout(LAST_WORDS, self.tools.wait()).await;
         }
+        // What was announced and will not be made is taken back.
+        let reason = match end {
+            // A reader that takes nothing more would be waited for.
+            End::Gone => return,
+            End::Upstream(_) => "the answer broke off",
+            End::Answered { .. } | End::Limit(_) => "the turn was stopped",
+        };
+        let mut aborted = self.unsettled.abort(reason);
+        let _ = self.send_all(&mut aborted).await;
         let last = match end {
             End::Answered { reason } => TurnEvent::Finished { reason, usage: self.usage.take() },
             End::Limit(reached) => {
@@ -189,7 +201,8 @@ impl Run {
             }
             let must_be_kept = self.history.is_beyond_client(&reader.calls);
             if must_be_kept {
-                for call in reader.calls.iter_mut().filter(|call| call.target == Target::Client) {
+                let is_client = |call: &&mut FoundCall| call.target == Target::Client && !call.announced;
+                for call in reader.calls.iter_mut().filter(is_client) {
                     // What is kept is found by the ids, so they must be ones that nobody else has.
                     call.id = reader::new_call_id();
                 }
@@ -226,146 +239,17 @@ impl Run {
         Ok(())
     }
 
-    /// Asks the model and reads its answer. What a server could not read itself is taken from its error and read here.
-    async fn read_answer(&mut self, round: u32) -> Result<Reader, End> {
-        let mut asked_again = false;
-        loop {
-            let mut reader = self.new_reader();
-            let tools = self.offer.definitions(round).filter(|_| !self.prompt_style);
-            let error = match self.backend.upstream().ask(&self.request(round), tools).await {
-                Ok(answer) => match self.read(answer, &mut reader).await? {
-                    None => return Ok(reader),
-                    Some(error) => error,
-                },
-                Err(error) => error,
-            };
-            let message = match &error {
-                UpstreamError::Status { message, .. } | UpstreamError::Failed(message) => message.as_str(),
-                _ => return Err(End::Upstream(error)),
-            };
-            let raw = recover::raw_text(message);
-            if let UpstreamError::Status { status, .. } = error
-                && self.may_use_prompt()
-                && raw.is_none()
-                && recover::refuses_tools(status, message)
-            {
-                tracing::warn!(
-                    message,
-                    "the model server takes no tools; they are told in the prompt from now on"
-                );
-                self.backend.set_refuses_tools(self.model.as_deref().unwrap_or_default());
-                self.prompt_style = true;
-                continue;
-            }
-            let Some(raw) = raw else { return Err(End::Upstream(error)) };
-            if !asked_again && reader.is_blank() && !self.reads_as_call(raw) {
-                // Half a call tells nothing. Asked once more the model mostly writes a whole one.
-                tracing::warn!(message, "the model server could not read a call; asking once more");
-                asked_again = true;
-                continue;
-            }
-            tracing::warn!(message, "the model server could not read a call; it was read from its error");
-            // A streaming server has sent the beginning already.
-            let rest = reader.unread(raw);
-            return match self.read(Answer::recovered(rest), &mut reader).await? {
-                None => Ok(reader),
-                Some(error) => Err(End::Upstream(error)),
-            };
-        }
-    }
-
-    fn new_reader(&self) -> Reader {
-        let one_call = self.rest.get("parallel_tool_calls").is_some_and(|parallel| parallel == false);
-        Reader::new(Arc::clone(&self.offer), self.scan_options(), self.history.call_ids(), one_call)
-    }
-
-    fn scan_options(&self) -> ScanOptions {
-        let settings = self.backend.settings();
-        ScanOptions {
-            thinking: settings.thinking,
-            only: settings.dialect,
-            reading: settings.reading,
-            ..ScanOptions::default()
-        }
-    }
-
-    /// Whether a text has a call in it.
-    fn reads_as_call(&self, text: &str) -> bool {
-        !crate::dialect::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
-    }
-
-    fn may_use_prompt(&self) -> bool {
-        !self.prompt_style && self.offer.has_tools() && self.backend.settings().tool_style == ToolStyle::Auto
-    }
-
-    /// Reads an answer to its end; an error of the server comes back with what was read before it.
-    async fn read(&mut self, mut answer: Answer, reader: &mut Reader) -> Result<Option<UpstreamError>, End> {
-        let mut events = Vec::new();
-        while let Some(piece) = answer.next().await {
-            let error = match piece {
-                Ok(piece) => {
-                    reader.take(piece, &mut events);
-                    None
-                }
-                Err(error @ UpstreamError::Failed(_)) if recoverable(&error) => return Ok(Some(error)),
-                Err(error) => Some(error),
-            };
-            if let Some(error) = error {
-                reader.break_off(&mut events);
-                self.send_all(&mut events).await?;
-                runner::give_up(&reader.calls, &self.offer, &self.events).await;
-                return Err(End::Upstream(error));
-            }
-            self.send_all(&mut events).await?;
-        }
-        reader.end(&mut events);
-        self.send_all(&mut events).await?;
-        Ok(None)
-    }
-
     async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
         for event in events.drain(..) {
             let event = match event {
                 TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
                 event => event,
             };
-            self.events.send(event).await.map_err(|_| End::Gone)?;
+            let place = self.events.reserve().await.map_err(|_| End::Gone)?;
+            self.unsettled.note(&event);
+            place.send(event);
         }
         Ok(())
-    }
-
-    /// The request for the model server, without the tools.
-    fn request(&self, round: u32) -> Object {
-        let mut request = self.rest.clone();
-        request.insert("model".into(), self.model.clone().into());
-        request.insert("stream".into(), self.stream.into());
-        if self.stream {
-            let mut options = request.shift_remove("stream_options").unwrap_or_default();
-            if options.is_null() {
-                options = json!({});
-            }
-            if let Value::Object(options) = &mut options {
-                options.insert("include_usage".into(), true.into());
-            }
-            request.insert("stream_options".into(), options);
-        }
-        let settings = self.backend.settings();
-        let mut messages = self.history.messages();
-        let prompt =
-            if self.offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
-        prompt::add_system_prompt(&mut messages, prompt, &self.offer.selection);
-        if let Some(definitions) = self.offer.definitions(round) {
-            // A call was asked for and made; asked for again there would be no end to it.
-            let choice = self.offer.choice.as_ref().filter(|_| round == 1);
-            if self.prompt_style {
-                request.shift_remove("parallel_tool_calls");
-                prompt::tell_tools(&mut messages, definitions, settings.dialect, choice.is_some());
-            } else if let Some(choice) = choice {
-                request.insert("tool_choice".into(), choice.clone());
-            }
-        }
-        request.insert("messages".into(), messages.into());
-        request
     }
 
     /// Ends the turn where the client has to run something.
@@ -391,13 +275,9 @@ impl Run {
                 self.history.added(),
             );
         }
-        match self.events.send(TurnEvent::ClientCalls(client)).await {
-            Ok(()) => Some(End::Answered { reason: "tool_calls".into() }),
-            Err(_) => Some(End::Gone),
-        }
+        Some(match self.send_all(&mut vec![TurnEvent::ClientCalls(client)]).await {
+            Ok(()) => End::Answered { reason: "tool_calls".into() },
+            Err(end) => end,
+        })
     }
-}
-
-fn recoverable(error: &UpstreamError) -> bool {
-    matches!(error, UpstreamError::Failed(message) if recover::raw_text(message).is_some())
 }

@@ -15,7 +15,7 @@ use toml::de::{DeTable, Deserializer};
 
 use super::address;
 use crate::{
-    chat::{ChatSettings, Limits, ToolStyle, Upstream, upstream::DEMO},
+    chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     dialect::{self, Reading},
     server::{self, Access, ServerSettings},
 };
@@ -103,6 +103,8 @@ pub struct Settings {
     pub chat: Chat,
     /// How far a turn may go.
     pub limits: Limits,
+    /// What is set for single models.
+    pub models: Models,
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
@@ -124,6 +126,7 @@ impl Default for Settings {
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
+            models: Models::default(),
             host: toml::Table::new(),
             file: None,
         }
@@ -235,14 +238,8 @@ impl Settings {
 
     /// What can be written in the file and cannot be meant.
     fn check(&self) -> Result<(), String> {
-        if let Some(name) = &self.chat.dialect
-            && dialect::dialect(name).is_none()
-        {
-            let known: Vec<&str> = dialect::dialects().map(|row| row.name).collect();
-            return Err(format!(
-                "chat.dialect: there is no dialect `{name}`; the dialects are {}",
-                known.join(", ")
-            ));
+        if let Some(name) = &self.chat.dialect {
+            known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
         }
         let (limits, usual) = (&self.limits, Limits::default());
         for (key, value, usual) in [
@@ -320,6 +317,7 @@ impl Settings {
                 .unwrap_or(defaults.system_prompt_with_tools),
             tool_style: chat.tool_style,
             dialect: chat.dialect.and_then(|name| dialect::dialect(&name)).map(|row| row.name),
+            models: self.models.clone(),
             thinking: chat.thinking,
             reading: chat.reading,
         }
@@ -372,6 +370,22 @@ mod tests {
         assert!(error.contains("guest"), "{error}");
         let error = Settings::from_toml("search.engine = 1\nmodl = 2", &["search"]).unwrap_err();
         assert!(error.contains("line 2") && error.contains("modl"), "{error}");
+        let error =
+            Settings::from_toml("[models.m]\ndialect = \"hermes\"\n[models.n]\ndialect = \"hermed\"", &[]);
+        let error = error.unwrap_err();
+        assert!(
+            error.contains("line 4") && error.contains("`hermed`") && error.contains("qwen3_coder"),
+            "{error}"
+        );
+        let error = Settings::from_toml("[models.m]\ndialekt = \"hermes\"", &[]).unwrap_err();
+        assert!(
+            error.contains("line 2") && error.contains("dialekt") && error.contains("`dialect`"),
+            "{error}"
+        );
+        let error = Settings::from_toml("[models.m]", &[]).unwrap_err();
+        assert!(error.contains("line 1") && error.contains("`dialect`"), "{error}");
+        let error = Settings::from_toml("[models.\"a*b\"]\ndialect = \"hermes\"", &[]).unwrap_err();
+        assert!(error.contains("`a*b`"), "{error}");
         let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
         assert!(error.contains("line 1"), "{error}");
     }
@@ -389,11 +403,22 @@ mod tests {
     }
 
     #[test]
+    fn a_model_has_its_own_dialect() {
+        let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"";
+        let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
+        assert_eq!(
+            (chat.dialect_of("gemma-4-9b"), chat.dialect_of("other")),
+            (Some("gemma4"), Some("hermes"))
+        );
+    }
+
+    #[test]
     fn an_unknown_dialect_names_the_known_ones() {
         let settings =
             Settings { chat: Chat { dialect: Some("x".into()), ..Chat::default() }, ..Settings::default() };
         assert!(settings.check().unwrap_err().contains("hermes"));
     }
+
     /// The settings of a file with this text and of these flags.
     fn load(text: &str, flags: Flags) -> Result<Settings, String> {
         let file = tempfile::NamedTempFile::new().unwrap();

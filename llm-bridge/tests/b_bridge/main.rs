@@ -9,6 +9,8 @@
 
 mod calls;
 mod client_tools;
+mod deltas;
+mod dialects;
 mod doors;
 mod faults;
 mod leaving;

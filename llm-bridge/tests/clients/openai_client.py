@@ -94,6 +94,24 @@ def _():
     told("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
 
+@check("its own tool in deltas, in the package's accumulator")
+def _():
+    # The demo model writes in another dialect each time.
+    for _round in range(6 if DEMO else 1):
+        with client.chat.completions.stream(model=MODEL, messages=ORDER, tools=[ORDER_TOOL], **BOUND, **CHOICE,
+                                            extra_body={"toolrack": {"deltas": True}}) as stream:
+            events = list(stream)
+            choice = stream.get_final_completion().choices[0]
+        expect(choice.finish_reason == "tool_calls" and len(choice.message.tool_calls) == 1, f"{choice}")
+        call = choice.message.tool_calls[0]
+        ordered(call.function.name, json.loads(call.function.arguments))
+        pieces = [event.chunk.choices[0].delta.tool_calls[0] for event in events
+                  if event.type == "chunk" and event.chunk.choices and event.chunk.choices[0].delta.tool_calls]
+        expect(pieces[0].function.name == call.function.name and pieces[0].function.arguments == "", f"{pieces[0]}")
+        expect("".join(piece.function.arguments for piece in pieces) == call.function.arguments, f"{pieces}")
+        expect(all(piece.id is None for piece in pieces[1:]), f"{pieces}")
+
+
 @check("a server's tool and its own in one conversation")
 def _():
     if not DEMO:

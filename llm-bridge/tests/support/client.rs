@@ -167,11 +167,24 @@ impl Told {
         self.content.push_str(message.get("content").and_then(Value::as_str).unwrap_or_default());
         self.reasoning.push_str(message.get("reasoning_content").and_then(Value::as_str).unwrap_or_default());
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            if call.get("id").is_none() {
+                self.go_on_with(call);
+                continue;
+            }
             assert_eq!(call["type"], "function", "{call}");
             assert!(call["id"].as_str().is_some_and(|id| !id.is_empty()), "{call}");
             assert!(call["function"]["arguments"].is_string(), "{call}");
             self.calls.push(call.clone());
         }
+    }
+
+    /// A piece of a call that has begun: its index and more of its arguments, and nothing else.
+    fn go_on_with(&mut self, piece: &Value) {
+        let more = piece["function"]["arguments"].as_str().unwrap_or_else(|| panic!("{piece}"));
+        assert_eq!(*piece, serde_json::json!({"index": piece["index"], "function": {"arguments": more}}));
+        let call = self.calls.iter_mut().find(|call| call["index"] == piece["index"]);
+        let function = &mut call.unwrap_or_else(|| panic!("it has not begun: {piece}"))["function"];
+        function["arguments"] = format!("{}{more}", function["arguments"].as_str().unwrap()).into();
     }
 
     /// Every chunk has to be one that an SDK takes.
@@ -201,14 +214,20 @@ impl Told {
                 assert_eq!(choice["delta"].get("role").is_some(), begins, "{chunk}");
                 for call in choice["delta"].get("tool_calls").and_then(Value::as_array).into_iter().flatten()
                 {
+                    let known = |known: &Value| known["index"] == call["index"];
                     assert!(call["index"].is_u64(), "{chunk}");
+                    assert_eq!(self.calls.iter().any(known), call.get("id").is_none(), "{chunk}");
                 }
                 self.take_message(&choice["delta"]);
                 self.finish = choice["finish_reason"].as_str().map(str::to_owned);
                 if let Some(details) = chunk.get("x_toolrack") {
-                    assert_eq!(chunk["event"]["type"], "status", "{chunk}");
-                    assert!(chunk["event"]["data"]["description"].is_string(), "{chunk}");
-                    assert!(chunk["event"]["data"]["done"].is_boolean(), "{chunk}");
+                    if details["type"] == "call_delta" {
+                        assert_eq!(chunk.get("event"), None, "nothing to look at: {chunk}");
+                    } else {
+                        assert_eq!(chunk["event"]["type"], "status", "{chunk}");
+                        assert!(chunk["event"]["data"]["description"].is_string(), "{chunk}");
+                        assert!(chunk["event"]["data"]["done"].is_boolean(), "{chunk}");
+                    }
                     assert_eq!(choice["delta"]["content"], "", "{chunk}");
                     self.details.push(details.clone());
                 }

@@ -273,7 +273,13 @@ impl Rack {
 
     /// Sends a request for a stream and reads it piece by piece.
     pub async fn open(&self) -> Reading {
-        let body = json!({"model": "m", "messages": [user("Go.")], "stream": true});
+        self.open_with(json!({})).await
+    }
+
+    /// The same with a field or two beside the question.
+    pub async fn open_with(&self, fields: Value) -> Reading {
+        let mut body = json!({"model": "m", "messages": [user("Go.")], "stream": true});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         Reading::new(self.post(&body).await)
     }
 }

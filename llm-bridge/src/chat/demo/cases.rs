@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::dialect::{Offered, ScanOptions, parse};
 
 struct Tool(&'static str, &'static str, Value);
 
@@ -388,23 +389,21 @@ fn each_call_is_in_the_next_dialect() {
     let ask = [json!({"role": "user", "content": [{"type": "text", "text": "What is 21 * 23?"}]})];
     let model = DemoModel::new();
     let answers: Vec<String> = (0..10).map(|_| model.answer(&ask, &tools)).collect();
-    let marks = ["<tool_call>", "<function=calculate>", "{\"name\"", "[{\"name\"", "```json"];
-    // A bare object begins the answer; in the others it stands in something.
-    let is_in = |answer: &str, mark: &str| {
-        if mark.starts_with(['{', '[']) { answer.starts_with(mark) } else { answer.contains(mark) }
-    };
-    let first = marks.iter().position(|mark| is_in(&answers[0], mark)).unwrap();
-    for (answer, mark) in answers.iter().zip(marks.iter().cycle().skip(first)) {
-        assert!(is_in(answer, mark) && answer.contains("21 * 23"), "{answer}");
+    let read = |answer: &str| parse(answer, Offered::any().into(), ScanOptions::default());
+    let first = read(&answers[0]).dialect;
+    let first = DIALECTS.iter().position(|name| Some(*name) == first).unwrap();
+    for (answer, name) in answers.iter().zip(DIALECTS.iter().cycle().skip(first)) {
+        let parsed = read(answer);
+        assert_eq!((parsed.dialect, parsed.calls.len()), (Some(*name), 1), "{answer}");
+        assert!(parsed.calls[0].arguments.contains("21 * 23"), "{answer}");
     }
-    let starts: std::collections::BTreeSet<Option<usize>> = (0..40)
+    let starts: std::collections::BTreeSet<Option<&str>> = (0..40)
         .map(|number| {
             let ask = [json!({"role": "user", "content": format!("What is {number} * 23?")})];
-            let answer = DemoModel::new().answer(&ask, &tools);
-            marks.iter().position(|mark| is_in(&answer, mark))
+            read(&DemoModel::new().answer(&ask, &tools)).dialect
         })
         .collect();
-    assert_eq!(starts.len(), marks.len(), "the first dialect is up to the question");
+    assert_eq!(starts.len(), DIALECTS.len(), "the first dialect is up to the question");
     let again = DemoModel::new();
     assert_eq!(answers, (0..10).map(|_| again.answer(&ask, &tools)).collect::<Vec<_>>());
 }

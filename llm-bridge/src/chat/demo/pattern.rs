@@ -8,13 +8,31 @@ const LIMIT: usize = 10_000;
 
 /// Whether a text matches. What this engine cannot read (look-around) is left to whoever validates.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
-    Regex::new(pattern).map_or(true, |regex| regex.is_match(text))
+    Regex::new(&ascii_classes(pattern)).map_or(true, |regex| regex.is_match(text))
+}
+
+/// The pattern as JSON Schema means it: there a digit is one of ten, and a letter of a word one of 52.
+fn ascii_classes(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        let escaped = if c == '\\' { chars.next() } else { None };
+        match escaped {
+            Some('d') => out.push_str("[0-9]"),
+            Some('D') => out.push_str("[^0-9]"),
+            Some('w') => out.push_str("[0-9A-Za-z_]"),
+            Some('W') => out.push_str("[^0-9A-Za-z_]"),
+            other => out.extend([Some(c), other].into_iter().flatten()),
+        }
+    }
+    out
 }
 
 /// A text that matches and has the right length: a part of `question` if there is one, else made up.
 pub(super) fn sample(pattern: &str, question: &str, least: usize, most: usize) -> Option<String> {
-    let regex = Regex::new(pattern).ok()?;
-    let hir = regex_syntax::parse(pattern).ok()?;
+    let meant = ascii_classes(pattern);
+    let regex = Regex::new(&meant).ok()?;
+    let hir = regex_syntax::parse(&meant).ok()?;
     let right = |text: &str| {
         let length = text.chars().count();
         (least..=most).contains(&length) && regex.is_match(text)
@@ -32,7 +50,7 @@ pub(super) fn sample(pattern: &str, question: &str, least: usize, most: usize) -
 /// The part of a question that matches a pattern.
 pub(super) fn part(pattern: &str, question: &str) -> Option<String> {
     // Anchors speak of the argument; inside a question it stands between other words.
-    let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+    let bare = ascii_classes(pattern.trim_start_matches('^').trim_end_matches('$'));
     let regex = Regex::new(&format!(r"(?:^|\b)(?:{bare})(?:\b|$)")).ok()?;
     regex.find_iter(question).map(|found| found.as_str().to_owned()).find(|text| !text.is_empty())
 }
@@ -99,6 +117,21 @@ mod tests {
     fn takes_the_part_of_the_question() {
         assert_eq!(part("^[A-Z]{3}-\\d+$", "close ABC-12 now").unwrap(), "ABC-12");
         assert_eq!(part("^\\d{5}$", "call 123456"), None);
+    }
+
+    #[test]
+    fn digits_and_letters_of_words_are_those_of_json_schema() {
+        for (pattern, text, is_fit) in [
+            ("^\\d$", "7", true),
+            ("^\\d$", "০", false),
+            ("^[\\d.]+$", "1.2", true),
+            ("^[^\\d]$", "০", true),
+            ("^\\W$", "ä", true),
+            ("^\\\\d$", "\\d", true),
+        ] {
+            assert_eq!(fits(pattern, text), is_fit, "{pattern} {text}");
+        }
+        assert_eq!(sample("^[A-Z]{2}\\d+$", "¡AA০", 0, 9).as_deref(), Some("AA1"));
     }
 
     #[test]

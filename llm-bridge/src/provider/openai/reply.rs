@@ -41,6 +41,8 @@ pub struct StreamReply {
     head: Head,
     include_usage: bool,
     begun: bool,
+    /// The ids of the client's calls that have been sent, whole or in part; each is at its index.
+    calls: Vec<String>,
     /// Passing fields that wait for the next chunk.
     extra: Extra,
 }
@@ -48,7 +50,7 @@ pub struct StreamReply {
 impl StreamReply {
     /// A stream, with the usage at its end where the client asked for it.
     pub fn new(include_usage: bool) -> Self {
-        Self { head: Head::new(), include_usage, begun: false, extra: Extra::default() }
+        Self { head: Head::new(), include_usage, begun: false, calls: Vec::new(), extra: Extra::default() }
     }
 
     /// The chunks that an event is. [`TurnEvent::Failed`] has none: it is [`error_body`].
@@ -65,16 +67,24 @@ impl StreamReply {
                 Vec::new()
             }
             TurnEvent::ClientCalls(calls) => {
-                let calls: Vec<Value> = calls
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, call)| {
-                        let mut json = client_call(&call);
-                        json.insert("index".into(), index.into());
-                        json.into()
-                    })
-                    .collect();
-                vec![self.delta(json!({"tool_calls": calls}), None)]
+                // One that came in deltas has been sent.
+                let calls: Vec<ClientCall> =
+                    calls.into_iter().filter(|call| !self.calls.contains(&call.id)).collect();
+                let calls: Vec<Value> = calls.into_iter().map(|call| self.begin_call(call)).collect();
+                if calls.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![self.delta(json!({"tool_calls": calls}), None)]
+                }
+            }
+            TurnEvent::CallBegun { id, name, is_client: true, .. } => {
+                let call = self.begin_call(ClientCall { id, name, arguments: String::new() });
+                vec![self.delta(json!({"tool_calls": [call]}), None)]
+            }
+            TurnEvent::CallDelta { id, arguments } if self.calls.contains(&id) => {
+                let index = self.calls.iter().position(|call| *call == id);
+                let call = json!({"index": index, "function": {"arguments": arguments}});
+                vec![self.delta(json!({"tool_calls": [call]}), None)]
             }
             TurnEvent::Finished { reason, usage } => {
                 let mut chunks = vec![self.delta(json!({}), Some(&reason))];
@@ -90,12 +100,22 @@ impl StreamReply {
                 let Some((status, details)) = describe(&other) else { return Vec::new() };
                 let mut chunk = self.delta(json!({"content": ""}), None);
                 if let Value::Object(fields) = &mut chunk {
-                    fields.insert("event".into(), status);
+                    if !status.is_null() {
+                        fields.insert("event".into(), status);
+                    }
                     fields.insert("x_toolrack".into(), details);
                 }
                 vec![chunk]
             }
         }
+    }
+
+    /// A call of the client's at the next index.
+    fn begin_call(&mut self, call: ClientCall) -> Value {
+        let mut json = client_call(&call);
+        json.insert("index".into(), self.calls.len().into());
+        self.calls.push(call.id);
+        json.into()
     }
 
     fn delta(&mut self, mut delta: Value, finish: Option<&str>) -> Value {
@@ -162,7 +182,8 @@ impl WholeReply {
                 self.finish = reason;
                 self.usage = usage;
             }
-            TurnEvent::Failed(_) => {}
+            // What the call is comes whole.
+            TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } | TurnEvent::Failed(_) => {}
             other => self.details.extend(describe(&other).map(|(_, details)| details)),
         }
     }
@@ -213,9 +234,22 @@ fn no_usage() -> Value {
     json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0})
 }
 
-/// What happens to a tool, for people (in Open WebUI's form) and for programs.
+/// What happens to a tool, for people (in Open WebUI's form; null where it is nothing to them) and for programs.
 fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
     let (text, done, details) = match event {
+        TurnEvent::CallBegun { id, name, dialect, .. } => (
+            format!("{name}: being called"),
+            false,
+            json!({"type": "call_begun", "id": id, "name": name, "dialect": dialect}),
+        ),
+        TurnEvent::CallDelta { id, arguments } => {
+            return Some((Value::Null, json!({"type": "call_delta", "id": id, "arguments": arguments})));
+        }
+        TurnEvent::CallAborted { id, name, source, reason } => (
+            format!("{name}: not called: {reason}"),
+            true,
+            json!({"type": "call_aborted", "id": id, "name": name, "source": source, "reason": reason}),
+        ),
         TurnEvent::CallStarted { id, name, arguments, dialect } => (
             format!("{name}: running"),
             false,

@@ -50,7 +50,7 @@ pub struct ChatRequest {
     pub stream: bool,
     /// Whether it wants the usage at the end of a stream.
     pub include_usage: bool,
-    /// Narrowing and context for the registry, from the field `toolrack`.
+    /// Narrowing and context for the registry and how calls are sent, from the field `toolrack`.
     pub toolrack: Extension,
     /// All other fields.
     pub rest: Object,
@@ -70,6 +70,9 @@ pub struct Extension {
     pub kb_context: Option<String>,
     /// How sure the model says it is.
     pub confidence: Option<f64>,
+    /// Calls are told of while the model writes them, in [`TurnEvent::CallBegun`](crate::chat::TurnEvent::CallBegun) and the
+    /// events after it. Without it there is no such event, and a call is sent when it is whole.
+    pub deltas: bool,
 }
 
 /// A request that cannot be understood: which field, and what is wrong.
@@ -123,11 +126,14 @@ impl ChatRequest {
             .and_then(|options| options.get("include_usage"))
             .and_then(Value::as_bool)
             .unwrap_or(false);
-        let toolrack = match rest.shift_remove("toolrack") {
+        let toolrack: Extension = match rest.shift_remove("toolrack") {
             None | Some(Value::Null) => Extension::default(),
             Some(value) => serde_json::from_value(value)
                 .map_err(|error| bad("toolrack", format!("`toolrack` is not understood: {error}")))?,
         };
+        if toolrack.deltas && !stream {
+            return Err(bad("toolrack.deltas", "`toolrack.deltas` goes with `\"stream\": true` only"));
+        }
         let tools = read_tools(rest.shift_remove("tools"))?;
         let tool_choice = read_tool_choice(rest.shift_remove("tool_choice"))?;
         Ok(Self { messages, model, tools, tool_choice, stream, include_usage, toolrack, rest })
@@ -231,6 +237,7 @@ mod tests {
             (json!({"messages": messages, "tool_choice": "maybe"}), "tool_choice"),
             (json!({"messages": messages, "tool_choice": {"type": "function"}}), "tool_choice"),
             (json!({"messages": messages, "toolrack": {"level": "owner"}}), "toolrack"),
+            (json!({"messages": messages, "toolrack": {"deltas": true}}), "toolrack.deltas"),
         ] {
             assert_eq!(request(body.clone()).unwrap_err().param, param, "{body}");
         }

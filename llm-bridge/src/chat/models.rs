@@ -1,0 +1,101 @@
+//! What is set for single models.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::dialect::{self, Dialect};
+
+/// The name of a row of the table of dialects. Under a name of its own, since serde would borrow a reference from the file.
+type DialectName = &'static str;
+
+/// What is set for one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// Reads its text calls in this dialect only, and tells it tools in it where they are told in the prompt.
+    #[serde(deserialize_with = "dialect_name")]
+    pub dialect: DialectName,
+}
+
+/// Settings of single models, by the names that clients ask for. A name with a `*` at its end stands for all that begin with
+/// what is before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BTreeMap<String, ModelSettings>")]
+pub struct Models(BTreeMap<String, ModelSettings>);
+
+impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
+    type Error = String;
+
+    fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
+        let faulty = |name: &&String| name.is_empty() || name.strip_suffix('*').unwrap_or(name).contains('*');
+        match models.keys().find(faulty) {
+            None => Ok(Self(models)),
+            Some(name) => Err(format!(
+                "`{name}` is not the name of a model; write it as clients ask for it, or its beginning with one `*` behind it"
+            )),
+        }
+    }
+}
+
+impl Models {
+    /// What is set for the model of this name: by the name itself, or else by its longest beginning.
+    pub fn get(&self, model: &str) -> Option<&ModelSettings> {
+        let begins = |name: &String| name.strip_suffix('*').is_some_and(|begin| model.starts_with(begin));
+        let by_beginning =
+            || self.0.iter().filter(|(name, _)| begins(name)).max_by_key(|(name, _)| name.len());
+        self.0.get(model).or_else(|| by_beginning().map(|(_, settings)| settings))
+    }
+}
+
+fn dialect_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    known_dialect(&name).map(|row| row.name).map_err(D::Error::custom)
+}
+
+/// The dialect of this name.
+///
+/// # Errors
+/// The names that there are.
+pub(crate) fn known_dialect(name: &str) -> Result<&'static Dialect, String> {
+    dialect::dialect(name).ok_or_else(|| {
+        let known: Vec<&str> = dialect::dialects().map(|row| row.name).collect();
+        format!("there is no dialect `{name}`; the dialects are {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(names: &[(&str, &'static str)]) -> Result<Models, String> {
+        let settings =
+            |(name, dialect): &(&str, &'static str)| ((*name).to_owned(), ModelSettings { dialect });
+        names.iter().map(settings).collect::<BTreeMap<_, _>>().try_into()
+    }
+
+    #[test]
+    fn the_name_itself_goes_before_its_beginnings_and_a_longer_one_before_a_shorter() {
+        let models =
+            models(&[("qwen*", "hermes"), ("qwen3-coder*", "qwen3_coder"), ("qwen3-coder-x", "pythonic")])
+                .unwrap();
+        for (model, dialect) in [
+            ("qwen2.5", Some("hermes")),
+            ("qwen", Some("hermes")),
+            ("qwen3-coder:30b", Some("qwen3_coder")),
+            ("qwen3-coder-x", Some("pythonic")),
+            ("Qwen3", None),
+            ("my-qwen", None),
+        ] {
+            assert_eq!(models.get(model).map(|settings| settings.dialect), dialect, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_at_the_end_only() {
+        for name in ["", "a*b", "*a", "a**", "*a*"] {
+            assert!(models(&[(name, "hermes")]).unwrap_err().contains(name), "{name}");
+        }
+        assert!(models(&[("*", "hermes")]).unwrap().get("any").is_some());
+    }
+}
