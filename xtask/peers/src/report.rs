@@ -11,7 +11,7 @@ use crate::{
     explained::Explained,
     ours,
     peer::{Mode, Peer},
-    why::{self, Class, Theirs},
+    why::{self, CLASSES, Class, Theirs},
 };
 
 /// Why there is a difference.
@@ -119,8 +119,10 @@ pub fn compare<'a>(
                 }
                 let said = explained.reason(peer, case).map(str::to_owned);
                 let said = said.or_else(|| exceptions.get(&case.id).filter(|_| !right).cloned());
-                let theirs_too = Theirs { read: theirs, whole: (*mode == Mode::Pieces).then_some(whole) };
-                let class = || why::class(case, ours, theirs_too).map_or(Why::Unknown, Why::Class);
+                let again = |input: String| peer.read(parser, &Case { input, ..case.clone() }, *mode);
+                let found =
+                    Theirs { found: theirs, whole: (*mode == Mode::Pieces).then_some(whole), again: &again };
+                let class = || why::class(case, ours, found).map_or(Why::Unknown, Why::Class);
                 all.differences.push(Difference {
                     case,
                     peer,
@@ -155,11 +157,6 @@ impl Difference<'_> {
 }
 
 impl Comparison<'_> {
-    /// The differences nobody can explain.
-    pub fn unknown(&self) -> impl Iterator<Item = &Difference<'_>> {
-        self.differences.iter().filter(|difference| difference.why == Why::Unknown)
-    }
-
     /// All of it in Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
@@ -198,44 +195,45 @@ impl Comparison<'_> {
     }
 
     fn classes(&self, text: &mut String) {
-        let mut said: Vec<Why> = self
-            .differences
-            .iter()
-            .map(|found| found.why.clone())
-            .filter(|why| matches!(why, Why::Said(_)))
-            .collect();
-        said.sort();
-        said.dedup();
-        for why in Class::ALL.map(Why::Class).into_iter().chain(said).chain([Why::Unknown]) {
-            let mut found: Vec<_> =
-                self.differences.iter().filter(|difference| difference.why == why).collect();
-            if found.is_empty() {
-                continue;
-            }
-            match &why {
-                Why::Class(class) => {
-                    let _ = write!(text, "\n#### {}\n\n{}\n", capital(class.title()), class.reason());
-                }
-                Why::Said(reason) => {
-                    let _ = write!(text, "\n#### Single cases\n\n{}.\n", capital(reason));
-                }
-                Why::Unknown => text.push_str("\n#### Not explained\n"),
-            }
-            text.push('\n');
-            for peer in Peer::ALL {
-                let count = |mode| found.iter().filter(|one| one.peer == peer && one.mode == mode).count();
-                let counts = Mode::ALL.map(|mode| (count(mode), mode));
-                if counts.iter().any(|(count, _)| *count > 0) {
-                    let counts = counts.map(|(count, mode)| format!("{count} {}", mode.title())).join(", ");
-                    let _ = writeln!(text, "- {}: {counts}", peer.title());
-                }
-            }
-            // One that can be shown in full, if there is one, and of those the shortest.
-            found.sort_by_key(|one| (!one.case.own, one.case.input.len()));
+        for (class, title, reason) in CLASSES {
+            let found = self.of(&Why::Class(*class));
             if let Some(example) = found.first() {
+                let _ = write!(text, "\n#### {}\n\n{reason}\n\n{}", capital(title), counts(&found));
                 example.show(text);
             }
         }
+        let mut said: Vec<&Why> = self.differences.iter().map(|found| &found.why).collect();
+        said.retain(|why| matches!(why, Why::Said(_)));
+        said.sort();
+        said.dedup();
+        if !said.is_empty() {
+            text.push_str("\n#### Explained one by one\n\n");
+        }
+        for why in said {
+            let found = self.of(why);
+            if let (Why::Said(reason), Some(example)) = (why, found.first()) {
+                let _ = writeln!(
+                    text,
+                    "- {}: {} differences, such as `{}` ({}).",
+                    capital(reason),
+                    found.len(),
+                    example.case.id,
+                    example.peer.title()
+                );
+            }
+        }
+        let unknown = self.of(&Why::Unknown);
+        if let Some(example) = unknown.first() {
+            let _ = write!(text, "\n#### Not explained\n\n{}", counts(&unknown));
+            example.show(text);
+        }
+    }
+
+    /// The differences of this sort; first those that can be shown in full, and of those the shortest.
+    fn of(&self, why: &Why) -> Vec<&Difference<'_>> {
+        let mut found: Vec<_> = self.differences.iter().filter(|difference| difference.why == *why).collect();
+        found.sort_by_key(|one| (!one.case.own, one.case.input.len()));
+        found
     }
 
     fn rest(&self, text: &mut String) {
@@ -256,7 +254,7 @@ impl Difference<'_> {
     fn show(&self, text: &mut String) {
         let _ = write!(
             text,
-            "\nFor example `{}`, {} {}:\n\n```text\n",
+            "\nFor example `{}`, {} {}:\n\n````text\n",
             self.case.id,
             self.peer.title(),
             self.mode.title()
@@ -264,8 +262,22 @@ impl Difference<'_> {
         if self.case.own {
             let _ = writeln!(text, "{}\n", self.case.input.trim_end());
         }
-        let _ = writeln!(text, "ours: {}\npeer: {}\n```", short(&list(&self.ours)), short(&self.theirs()));
+        let _ = writeln!(text, "ours: {}\npeer: {}\n````", short(&list(&self.ours)), short(&self.theirs()));
     }
+}
+
+/// How many of these there are of each peer.
+fn counts(found: &[&Difference<'_>]) -> String {
+    let mut text = String::new();
+    for peer in Peer::ALL {
+        let counts =
+            Mode::ALL.map(|mode| found.iter().filter(|one| one.peer == peer && one.mode == mode).count());
+        if counts.iter().any(|count| *count > 0) {
+            let [whole, pieces] = counts;
+            let _ = writeln!(text, "- {}: {whole} whole, {pieces} in pieces", peer.title());
+        }
+    }
+    text
 }
 
 fn row(text: &mut String, dialect: &str, peer: Peer, parser: &str, tally: &Tally) {

@@ -28,7 +28,8 @@ pub(super) fn class(case: &Case, ours: &[Called], theirs: &[Called]) -> Option<C
         for (key, one) in one {
             let two = two.get(key)?;
             if !same(one, two) {
-                let class = value(one, two, case.schema(&ours.name, key).is_some_and(says_type))?;
+                let types = case.schema(&ours.name, key).and_then(types);
+                let class = value(one, two, types.as_deref())?;
                 // The first is reported where there are several.
                 found = found.or(Some(class));
             }
@@ -37,41 +38,79 @@ pub(super) fn class(case: &Case, ours: &[Called], theirs: &[Called]) -> Option<C
     found
 }
 
-/// The schema says something about types, directly or through others.
-fn says_type(schema: &Value) -> bool {
-    schema
-        .as_object()
-        .is_some_and(|schema| schema.keys().any(|key| !matches!(key.as_str(), "description" | "title")))
+/// What a schema lets a value be: the names of types. None: it says nothing.
+fn types(schema: &Value) -> Option<Vec<&str>> {
+    let silent = |key: &String| matches!(key.as_str(), "description" | "title" | "default" | "examples");
+    let schema = schema.as_object().filter(|schema| !schema.keys().all(silent))?;
+    let mut names = Vec::new();
+    match schema.get("type") {
+        Some(Value::String(name)) => names.push(name.as_str()),
+        Some(Value::Array(several)) => names.extend(several.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        let several = schema.get(key).and_then(Value::as_array).into_iter().flatten();
+        names.extend(several.filter_map(types).flatten());
+    }
+    Some(names)
 }
 
-fn value(ours: &Value, theirs: &Value, typed: bool) -> Option<Class> {
+/// Whether the value is of one of these types; where none is named, any value is.
+fn fits(value: &Value, types: &[&str]) -> bool {
+    types.is_empty()
+        || types.iter().any(|name| match value {
+            Value::Null => *name == "null",
+            Value::Bool(_) => *name == "boolean",
+            Value::Number(number) => {
+                *name == "number" || *name == "integer" && number.as_f64().is_some_and(|n| n.fract() == 0.0)
+            }
+            Value::String(_) => *name == "string",
+            Value::Array(_) => *name == "array",
+            Value::Object(_) => *name == "object",
+        })
+}
+
+/// The class of a difference between two values, by the types that the schema names for it.
+fn value(ours: &Value, theirs: &Value, types: Option<&[&str]>) -> Option<Class> {
     match (ours, theirs) {
-        (Value::String(one), Value::String(two)) if one.trim() == two.trim() => Some(Class::Blank),
-        (Value::String(one), Value::String(two)) if decoded(one) == decoded(two) => Some(Class::Entities),
-        (Value::String(_), Value::String(_)) => None,
+        (Value::String(one), Value::String(two)) if one.trim() == two.trim() => return Some(Class::Blank),
+        (Value::String(one), Value::String(two)) if decoded(one) == decoded(two) => {
+            return Some(Class::Entities);
+        }
+        (Value::String(_), Value::String(two)) => {
+            // Quotes may have been read as JSON.
+            return (types.is_none() && reads_as(ours.as_str()?, theirs) && !two.is_empty())
+                .then_some(Class::Guessed);
+        }
         (Value::Number(one), Value::Number(two)) => {
             let (one, two) = (one.as_f64()?, two.as_f64()?);
-            ((one - two).abs() <= 1e-9 * one.abs()).then_some(Class::Number)
+            return ((one - two).abs() <= 1e-9 * one.abs()).then_some(Class::Number);
         }
-        (Value::String(text), other) if !typed && reads_as(text, other) => Some(Class::Guessed),
-        (Value::String(_), _) | (_, Value::String(_)) if typed => Some(Class::Typed),
         (Value::Object(one), Value::Object(two)) if one.len() == two.len() => {
-            first(one.iter().map(|(key, one)| (one, two.get(key))), typed)
+            return first(one.iter().map(|(key, one)| (one, two.get(key))));
         }
         (Value::Array(one), Value::Array(two)) if one.len() == two.len() => {
-            first(one.iter().zip(two.iter().map(Some)), typed)
+            return first(one.iter().zip(two.iter().map(Some)));
         }
-        _ if typed => Some(Class::Typed),
-        _ => None,
+        _ => {}
+    }
+    match (ours, types) {
+        (Value::String(text), None) => reads_as(text, theirs).then_some(Class::Guessed),
+        (_, None) => None,
+        (_, Some(types)) => {
+            let text = matches!(ours, Value::String(_)) || matches!(theirs, Value::String(_));
+            (text && (fits(ours, types) || !fits(theirs, types))).then_some(Class::Typed)
+        }
     }
 }
 
-fn first<'a>(pairs: impl Iterator<Item = (&'a Value, Option<&'a Value>)>, typed: bool) -> Option<Class> {
+fn first<'a>(pairs: impl Iterator<Item = (&'a Value, Option<&'a Value>)>) -> Option<Class> {
     let mut found = None;
     for (one, two) in pairs {
         let two = two?;
         if !same(one, two) {
-            found = found.or(Some(value(one, two, typed)?));
+            // The schema is not followed into what is nested; there, any type counts as said.
+            found = found.or(Some(value(one, two, Some(&[]))?));
         }
     }
     found
@@ -90,7 +129,7 @@ fn reads_as(text: &str, value: &Value) -> bool {
         // A literal of another language: no more than that it is one is decided here.
         Value::Array(_) => text.starts_with(['[', '(']),
         Value::Object(_) => text.starts_with('{'),
-        Value::String(_) => false,
+        Value::String(_) => false, // JSON strings are read above.
     }
 }
 
@@ -119,18 +158,24 @@ mod tests {
 
     #[test]
     fn values() {
-        for (ours, theirs, typed, class) in [
-            (json!("5"), json!(5), false, Some(Class::Guessed)),
-            (json!("5"), json!(5), true, Some(Class::Typed)),
-            (json!("None"), Value::Null, false, Some(Class::Guessed)),
-            (json!(" a\n"), json!("a"), false, Some(Class::Blank)),
-            (json!("a &lt; b"), json!("a < b"), false, Some(Class::Entities)),
-            (json!("a"), json!("b"), false, None),
-            (json!([1, "2"]), json!([1, 2]), true, Some(Class::Typed)),
-            (json!(0.1), json!(0.100_000_000_001), true, Some(Class::Number)),
-            (json!(1), json!(2), true, None),
+        let (integer, text): (Option<&[&str]>, Option<&[&str]>) = (Some(&["integer"]), Some(&["string"]));
+        for (ours, theirs, types, class) in [
+            (json!("5"), json!(5), None, Some(Class::Guessed)),
+            (json!("5"), json!(5), text, Some(Class::Typed)),
+            (json!("5"), json!(5), integer, None),
+            (json!(5), json!("5"), integer, Some(Class::Typed)),
+            (json!("a few"), Value::Null, integer, Some(Class::Typed)),
+            (json!("None"), Value::Null, None, Some(Class::Guessed)),
+            (json!("\"ls\""), json!("ls"), None, Some(Class::Guessed)),
+            (json!(" a\n"), json!("a"), None, Some(Class::Blank)),
+            (json!("a &lt; b"), json!("a < b"), None, Some(Class::Entities)),
+            (json!("a"), json!("b"), None, None),
+            (json!("a b"), json!("a"), text, None),
+            (json!([1, "2"]), json!([1, 2]), None, Some(Class::Typed)),
+            (json!(0.1), json!(0.100_000_000_001), integer, Some(Class::Number)),
+            (json!(1), json!(2), integer, None),
         ] {
-            assert_eq!(value(&ours, &theirs, typed), class, "{ours} {theirs}");
+            assert_eq!(value(&ours, &theirs, types), class, "{ours} {theirs}");
         }
     }
 }
