@@ -238,8 +238,8 @@ impl Comparison<'_> {
 
     fn rest(&self, text: &mut String) {
         for (title, dialects) in [
-            ("No peer has a parser for", &self.alone),
-            ("Not read by the scanner, so not compared:", &self.unread),
+            ("Not compared, as no peer has a parser that can be used:", &self.alone),
+            ("Not compared, as the scanner has no row for them:", &self.unread),
         ] {
             if !dialects.is_empty() {
                 let names: Vec<_> =

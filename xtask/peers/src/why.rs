@@ -46,7 +46,15 @@ pub fn class(case: &Case, ours: &Reading, theirs: Theirs<'_>) -> Option<Class> {
     let difference = Difference { case, ours, row: dialect::dialect(&case.dialect) };
     let by_rule = difference.by_rule(calls);
     let spaced = || difference.spaced().is_some_and(|text| agrees(&(theirs.again)(text)));
-    by_rule.or_else(|| spaced().then_some(Class::Spacing)).or_else(|| difference.by_tests(expected))
+    let own_stream = || {
+        let whole =
+            theirs.whole.filter(|whole| whole.as_ref().is_ok_and(|whole| !same_calls(whole, calls)))?;
+        class(case, ours, Theirs { found: whole, whole: None, ..theirs }).map(|_| Class::OwnStream)
+    };
+    by_rule
+        .or_else(|| spaced().then_some(Class::Spacing))
+        .or_else(|| difference.by_tests(expected))
+        .or_else(own_stream)
 }
 
 struct Difference<'a> {
@@ -125,11 +133,11 @@ impl Difference<'_> {
         if unmarked {
             return Some(Class::Unmarked);
         }
-        if self.ours.aborted.contains(&Abort::Unreadable) {
-            return Some(Class::Unreadable);
-        }
         let ends = |row: &Dialect| row.close.iter().any(|close| self.case.input.contains(close));
-        (!self.row.is_some_and(ends)).then_some(Class::Mentioned)
+        if !self.row.is_some_and(ends) {
+            return Some(Class::Mentioned);
+        }
+        self.ours.aborted.contains(&Abort::Unreadable).then_some(Class::Unreadable)
     }
 
     /// A mark stands in the arguments of this call.

@@ -117,8 +117,8 @@ pub const CLASSES: &[(Class, &str, &str)] = &[
         Class::Thinking,
         "a call in thinking",
         "What stands in thinking is thinking; only a marked call to an offered tool in thinking that is \
-         never closed ends it. The peer's parser of tool calls does not know of thinking, or has another \
-         rule.",
+         never closed ends it. The peers' parsers of tool calls leave thinking to another that runs \
+         before them; the unified ones have rules of their own.",
     ),
     (
         Class::NothingOffered,

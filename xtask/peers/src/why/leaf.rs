@@ -77,10 +77,10 @@ fn value(ours: &Value, theirs: &Value, types: Option<&[&str]>) -> Option<Class> 
         (Value::String(one), Value::String(two)) if decoded(one) == decoded(two) => {
             return Some(Class::Entities);
         }
-        (Value::String(_), Value::String(two)) => {
-            // Quotes may have been read as JSON.
-            return (types.is_none() && reads_as(ours.as_str()?, theirs) && !two.is_empty())
-                .then_some(Class::Guessed);
+        // Quotes may have been read as JSON.
+        (Value::String(one), Value::String(_)) => {
+            let class = if types.is_some() { Class::Typed } else { Class::Guessed };
+            return reads_as(one, theirs).then_some(class);
         }
         (Value::Number(one), Value::Number(two)) => {
             let (one, two) = (one.as_f64()?, two.as_f64()?);
@@ -171,6 +171,7 @@ mod tests {
             (json!("a &lt; b"), json!("a < b"), None, Some(Class::Entities)),
             (json!("a"), json!("b"), None, None),
             (json!("a b"), json!("a"), text, None),
+            (json!("\"ls\""), json!("ls"), text, Some(Class::Typed)),
             (json!([1, "2"]), json!([1, 2]), None, Some(Class::Typed)),
             (json!(0.1), json!(0.100_000_000_001), integer, Some(Class::Number)),
             (json!(1), json!(2), integer, None),
