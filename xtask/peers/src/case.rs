@@ -146,3 +146,24 @@ pub fn corpus(folder: &Path) -> Result<Option<Vec<Case>>, Box<dyn Error>> {
     }
     Ok(Some(cases))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_cases_are_whole() {
+        let cases = own().unwrap();
+        assert!(cases.iter().all(|case| case.own && case.asserted && !case.input.is_empty()));
+        assert!(cases.iter().any(Case::nothing_offered) && cases.iter().any(|case| case.tools.is_none()));
+        let mut ids: Vec<_> = cases.iter().map(|case| &case.id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), cases.len());
+    }
+
+    #[test]
+    fn a_corpus_that_is_not_there_is_none() {
+        assert!(corpus(Path::new("no such folder")).unwrap().is_none());
+    }
+}

@@ -146,6 +146,8 @@ impl Fragments {
 
 #[cfg(test)]
 mod tests {
+    use dynamo_parsers_v2::{REGISTERED_FAMILIES, REGISTERED_UNIFIED_FAMILIES};
+
     use super::*;
 
     #[test]
@@ -155,20 +157,12 @@ mod tests {
                 let Some(parser) = peer.parser(dialect) else { continue };
                 let there = match peer {
                     Peer::Dynamo => dynamo::parsers().contains(&parser),
-                    Peer::DynamoV2 => dynamo_v2_parsers().contains(&parser),
-                    Peer::DynamoV2Unified => dynamo_v2_unified_parsers().contains(&parser),
+                    Peer::DynamoV2 => REGISTERED_FAMILIES.contains(&parser),
+                    Peer::DynamoV2Unified => REGISTERED_UNIFIED_FAMILIES.contains(&parser),
                     Peer::ToolParser => smg::has(parser),
                 };
                 assert!(there, "{} has no parser {parser}", peer.title());
             }
         }
-    }
-
-    fn dynamo_v2_parsers() -> &'static [&'static str] {
-        dynamo_parsers_v2::REGISTERED_FAMILIES
-    }
-
-    fn dynamo_v2_unified_parsers() -> &'static [&'static str] {
-        dynamo_parsers_v2::REGISTERED_UNIFIED_FAMILIES
     }
 }

@@ -134,7 +134,7 @@ pub const CLASSES: &[(Class, &str, &str)] = &[
     (
         Class::Spacing,
         "white space between the marks and the body",
-        "White space between a mark and the body means nothing.",
+        "Whether there is any makes no difference.",
     ),
     (
         Class::MissingEnd,
@@ -167,7 +167,8 @@ pub const CLASSES: &[(Class, &str, &str)] = &[
     (
         Class::OwnStream,
         "the peer's stream is not what it reads as a whole",
-        "However a text is cut into pieces, it means the same; read as a whole, the peer agrees with ours.",
+        "However a text is cut into pieces, it means the same. As a whole the peer reads it as ours does, \
+         or in a way told here. Some peers find a mark only if it comes in one piece, as a token may.",
     ),
     (Class::Asserted, "the test that the case comes from says what ours says", "The peer deviates from it."),
     (
