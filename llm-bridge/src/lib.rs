@@ -14,3 +14,7 @@ pub mod server;
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]
 struct Embedding;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/dialects.md")]
+struct Dialects;

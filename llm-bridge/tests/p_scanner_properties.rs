@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
-use llm_bridge::dialect::{Family, Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
+use llm_bridge::dialect::{Form, Offered, OfferedTool, ScanOptions, Tag, dialects, parse};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -89,8 +89,53 @@ const PIECES: &[&str] = &[
     "\u{1}",
 ];
 
+/// How many cases a property is tried with; `PROPTEST_CASES` says otherwise.
+fn cases(usual: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
+
+/// The marks of all dialects, and what stands in their calls.
+fn marks() -> Vec<String> {
+    let mut marks: Vec<String> = Vec::new();
+    for row in dialects() {
+        marks.extend(row.marks.iter().map(|mark| mark.text.to_owned()));
+        marks.extend(row.close.iter().chain(row.noise).map(|mark| (*mark).to_owned()));
+        marks.extend(
+            row.thinking.iter().flat_map(|(open, close)| [open, close]).map(|mark| (*mark).to_owned()),
+        );
+        let call = row.call("f", json!({"a": "x", "n": 1}).as_object().unwrap()).unwrap();
+        // The call, cut where something else may come between.
+        for (from, to) in [(0, 1), (0, 2), (1, 2), (1, 4), (3, 4), (2, 3)] {
+            let at = |part: usize| call.floor_char_boundary(call.len() * part / 4);
+            let (from, to) = (at(from), if to == 4 { call.len() } else { at(to) });
+            marks.push(call[from.min(to)..to].to_owned());
+        }
+        marks.push(call);
+    }
+    marks.extend(
+        [
+            " to=f",
+            "to=f<|message|>",
+            "to=self<|message|>",
+            "to=user<|message|>",
+            "[f(",
+            "f(a='x')",
+            "a=",
+            "call:f{",
+            "f[ARGS]",
+            "f\n",
+        ]
+        .map(str::to_owned),
+    );
+    marks
+}
+
 fn text() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![12 => prop::sample::select(PIECES).prop_map(str::to_owned), 1 => ".{0,4}"];
+    let piece = prop_oneof![
+        8 => prop::sample::select(PIECES).prop_map(str::to_owned),
+        8 => prop::sample::select(marks()),
+        1 => ".{0,4}"
+    ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
@@ -129,7 +174,7 @@ fn check_calls(seen: &[Seen], deltas: bool) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(3000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn b1_any_text_cut_anywhere(
@@ -186,7 +231,7 @@ fn argument() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn b1_what_is_written_is_read_back(
@@ -213,12 +258,14 @@ proptest! {
         let offered = Arc::new(Offered::new([OfferedTool { name: name.clone(), schema, tag: None }]));
         for row in dialects() {
             let Some(call) = row.call(&name, &arguments) else {
-                prop_assert!(name != "f" || matches!(row.family, Family::Xml(_)), "{arguments:?}");
+                prop_assert!(name != "f" || !matches!(row.forms, [Form::Json(_), ..]), "{arguments:?}");
                 continue;
             };
             for (before, after) in [("", ""), ("Text: a `b`.\n", "\nand on")] {
                 let text = format!("{before}{call}{after}");
-                let read = parsed(&scan(&text, &Dice(seed | 1).cuts(&text), &offered, &ScanOptions::default()));
+                // Dialects that differ in white space only are told apart by who knows the model.
+                let options = ScanOptions { only: Some(row.name), ..ScanOptions::default() };
+                let read = parsed(&scan(&text, &Dice(seed | 1).cuts(&text), &offered, &options));
                 prop_assert_eq!(read.calls.len(), 1, "{}", text);
                 prop_assert_eq!(&read.calls[0].name, &name);
                 let ours: Value = serde_json::from_str(&read.calls[0].arguments).unwrap();
@@ -309,18 +356,21 @@ fn b1_bfcl_in_every_dialect() {
             let mut text = String::from("Let me look, <b>that</b> is `easy`:\n");
             for call in calls {
                 let arguments = call["arguments"].as_object().unwrap();
-                text.push_str(&row.call(call["name"].as_str().unwrap(), arguments).unwrap());
+                let name = call["name"].as_str().unwrap();
+                text.push_str(&row.call(name, arguments).unwrap_or_else(|| panic!("{}: {call}", row.name)));
                 text.push_str("\nand then\n");
             }
-            for _ in 0..3 {
-                let seen = scan(&text, &dice.cuts(&text), &offered, &ScanOptions::default());
+            for only in [None, None, Some(row.name)] {
+                let options = ScanOptions { only, ..ScanOptions::default() };
+                let seen = scan(&text, &dice.cuts(&text), &offered, &options);
                 let read = parsed(&seen);
                 assert_eq!(rebuilt(&seen), text);
+                // Several dialects write a call alike; only who is told tells them apart.
+                assert!(only.is_none() || read.calls.iter().all(|call| call.dialect == row.name));
                 assert_eq!(read.calls.len(), calls.len(), "{} {}\n{text}", row.name, case["id"]);
                 for (read, call) in read.calls.iter().zip(calls) {
                     let arguments: Value = serde_json::from_str(&read.arguments).unwrap();
                     assert_eq!(read.name, call["name"].as_str().unwrap());
-                    assert_eq!(read.dialect, row.name);
                     assert!(
                         same(&arguments, &call["arguments"]),
                         "{} {}\n{text}\n{arguments}",

@@ -1,5 +1,6 @@
-//! The developer's commands. One file for each; they link nothing but the standard library, so they start at once.
+//! The developer's commands. One file for each; they link next to nothing, so they start at once.
 
+mod corpus;
 mod new_tool;
 mod toolrack;
 
@@ -16,6 +17,7 @@ usage: cargo xtask COMMAND
   list-tools [--json] [--user LEVEL] [--module M]   the tools, and why one is off
   call NAME [JSON]                             call a tool and print its reply
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
+  corpus DIR [--all] [--verbose] [--exceptions FILE]   score the scanner against a folder of cases
 ";
 
 type Result<T = ()> = std::result::Result<T, String>;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         "list-tools" => toolrack::run(&["tools", "list"], &rest),
         "call" => toolrack::run(&["call"], &rest),
         "check" => toolrack::run(&["tools", "check"], &rest),
+        "corpus" => corpus::run(&project_root(), &rest),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

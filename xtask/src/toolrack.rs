@@ -8,6 +8,17 @@ use std::{
 use crate::Result;
 
 pub(crate) fn run(command: &[&str], arguments: &[String]) -> Result<ExitCode> {
+    let status = program()
+        .args(command)
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
+
+/// The program, to be given arguments.
+pub(crate) fn program() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(cargo);
     // What Cargo told this program about itself would make build scripts that watch it run again, here and at the next build.
@@ -21,13 +32,8 @@ pub(crate) fn run(command: &[&str], arguments: &[String]) -> Result<ExitCode> {
             cargo.env_remove(name);
         }
     }
-    let status = cargo
+    cargo
         .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
-        .args(command)
-        .args(arguments)
-        .current_dir(crate::project_root())
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Ok(ExitCode::from(code))
+        .current_dir(crate::project_root());
+    cargo
 }

@@ -12,7 +12,7 @@ use super::{
     offer::{Offer, Target},
 };
 use crate::{
-    dialect::{Call, Event, Family, ScanOptions, Scanner, THINKING, dialect},
+    dialect::{Call, Event, ScanOptions, Scanner, thinking_ends},
     provider::openai::{self, Piece},
 };
 
@@ -168,7 +168,7 @@ impl Reader {
         self.native = NativeCalls::default();
         let mut rest = raw;
         if let Some((_, after)) = split_once(rest, self.native_reasoning.trim()) {
-            let mark = THINKING.iter().find_map(|(_, close)| after.trim_start().strip_prefix(close));
+            let mark = thinking_ends().find_map(|close| after.trim_start().strip_prefix(close));
             rest = mark.unwrap_or(after);
             rest = if mark.is_some() { rest.trim_start() } else { rest };
         }
@@ -199,7 +199,7 @@ impl Taker<'_> {
                 Some(TurnEvent::Reasoning(last)) => last.push_str(text),
                 _ => self.events.push(TurnEvent::Reasoning(text.to_owned())),
             },
-            Event::Call(call) if self.cut_off && !is_closed(&call) => {
+            Event::Call(call) if self.cut_off && !call.closed => {
                 self.events.push(was_cut_off(&call.name));
                 if !call.shown {
                     self.show(&call.source);
@@ -243,18 +243,6 @@ fn found(call: Call, offer: &Offer) -> FoundCall {
         origin: Origin::Text(call.dialect.into()),
         raw_argument,
     }
-}
-
-/// Whether a call has the mark that ends it, or is whole without one. A missing mark is forgiven at the end of an answer, and a
-/// tag line has no other end.
-fn is_closed(call: &Call) -> bool {
-    let source = call.source.trim_end();
-    let Some(row) = dialect(call.dialect) else { return false };
-    row.close.iter().any(|close| source.ends_with(close))
-        || match &row.family {
-            Family::Xml(style) => source.ends_with(style.call_end),
-            _ => serde_json::from_str::<IgnoredAny>(source).is_ok(),
-        }
 }
 
 /// Asked again the model would come to the same limit.

@@ -15,7 +15,8 @@ use crate::dialect::{self, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?}, and print one line for each
+    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?}, and print one line for each.
+    /// "chunk" is the characters of a piece, or a list of them, of which the last repeats
     #[arg(long)]
     jsonl: bool,
     /// Feed the text in pieces of N characters
@@ -43,7 +44,16 @@ struct Case {
     #[serde(default)]
     thinking: Option<bool>,
     #[serde(default)]
-    chunk: Option<NonZeroUsize>,
+    chunk: Option<Chunk>,
+}
+
+/// How many characters a piece of the text has.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "`chunk` is not a number above 0, or a list of them")]
+enum Chunk {
+    All(NonZeroUsize),
+    /// Of the first piece, the second, and so on; the last is that of all that follow.
+    Each(Vec<NonZeroUsize>),
 }
 
 /// What is printed for a line that cannot be read.
@@ -58,13 +68,59 @@ struct Output<'p> {
     reasoning: &'p str,
     calls: Vec<OutputCall<'p>>,
     dialect: Option<&'p str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    aborted: &'p [Aborted],
 }
 
 #[derive(Debug, Serialize)]
 struct OutputCall<'p> {
     name: &'p str,
-    // As the model wrote it, to the byte.
-    arguments: &'p RawValue,
+    // As the model wrote it, but on one line: a line end in JSON stands between its tokens only.
+    arguments: Box<RawValue>,
+    dialect: &'p str,
+    source: &'p str,
+    repaired: bool,
+    // The characters of the content that come before the call.
+    offset: usize,
+}
+
+/// What had begun as a call and is none.
+#[derive(Debug, Serialize)]
+struct Aborted {
+    source: String,
+    reason: String,
+}
+
+/// What a text reads as.
+#[derive(Debug, Default)]
+struct Reading {
+    parsed: Parsed,
+    /// For each call, the bytes of the content that come before it.
+    places: Vec<usize>,
+    aborted: Vec<Aborted>,
+}
+
+impl Reading {
+    fn take(&mut self, event: dialect::Event<'_>) {
+        match &event {
+            dialect::Event::Call(_) => self.places.push(self.parsed.content.len()),
+            dialect::Event::Aborted { source, reason, .. } => {
+                self.aborted.push(Aborted { source: (*source).to_owned(), reason: reason.to_string() });
+            }
+            _ => {}
+        }
+        self.parsed.take(event);
+    }
+
+    /// For each call, the characters of the content that come before it.
+    fn offsets(&self) -> impl Iterator<Item = usize> {
+        let (mut bytes, mut characters) = (0, 0);
+        self.places.iter().map(move |place| {
+            characters += self.parsed.content.get(bytes..*place).map_or(0, |text| text.chars().count());
+            bytes = *place;
+            characters
+        })
+    }
 }
 
 pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
@@ -79,7 +135,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
             tools,
             dialect: arguments.dialect,
             thinking: Some(arguments.thinking),
-            chunk: arguments.chunk,
+            chunk: arguments.chunk.map(Chunk::All),
         };
         print_line(output(&case)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -98,7 +154,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
                 output(&Case {
                     tools: case.tools.or_else(|| tools.clone()),
                     dialect: case.dialect.or_else(|| arguments.dialect.clone()),
-                    chunk: case.chunk.or(arguments.chunk),
+                    chunk: case.chunk.or(arguments.chunk.map(Chunk::All)),
                     thinking: Some(arguments.thinking || case.thinking.unwrap_or_default()),
                     input: case.input,
                 })
@@ -128,20 +184,36 @@ fn read_tools(file: &std::path::Path) -> Result<Vec<Value>, String> {
 }
 
 fn output(case: &Case) -> Result<String, String> {
-    let parsed = read(case)?;
-    let calls: Result<Vec<_>, _> = parsed
-        .calls
-        .iter()
-        .map(|call| Ok(OutputCall { name: &call.name, arguments: serde_json::from_str(&call.arguments)? }))
-        .collect();
-    let calls =
-        calls.map_err(|error: serde_json::Error| format!("a call's arguments are not JSON: {error}"))?;
-    let output =
-        Output { content: &parsed.content, reasoning: &parsed.reasoning, calls, dialect: parsed.dialect };
-    json(&output)
+    let reading = read(case)?;
+    let parsed = &reading.parsed;
+    let calls: Result<Vec<_>, _> = parsed.calls.iter().zip(reading.offsets()).map(output_call).collect();
+    json(&Output {
+        content: &parsed.content,
+        reasoning: &parsed.reasoning,
+        calls: calls.map_err(|error| format!("a call's arguments are not JSON: {error}"))?,
+        dialect: parsed.dialect,
+        aborted: &reading.aborted,
+    })
 }
 
-fn read(case: &Case) -> Result<Parsed, String> {
+fn output_call((call, offset): (&dialect::Call, usize)) -> Result<OutputCall<'_>, serde_json::Error> {
+    Ok(OutputCall {
+        name: &call.name,
+        arguments: RawValue::from_string(call.arguments.replace(['\n', '\r'], " "))?,
+        dialect: call.dialect,
+        source: &call.source,
+        repaired: call.repaired,
+        offset,
+    })
+}
+
+fn read(case: &Case) -> Result<Reading, String> {
+    let sizes = match &case.chunk {
+        None => &[][..],
+        Some(Chunk::All(size)) => std::slice::from_ref(size),
+        Some(Chunk::Each(sizes)) if sizes.is_empty() => return Err("`chunk` is an empty list".into()),
+        Some(Chunk::Each(sizes)) => sizes,
+    };
     let only = match &case.dialect {
         None => None,
         Some(name) => Some(dialect::dialect(name).ok_or_else(|| {
@@ -155,15 +227,12 @@ fn read(case: &Case) -> Result<Parsed, String> {
         ..ScanOptions::default()
     };
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
-    let mut parsed = Parsed::default();
+    let mut reading = Reading::default();
     let mut scanner = Scanner::new(offered, options);
-    let mut sink = |event: dialect::Event<'_>| parsed.take(event);
-    match case.chunk {
-        None => scanner.push(&case.input, &mut sink),
-        Some(size) => pieces(&case.input, size.get()).for_each(|piece| scanner.push(piece, &mut sink)),
-    }
+    let mut sink = |event: dialect::Event<'_>| reading.take(event);
+    pieces(&case.input, sizes).for_each(|piece| scanner.push(piece, &mut sink));
     scanner.finish(&mut sink);
-    Ok(parsed)
+    Ok(reading)
 }
 
 /// The tools of OpenAI definitions; both the wrapped form and the bare one are in use.
@@ -179,16 +248,77 @@ fn offered(tools: &[Value]) -> Offered {
     }))
 }
 
-/// A text in pieces of so many characters.
-fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+/// A text in pieces of so many characters, of which the last repeats; all of it where there are none.
+fn pieces<'t>(text: &'t str, sizes: &[NonZeroUsize]) -> impl Iterator<Item = &'t str> {
     let mut rest = text;
+    let mut sizes = sizes.iter().map(|size| size.get());
+    let mut size = usize::MAX;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
+        size = sizes.next().unwrap_or(size);
         let end = rest.char_indices().nth(size).map_or(rest.len(), |(end, _)| end);
         let (piece, tail) = rest.split_at(end);
         rest = tail;
         Some(piece)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(case: Value) -> Result<Value, String> {
+        let case: Case = serde_json::from_value(case).map_err(|error| error.to_string())?;
+        let line = output(&case)?;
+        assert!(!line.contains('\n'), "{line}");
+        Ok(serde_json::from_str(&line).unwrap())
+    }
+
+    #[test]
+    fn pieces_are_as_long_as_asked_for() {
+        let sizes: Vec<_> = [2, 1, 3].map(|size| NonZeroUsize::new(size).unwrap()).into();
+        assert_eq!(pieces("aäbcdefgh", &sizes).collect::<Vec<_>>(), ["aä", "b", "cde", "fgh"]);
+        assert_eq!(pieces("aäbc", &sizes[..1]).collect::<Vec<_>>(), ["aä", "bc"]);
+        assert_eq!(pieces("aäbc", &[]).collect::<Vec<_>>(), ["aäbc"]);
+        assert_eq!(pieces("", &sizes).count(), 0);
+    }
+
+    #[test]
+    fn chunk_is_a_number_or_a_list() {
+        for chunk in [json!(null), json!(2), json!([1]), json!([5, 1, 2])] {
+            assert_eq!(line(json!({"input": "text", "chunk": chunk})).unwrap()["content"], "text", "{chunk}");
+        }
+        for chunk in [json!(0), json!([1, 0]), json!("2"), json!([]), json!(-1)] {
+            let error = line(json!({"input": "text", "chunk": chunk})).unwrap_err();
+            assert!(error.contains("`chunk` is"), "{chunk}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_told_with_its_source_and_its_place() {
+        let source = "<tool_call>{\"name\": \"f\",\n\"arguments\": {\"a\":\r\n1,}}</tool_call>";
+        for chunk in [json!(null), json!(1)] {
+            let line = line(json!({"input": format!("é\n{source}, {source}."), "chunk": chunk})).unwrap();
+            let call = |offset| {
+                json!({"name": "f", "arguments": {"a": 1}, "dialect": "hermes", "source": source,
+                    "repaired": true, "offset": offset})
+            };
+            assert_eq!(
+                line,
+                json!({"content": "é\n, .", "reasoning": "", "calls": [call(2), call(4)], "dialect": "hermes"})
+            );
+        }
+    }
+
+    #[test]
+    fn what_had_begun_as_a_call_is_told() {
+        let text = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"";
+        let line = line(json!({"input": text})).unwrap();
+        assert_eq!(line["content"], text);
+        assert_eq!(line["aborted"], json!([{"source": text, "reason": "the text ended inside it"}]));
+    }
 }

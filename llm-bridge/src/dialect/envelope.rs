@@ -9,8 +9,8 @@ use super::{json::JsonStyle, repair};
 
 /// Members that may stand beside name and arguments without meaning anything to the call.
 pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
-/// The member that holds name and arguments where a model writes the shape of the OpenAI interface.
-pub(super) const NESTED: &str = "function";
+/// The members that may hold name and arguments, as in the shape of the OpenAI interface.
+pub(super) const NESTED: &[&str] = &["function", "tool_call"];
 
 /// Name and arguments of one call.
 pub(super) struct Envelope {
@@ -30,6 +30,16 @@ pub(super) fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
 }
 
 fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelope> {
+    if style.keyed {
+        let [(name, raw)] = members.0.as_slice() else { return None };
+        let (arguments, mended) = object(raw.get())?;
+        return Some(Envelope {
+            name: name.clone(),
+            arguments,
+            has_arguments: true,
+            repaired: repaired || mended,
+        });
+    }
     let mut name = None;
     let mut arguments = None;
     let mut unknown = false;
@@ -38,9 +48,9 @@ fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelo
             name = serde_json::from_str::<String>(value.get()).ok();
         } else if style.arguments.contains(&key.as_str()) {
             arguments = Some(value.get());
-        } else if key == NESTED {
+        } else if NESTED.contains(&key.as_str()) {
             match serde_json::from_str::<Members<'_>>(value.get()) {
-                Ok(inner) if !inner.0.iter().any(|(key, _)| key == NESTED) => {
+                Ok(inner) if !inner.0.iter().any(|(key, _)| NESTED.contains(&key.as_str())) => {
                     return pick(inner, style, repaired);
                 }
                 _ => name = serde_json::from_str::<String>(value.get()).ok(),

@@ -1,7 +1,8 @@
 //! Code fences: most show code, some models put their calls into one.
 
 use super::{
-    body::{Candidate, Cx, Ready, Step, cut},
+    body::{Body, Cx, Ready, Step, Unfinished, cut},
+    candidate::Candidate,
     marks::{Found, Marks},
 };
 
@@ -83,17 +84,44 @@ impl Fence {
         self.dialect
     }
 
-    pub(super) fn take_ready(&mut self) -> Vec<Ready> {
+    fn next(&self, rest: &str, eof: bool) -> Next {
+        let marks = Marks::get();
+        if rest.starts_with(['{', '[']) {
+            let rows = marks.bare().iter().filter(|row| self.only.is_none_or(|only| only == row.name));
+            return Next::Call(Box::new(Candidate::bare(rows.copied(), false)));
+        }
+        match if self.marked { marks.at(rest) } else { Found::Nothing } {
+            Found::Mark(mark, len) => {
+                let rows = mark.rows(self.only, false);
+                if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }
+            }
+            Found::Partial if !eof => Next::More,
+            Found::Partial | Found::Nothing => Next::Other,
+        }
+    }
+}
+
+impl Body for Fence {
+    fn take_ready(&mut self) -> Vec<Ready> {
         std::mem::take(&mut self.ready)
     }
 
-    pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+    fn unfinished(&mut self) -> Option<Unfinished> {
+        None
+    }
+
+    fn keeps_ready(&self) -> bool {
+        false
+    }
+
+    fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
         loop {
             let rest = cut(text, self.pos..text.len());
             if let Some(inner) = &mut self.inner {
                 match inner.feed(rest, eof, cx) {
                     Step::More => return Step::More,
                     Step::Reject(at) => return Step::Reject(self.pos + at),
+                    Step::Message { .. } => return Step::Reject(self.pos),
                     Step::Done(end) => {
                         self.dialect = inner.dialect();
                         let base = self.pos;
@@ -129,24 +157,6 @@ impl Fence {
                 Next::More => return Step::More,
                 Next::Other => return Step::Reject(at),
             }
-        }
-    }
-
-    fn next(&self, rest: &str, eof: bool) -> Next {
-        let marks = Marks::get();
-        if rest.starts_with(['{', '[']) {
-            let mut rows = marks.bare().iter().filter(|row| self.only.is_none_or(|only| only == row.name));
-            if let Some(candidate) = rows.next().and_then(|row| Candidate::bare(row, false)) {
-                return Next::Call(Box::new(candidate));
-            }
-        }
-        match if self.marked { marks.at(rest) } else { Found::Nothing } {
-            Found::Mark(mark, len) => {
-                let rows = mark.rows(self.only, false);
-                if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }
-            }
-            Found::Partial if !eof => Next::More,
-            Found::Partial | Found::Nothing => Next::Other,
         }
     }
 }

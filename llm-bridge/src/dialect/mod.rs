@@ -34,26 +34,32 @@
 //! the `source` of a [`Call`] that is not `shown`, in the input's order, however it was cut into pieces.
 
 mod body;
+mod candidate;
+mod elements;
 mod envelope;
 mod fence;
+mod header;
 mod json;
+mod literal;
 mod marks;
+mod named;
 mod offered;
 mod render;
 mod repair;
+mod rows;
 mod scanner;
 mod table;
 mod typing;
-mod xml;
 
 use std::{fmt, sync::Arc};
 
 pub use json::JsonStyle;
+pub use literal::LiteralStyle;
+pub(crate) use marks::thinking_ends;
+pub use named::{Arguments, Head, NamedStyle, TagStyle};
 pub use offered::{Offered, OfferedTool, Tag};
 pub use scanner::Scanner;
-pub(crate) use table::THINKING;
-pub use table::{DIALECTS, Dialect, Family, Mark, TAG_LINE, dialect, dialects};
-pub use xml::XmlStyle;
+pub use table::{DIALECTS, Dialect, Form, Mark, MarkKind, TAG_LINE, dialect, dialects};
 
 /// How a text is to be read.
 #[derive(Debug, Clone)]
@@ -150,6 +156,8 @@ pub struct Call {
     pub dialect: &'static str,
     /// It could not be read strictly: quotes, commas, brackets or tags were mended.
     pub repaired: bool,
+    /// Its end was written. Without it, at the end of a text that was cut off, it may be half of a call.
+    pub closed: bool,
     /// The source has also been given as [`Event::Text`], because its tag asks for that.
     pub shown: bool,
 }

@@ -89,6 +89,15 @@ impl Offered {
         !name.is_empty() && (self.any || self.tools.contains_key(name))
     }
 
+    /// The name without the namespace before it, where only so it is that of an offered tool.
+    pub(super) fn resolve(&self, name: String) -> String {
+        if self.any || self.tools.contains_key(&name) {
+            return name;
+        }
+        let bare = name.split_once('.').map(|(_, bare)| bare).filter(|bare| self.tools.contains_key(*bare));
+        bare.map(str::to_owned).unwrap_or(name)
+    }
+
     /// Whether nothing at all was offered.
     pub fn is_empty(&self) -> bool {
         !self.any && self.tools.is_empty()

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Offered, OfferedTool, ScanOptions, parse,
-    table::{Dialect, Family},
+    Offered, OfferedTool, ScanOptions, header, parse,
+    table::{Dialect, Form, MarkKind},
 };
 
 impl Dialect {
@@ -16,34 +16,28 @@ impl Dialect {
     }
 
     fn write(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
-        let open = self.marks.iter().find(|mark| !mark.inner).map_or("", |mark| mark.text);
-        let close = self.close.first().copied().unwrap_or_default();
-        let body = match self.family {
-            Family::Json(style) => {
-                let name_key = style.names.first().copied().unwrap_or("name");
-                let arguments_key = style.arguments.first().copied().unwrap_or("arguments");
-                let (name, arguments) = (Value::from(name), serde_json::to_string(arguments).ok()?);
-                self.unmarked(format!("{{\"{name_key}\": {name}, \"{arguments_key}\": {arguments}}}"))
-            }
-            Family::Xml(style) => {
-                let mut body = format!("{}{name}{}\n", style.call.0, style.call.1);
-                for (key, value) in arguments {
-                    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    let (before, after) = style.param;
-                    // Whether it ends the value would depend on the schema of whoever reads it.
-                    if value.contains(before) {
-                        return None;
-                    }
-                    body.push_str(&format!("{before}{key}{after}\n{value}\n{}\n", style.param_end));
-                }
-                body + style.call_end
+        let opens = [MarkKind::Wrapper, MarkKind::Line, MarkKind::Section];
+        let open = self.marks.iter().find(|mark| opens.contains(&mark.kind)).map_or("", |mark| mark.text);
+        let close = if open.is_empty() { "" } else { self.close.first().copied().unwrap_or_default() };
+        let line = if self.lines { "\n" } else { "" };
+        let (head, body) = match self.forms.first()? {
+            Form::Json(style) => (String::new(), self.unmarked(style.write(name, arguments)?)),
+            Form::Named(style) => {
+                let addressed = self.marks.iter().any(|mark| mark.kind == MarkKind::Header);
+                let head = if addressed { header::write(name, style)? } else { String::new() };
+                (head, style.write(self, name, arguments)?)
             }
         };
-        Some(if open.is_empty() { body } else { format!("{open}\n{body}\n{close}") })
+        let close = if open.is_empty() && !head.is_empty() { self.close.first().copied()? } else { close };
+        let (close, end) = if self.open_ended { ("", "") } else { (close, line) };
+        if open.is_empty() {
+            return Some(format!("{head}{body}{close}"));
+        }
+        Some(format!("{head}{open}{line}{body}{end}{close}"))
     }
 
     /// The JSON without this dialect's marks: in its strings they are escaped, so that no reader trips over them.
-    fn unmarked(&self, mut json: String) -> String {
+    pub(super) fn unmarked(&self, mut json: String) -> String {
         for mark in self.marks.iter().map(|mark| mark.text).chain(self.close.iter().copied()) {
             let mut rest = mark.chars();
             if let Some(first) = rest.next().filter(|_| json.contains(mark)) {
@@ -111,15 +105,32 @@ impl Dialect {
 
 /// A schema of the value's own type.
 fn like(value: &Value) -> Value {
-    let name = match value {
+    let mut schema = Map::from_iter([("type".to_owned(), type_name(value).into())]);
+    match value {
+        Value::Array(values) => {
+            let entries = values.iter().map(like).collect::<Vec<_>>();
+            schema.insert("items".into(), Value::from_iter([("anyOf", entries)]));
+        }
+        Value::Object(members) => {
+            let members: Map<_, _> =
+                members.iter().map(|(name, value)| (name.clone(), like(value))).collect();
+            schema.insert("properties".into(), members.into());
+        }
+        _ => {}
+    }
+    schema.into()
+}
+
+/// The type's name in JSON Schema.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
-    Value::from_iter([("type", name)])
+    }
 }
 
 #[cfg(test)]
@@ -143,6 +154,16 @@ mod tests {
         );
         let row = dialect("hermes").unwrap();
         assert_eq!(row.result("weather", "{name}"), "<tool_response>\n{name}\n</tool_response>");
+        let all = json!({"city": "Oslo", "days": 3, "more": {"list": [1, "b", null, true], "none": {}}});
+        for row in dialects() {
+            for arguments in [&all, &json!({})] {
+                assert!(
+                    row.call("weather", arguments.as_object().unwrap()).is_some(),
+                    "{} {arguments}",
+                    row.name
+                );
+            }
+        }
         for row in dialects() {
             let text = row.instructions(&[json!({"name": "weather"})]);
             assert!(text.contains(r#"{"name":"weather"}"#) && text.contains("function_name"));

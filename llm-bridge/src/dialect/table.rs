@@ -1,23 +1,20 @@
-//! The table of dialects: what a row says, and the rows of this crate.
+//! What a dialect is: its marks, the forms its calls are written in, its thinking and how results are given back.
 
 use linkme::distributed_slice;
 
-use super::{json::JsonStyle, xml::XmlStyle};
+use super::{json::JsonStyle, named::NamedStyle, rows::ROWS};
 
 /// Dialects of other crates. A crate adds one by putting a row into this slice:
 ///
 /// ```
 /// use linkme::distributed_slice;
-/// use llm_bridge::dialect::{DIALECTS, Dialect, Family, JsonStyle, Mark};
+/// use llm_bridge::dialect::{DIALECTS, Dialect, Form, JsonStyle, Mark};
 ///
 /// #[distributed_slice(DIALECTS)]
-/// static MINE: Dialect = Dialect {
-///     name: "mine",
-///     marks: &[Mark::wrapper("<my_call>")],
-///     close: &["</my_call>"],
-///     family: Family::Json(JsonStyle::PLAIN),
-///     result: "<my_result>{content}</my_result>",
-/// };
+/// static MINE: Dialect = Dialect::new("mine", &[Form::Json(JsonStyle::PLAIN)])
+///     .marks(&[Mark::wrapper("<my_call>")])
+///     .close(&["</my_call>"])
+///     .results("<my_result>{content}</my_result>");
 /// # fn main() {
 /// # use llm_bridge::dialect::{Offered, ScanOptions, parse};
 /// let text = r#"<my_call>{"name": "add", "arguments": {}}</my_call>"#;
@@ -29,17 +26,93 @@ pub static DIALECTS: [Dialect];
 
 /// One way of writing tool calls as text.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Dialect {
     /// The name used in the configuration, in events and in documentation.
     pub name: &'static str,
-    /// What opens a call. A dialect without marks is looked for where a line starts (bare JSON).
+    /// What opens a call. A dialect without marks is looked for where a line starts.
     pub marks: &'static [Mark],
-    /// What may close it; the first is the one that is rendered. A missing one is forgiven.
+    /// What may close what a wrapper has opened; the first is the one that is rendered. A missing one is forgiven.
     pub close: &'static [&'static str],
-    /// How the body between the marks is written.
-    pub family: Family,
+    /// How calls are written; the first is the one that is rendered.
+    pub forms: &'static [Form],
+    /// Opening and closing marks of its models' thinking.
+    pub thinking: &'static [(&'static str, &'static str)],
+    /// Special tokens that mean nothing to the reader of an answer.
+    pub noise: &'static [&'static str],
+    /// The closing mark is read, and not written.
+    pub open_ended: bool,
+    /// Marks and calls are written on lines of their own.
+    pub lines: bool,
     /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
     pub result: &'static str,
+}
+
+/// How the Qwen and Hermes templates give results back.
+const RESPONSE: &str = "<tool_response>\n{content}\n</tool_response>";
+
+impl Dialect {
+    /// A row without marks, whose results are given back as most templates do.
+    pub const fn new(name: &'static str, forms: &'static [Form]) -> Self {
+        Self {
+            name,
+            marks: &[],
+            close: &[],
+            forms,
+            thinking: &[],
+            noise: &[],
+            open_ended: false,
+            lines: false,
+            result: RESPONSE,
+        }
+    }
+
+    /// The row with these opening marks.
+    pub const fn marks(mut self, marks: &'static [Mark]) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// The row with these closing marks.
+    pub const fn close(mut self, close: &'static [&'static str]) -> Self {
+        self.close = close;
+        self
+    }
+
+    /// The row with these thinking marks.
+    pub const fn thinking(mut self, thinking: &'static [(&'static str, &'static str)]) -> Self {
+        self.thinking = thinking;
+        self
+    }
+
+    /// The row with these tokens without a meaning.
+    pub const fn noise(mut self, noise: &'static [&'static str]) -> Self {
+        self.noise = noise;
+        self
+    }
+
+    /// The row with a closing mark that is read, and not written.
+    pub const fn open_ended(mut self) -> Self {
+        self.open_ended = true;
+        self
+    }
+
+    /// Whether its calls end without a closing mark.
+    pub(super) const fn is_open_ended(&self) -> bool {
+        self.open_ended || self.close.is_empty()
+    }
+
+    /// The row with its marks and calls on lines of their own.
+    pub const fn on_lines(mut self) -> Self {
+        self.lines = true;
+        self
+    }
+
+    /// The row with this form of results.
+    pub const fn results(mut self, result: &'static str) -> Self {
+        self.result = result;
+        self
+    }
 }
 
 /// An opening mark.
@@ -47,70 +120,74 @@ pub struct Dialect {
 pub struct Mark {
     /// The mark, byte for byte.
     pub text: &'static str,
-    /// The mark is itself the beginning of the body, written without its wrapper. Such a mark is too weak to
-    /// end thinking that was left open.
-    pub inner: bool,
+    /// What it is to the call behind it.
+    pub kind: MarkKind,
+}
+
+/// What a mark is to the call behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MarkKind {
+    /// It stands before calls and is none of their own text.
+    Wrapper,
+    /// Every call begins with it.
+    Call,
+    /// Calls begin with it that should stand in a wrapper. Such a mark is too weak to end thinking that was left
+    /// open.
+    Inner,
+    /// It stands before calls and is an ordinary word: it counts only where a line starts.
+    Line,
+    /// It begins the header of a message, which says whom the message is for.
+    Header,
+    /// It may stand before calls, behind a header.
+    Section,
 }
 
 impl Mark {
     /// A mark that stands before the body.
     pub const fn wrapper(text: &'static str) -> Self {
-        Self { text, inner: false }
+        Self { text, kind: MarkKind::Wrapper }
     }
 
-    /// A mark with which the body itself begins.
+    /// A mark with which each call begins.
+    pub const fn call(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Call }
+    }
+
+    /// A mark with which a call begins whose wrapper is missing.
     pub const fn inner(text: &'static str) -> Self {
-        Self { text, inner: true }
+        Self { text, kind: MarkKind::Inner }
+    }
+
+    /// A word before the body, where a line starts.
+    pub const fn line(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Line }
+    }
+
+    /// A mark that begins a message's header.
+    pub const fn header(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Header }
+    }
+
+    /// A mark that may stand before the body, behind a header.
+    pub const fn section(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Section }
     }
 }
 
-/// The reader that owns a body once a mark has been seen.
+/// The family of readers that owns a body once a mark has been seen, and how the dialect varies it.
 #[derive(Debug, Clone, Copy)]
-pub enum Family {
+#[non_exhaustive]
+pub enum Form {
     /// JSON objects that name a tool and its arguments.
     Json(JsonStyle),
-    /// A tag naming the tool around one tag for each argument; values are text, typed by the tool's schema.
-    Xml(XmlStyle),
+    /// The tool's name, then its arguments.
+    Named(NamedStyle),
 }
 
-/// How the Qwen and Hermes templates give results back.
-const RESPONSE: &str = "<tool_response>\n{content}\n</tool_response>";
-
-/// The rows of this crate. They are not in the slice because an entry there is a static with a link section of
-/// its own, which this crate, without any unsafe code, may not have.
-const ROWS: &[Dialect] = &[
-    Dialect {
-        name: "hermes",
-        marks: &[Mark::wrapper("<tool_call>")],
-        close: &["</tool_call>"],
-        family: Family::Json(JsonStyle::PLAIN),
-        result: RESPONSE,
-    },
-    Dialect {
-        name: "qwen3_coder",
-        marks: &[Mark::wrapper("<tool_call>"), Mark::inner("<function=")],
-        close: &["</tool_call>"],
-        family: Family::Xml(XmlStyle {
-            call: ("<function=", ">"),
-            call_end: "</function>",
-            param: ("<parameter=", ">"),
-            param_end: "</parameter>",
-        }),
-        result: RESPONSE,
-    },
-    Dialect {
-        name: "bare_json",
-        marks: &[],
-        // Left over where a server has eaten the opening mark of another dialect as a special token.
-        close: &["</tool_call>"],
-        family: Family::Json(JsonStyle::PLAIN),
-        result: RESPONSE,
-    },
-];
-
-/// Every dialect: the rows of this crate and those other crates have put into [`DIALECTS`].
+/// Every dialect: the rows of this crate, then those other crates have put into [`DIALECTS`].
 pub fn dialects() -> impl Iterator<Item = &'static Dialect> {
-    ROWS.iter().chain(DIALECTS.iter())
+    ROWS.iter().copied().flatten().chain(DIALECTS.iter())
 }
 
 /// The row of this name.
@@ -120,15 +197,3 @@ pub fn dialect(name: &str) -> Option<&'static Dialect> {
 
 /// The name under which calls of tag lines are reported; the tools declare them, so there is no row.
 pub const TAG_LINE: &str = "tag_line";
-
-/// Thinking marks, opening and closing.
-pub(crate) const THINKING: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|channel>thought\n", "<channel|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-];

@@ -16,16 +16,118 @@ const NULL: u8 = 16;
 const ARRAY: u8 = 32;
 const OBJECT: u8 = 64;
 
-/// References deeper than this are circular or not worth following.
-const MAX_DEPTH: usize = 8;
+/// A place with more alternatives than this is not worth following.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// What a schema says of one place in the arguments: all that may apply there, references followed.
+#[derive(Debug)]
+pub(super) struct Shape<'a> {
+    root: Option<&'a Value>,
+    alternatives: Vec<&'a Value>,
+}
+
+impl<'a> Shape<'a> {
+    /// `root` is what the references of `schema` begin at.
+    pub(super) fn of(root: Option<&'a Value>, schema: Option<&'a Value>) -> Self {
+        Self::any(root, schema.into_iter().collect())
+    }
+
+    fn any(root: Option<&'a Value>, schemas: Vec<&'a Value>) -> Self {
+        let mut shape = Self { root, alternatives: Vec::new() };
+        for schema in schemas {
+            shape.add(schema);
+        }
+        let mut at = 0;
+        while let Some(schema) = shape.alternatives.get(at).copied() {
+            let path = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
+            if let Some(target) = path.and_then(|path| root?.pointer(path)) {
+                shape.add(target);
+            }
+            for key in ["anyOf", "oneOf", "allOf"] {
+                for branch in list(schema, key) {
+                    shape.add(branch);
+                }
+            }
+            at += 1;
+        }
+        shape
+    }
+
+    /// Each is taken once, so that circular references end.
+    fn add(&mut self, schema: &'a Value) {
+        let known = self.alternatives.iter().any(|other| std::ptr::eq(*other, schema));
+        if !known && self.alternatives.len() < MAX_ALTERNATIVES {
+            self.alternatives.push(schema);
+        }
+    }
+
+    /// One property of the object at this place.
+    pub(super) fn property(&self, name: &str) -> Self {
+        let own = |schema: &&'a Value| schema.get("properties")?.get(name);
+        let mut found: Vec<_> = self.alternatives.iter().filter_map(own).collect();
+        if found.is_empty() {
+            found =
+                self.alternatives.iter().filter_map(|schema| schema.get("additionalProperties")).collect();
+        }
+        Self::any(self.root, found)
+    }
+
+    /// The entries of the array at this place.
+    pub(super) fn items(&self) -> Self {
+        let mut found = Vec::new();
+        for schema in &self.alternatives {
+            found.extend(schema.get("items").filter(|items| items.is_object()));
+            found.extend(list(schema, "items").chain(list(schema, "prefixItems")));
+        }
+        Self::any(self.root, found)
+    }
+
+    /// Whether the schema says anything of this place.
+    pub(super) fn is_known(&self) -> bool {
+        !self.alternatives.is_empty()
+    }
+
+    /// The types of a value at this place. Unknown means text.
+    pub(super) fn types(&self) -> Types {
+        let bits = self.alternatives.iter().fold(0, |bits, schema| bits | bits_of(schema));
+        Types(if bits == 0 { STRING } else { bits })
+    }
+}
+
+fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
 
 impl Types {
+    /// Only text.
+    pub(super) const TEXT: Self = Self(STRING);
+    /// Whatever JSON the text is.
+    pub(super) const ANY: Self = Self(STRING | NUMBER | INTEGER | BOOLEAN | NULL | ARRAY | OBJECT);
+
+    /// The type of this name; unknown means text.
+    pub(super) fn named(name: &str) -> Self {
+        let bits = bit(name);
+        Self(if bits == 0 { STRING } else { bits })
+    }
+
     /// The types of one property of an arguments schema. Unknown means text.
     pub(super) fn of(schema: Option<&Value>, property: &str) -> Self {
-        let Some(root) = schema else { return Self(STRING) };
-        let mut bits = 0;
-        collect_property(root, root, property, 0, &mut bits);
-        Self(if bits == 0 { STRING } else { bits })
+        Shape::of(schema, schema).property(property).types()
+    }
+
+    /// A string fits.
+    pub(super) fn has_text(self) -> bool {
+        self.0 & STRING != 0
+    }
+
+    /// An array fits.
+    pub(super) fn has_array(self) -> bool {
+        self.0 & ARRAY != 0
+    }
+
+    /// An object fits.
+    pub(super) fn has_object(self) -> bool {
+        self.0 & OBJECT != 0
     }
 
     /// Only a string fits, so that the text can be handed on as it comes.
@@ -79,65 +181,43 @@ fn is_number(text: &str) -> bool {
 
 /// Appends `text` with what JSON needs escaped, without the quotes.
 pub(super) fn escape(text: &str, out: &mut String) {
-    if let Ok(quoted) = serde_json::to_string(text) {
-        out.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
-    }
-}
-
-fn collect_property(root: &Value, schema: &Value, property: &str, depth: usize, bits: &mut u8) {
-    if depth > MAX_DEPTH {
-        return;
-    }
-    let schema = resolve(root, schema);
-    if let Some(found) = schema.get("properties").and_then(|list| list.get(property)) {
-        collect(root, found, depth + 1, bits);
-    }
-    for key in ["anyOf", "oneOf", "allOf"] {
-        for branch in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
-            collect_property(root, branch, property, depth + 1, bits);
+    let mut rest = text;
+    let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    while let Some(at) = rest.bytes().position(special) {
+        let (plain, from) = rest.split_at(at);
+        out.push_str(plain);
+        match from.bytes().next() {
+            Some(b'"') => out.push_str("\\\""),
+            Some(b'\\') => out.push_str("\\\\"),
+            Some(b'\n') => out.push_str("\\n"),
+            Some(b'\r') => out.push_str("\\r"),
+            Some(b'\t') => out.push_str("\\t"),
+            Some(control) => out.push_str(&format!("\\u{control:04x}")),
+            None => {}
         }
+        rest = from.get(1..).unwrap_or_default();
     }
-    if *bits == 0
-        && let Some(extra) = schema.get("additionalProperties")
-    {
-        collect(root, extra, depth + 1, bits);
-    }
+    out.push_str(rest);
 }
 
-fn collect(root: &Value, schema: &Value, depth: usize, bits: &mut u8) {
-    if depth > MAX_DEPTH {
-        return;
-    }
-    let schema = resolve(root, schema);
-    match schema.get("type") {
-        Some(Value::String(name)) => *bits |= bit(name),
+/// What one schema says by itself.
+fn bits_of(schema: &Value) -> u8 {
+    let mut bits = match schema.get("type") {
+        Some(Value::String(name)) => bit(name),
         Some(Value::Array(names)) => {
-            *bits |= names.iter().filter_map(Value::as_str).fold(0, |all, name| all | bit(name));
+            names.iter().filter_map(Value::as_str).fold(0, |bits, name| bits | bit(name))
         }
         _ => {
-            let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-            *bits |= listed.chain(schema.get("const")).fold(0, |all, value| all | bit_of(value));
-            if schema.get("properties").is_some() {
-                *bits |= OBJECT;
-            }
-            if schema.get("items").is_some() {
-                *bits |= ARRAY;
-            }
+            let values = list(schema, "enum").chain(schema.get("const"));
+            let object = schema.get("properties").map_or(0, |_| OBJECT);
+            let array = schema.get("items").map_or(0, |_| ARRAY);
+            values.fold(object | array, |bits, value| bits | bit_of(value))
         }
-    }
+    };
     if schema.get("nullable") == Some(&Value::Bool(true)) {
-        *bits |= NULL;
+        bits |= NULL;
     }
-    for key in ["anyOf", "oneOf", "allOf"] {
-        for branch in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
-            collect(root, branch, depth + 1, bits);
-        }
-    }
-}
-
-fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
-    target.and_then(|path| root.pointer(path)).unwrap_or(schema)
+    bits
 }
 
 /// The second names are no JSON Schema, but tools written by hand have them.
@@ -175,6 +255,36 @@ mod tests {
         let mut out = String::new();
         Types::of(Some(&json!({"properties": {"x": schema}})), "x").write(text, &mut out);
         out
+    }
+
+    #[test]
+    fn follows_references_and_alternatives() {
+        let root = json!({
+            "$defs": {
+                "size": {"$ref": "#/$defs/number"},
+                "number": {"type": "integer"},
+                "tree": {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "array", "items": {"$ref": "#/$defs/tree"}}]},
+            },
+            "anyOf": [
+                {"properties": {"size": {"$ref": "#/$defs/size"}}},
+                {"properties": {"size": {"type": "null"}, "tree": {"$ref": "#/$defs/tree"}}},
+            ],
+            "additionalProperties": {"type": "boolean"},
+        });
+        let shape = Shape::of(Some(&root), Some(&root));
+        assert_eq!(shape.property("size").types(), Types(INTEGER | NULL));
+        assert_eq!(shape.property("tree").items().items().types(), Types(ARRAY));
+        assert_eq!(shape.property("other").types(), Types(BOOLEAN));
+        assert!(!shape.items().is_known());
+    }
+
+    #[test]
+    fn escapes_as_json_does() {
+        let text: String = ('\0'..'\u{100}').chain("\\n 杭\u{2028}".chars()).collect();
+        let mut out = String::from("\"");
+        escape(&text, &mut out);
+        out.push('"');
+        assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
     }
 
     #[test]

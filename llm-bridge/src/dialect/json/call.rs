@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Expect, JsonBody};
 use crate::dialect::{
     body::{Cx, Ready, Step, Tail, ahead, cut, tail},
-    envelope::envelope,
+    envelope::{Envelope, envelope},
     repair,
 };
 
@@ -27,7 +27,7 @@ impl JsonBody {
 
     /// Reads the whole object and notes the call; false if it is none.
     pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
-        let Some(call) = envelope(object, self.style) else { return false };
+        let Some(call) = self.strict(object, text).or_else(|| self.read(object)) else { return false };
         if self.bare {
             let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
             if !shaped || !cx.offered.contains(&call.name) {
@@ -50,15 +50,56 @@ impl JsonBody {
             end: self.pos,
             index,
             bare_name: !call.has_arguments && self.bare,
+            closed: self.bare || self.row.is_open_ended(),
         });
         self.name = None;
         true
     }
 
+    /// The call as it was found on the way through the object, where that was strict JSON throughout.
+    fn strict(&mut self, object: &str, text: &str) -> Option<Envelope> {
+        // In strings these are not JSON; between tokens some are, which is left to the other way.
+        let clean = || object.bytes().fold(true, |clean, byte| clean & (byte >= b' '));
+        let range = match self.ends {
+            Some(_) => self.object..self.pos,
+            None => self.arguments?..self.arguments_end?,
+        };
+        let arguments = cut(text, range);
+        if !self.plain || self.broken.is_some() || !arguments.starts_with('{') || !clean() {
+            return None;
+        }
+        let (name, arguments) = (self.name.clone()?, arguments.to_owned());
+        Some(Envelope { name, arguments, has_arguments: true, repaired: false })
+    }
+
+    fn read(&mut self, object: &str) -> Option<Envelope> {
+        if self.ends.is_none() {
+            return envelope(object, self.style);
+        }
+        let fixed = if repair::is_json(object) { None } else { Some(repair::value(object)?) };
+        let name = self.name.take()?;
+        let repaired = fixed.is_some();
+        let arguments = fixed.unwrap_or_else(|| object.to_owned());
+        Some(Envelope { name, arguments, has_arguments: true, repaired })
+    }
+
+    /// The marks behind the body.
+    fn closes(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.ends.unwrap_or_default().iter().chain(self.row.close).copied()
+    }
+
     /// What follows the value: closing marks, another object, or other text.
     pub(super) fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        match tail(text, self.pos, self.row.close, b"}],;`") {
-            Tail::Closed(end) => return Some(Step::Done(end)),
+        if self.ends.is_some() {
+            return Some(Step::Done(self.pos));
+        }
+        let plain = tail(text, self.pos, self.row.close, &[], eof);
+        let strays = || tail(text, self.pos, self.row.close, b"}],;`", eof);
+        match if plain == Tail::None { strays() } else { plain } {
+            Tail::Closed(end) => {
+                self.ready.iter_mut().for_each(|ready| ready.closed = true);
+                return Some(Step::Done(end));
+            }
             Tail::Open if !eof => return Some(Step::More),
             Tail::Open | Tail::None => {}
         }
@@ -88,20 +129,25 @@ impl JsonBody {
             return Some(Step::Reject(self.pos));
         }
         let rest = cut(text, self.pos..text.len());
-        let marks = self.row.close.iter().copied().chain(self.row.marks.iter().map(|mark| mark.text));
+        let row = self.row;
+        let marks = self.closes().chain(row.marks.iter().map(|mark| mark.text));
         if !eof && marks.clone().any(|mark| rest.len() < mark.len() && mark.starts_with(rest)) {
             return Some(Step::More);
         }
-        if let Some(close) = self.row.close.iter().find(|close| rest.starts_with(**close)) {
+        if let Some(close) = self.closes().find(|close| rest.starts_with(close)) {
             let stop = self.pos;
-            self.pos += close.len();
+            // The marks that end a call are for whoever has read its name.
+            self.pos += if self.ends.is_some() { 0 } else { close.len() };
             if self.between() && !self.ready.is_empty() {
                 // Only the array's own end is missing.
-                self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                for ready in &mut self.ready {
+                    (ready.repaired, ready.closed) = (true, true);
+                }
                 return Some(Step::Done(self.pos));
             }
             let fixed = repair::closed(cut(text, self.object..stop));
             if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                self.ready.iter_mut().for_each(|ready| ready.closed = true);
                 return Some(Step::Done(self.pos));
             }
             self.pos = stop;
@@ -135,7 +181,8 @@ impl JsonBody {
         if self.quote.is_some() {
             // A quote that was not escaped may have swallowed the closing mark: read up to the first one.
             let body = cut(text, self.object..end);
-            let close = self.row.close.iter().find_map(|close| Some((body.find(close)?, close.len())));
+            let found = self.closes().filter_map(|close| Some((body.find(close)?, close.len()))).min();
+            let close = found.map(|(at, len)| (at, if self.ends.is_some() { 0 } else { len }));
             if let Some((at, len)) = close {
                 let stop = self.object + at + len;
                 let fixed = repair::closed(cut(body, 0..at));
@@ -150,6 +197,7 @@ impl JsonBody {
             self.pos = end;
             let object = cut(text, self.object..end);
             if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                self.ready.iter_mut().for_each(|ready| ready.closed = false);
                 return Step::Done(end);
             }
         }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use memchr::memchr2;
 
 mod call;
+mod write;
 
 use super::{
-    body::{Cx, Lead, Ready, Step, Unfinished, cut},
+    body::{Body, Cx, Lead, Ready, Step, Unfinished, cut, rest},
     envelope::{NESTED, SIDE},
     repair,
     table::Dialect,
@@ -20,12 +21,36 @@ pub struct JsonStyle {
     pub names: &'static [&'static str],
     /// Keys whose value is the arguments: an object, or an object written as a string.
     pub arguments: &'static [&'static str],
+    /// The only key is the tool's name, and its value is the arguments.
+    pub keyed: bool,
+    /// Calls are written as elements of an array.
+    pub array: bool,
+    /// The key of an object around the call, where there is one; else empty.
+    pub outer: &'static str,
 }
 
 impl JsonStyle {
     /// The usual keys.
-    pub const PLAIN: Self =
-        Self { names: &["name", "tool_name"], arguments: &["arguments", "parameters", "args"] };
+    pub const PLAIN: Self = Self::new(&["name", "tool_name"], &["arguments", "parameters", "args"]);
+    /// The tool's name is the only key: `{"NAME": {…}}`.
+    pub const KEYED: Self = Self { keyed: true, ..Self::new(&[], &[]) };
+
+    /// These keys; the first of each is the one that is rendered.
+    pub const fn new(names: &'static [&'static str], arguments: &'static [&'static str]) -> Self {
+        Self { names, arguments, keyed: false, array: false, outer: "" }
+    }
+
+    /// The style with calls as elements of an array.
+    pub const fn in_array(mut self) -> Self {
+        self.array = true;
+        self
+    }
+
+    /// The style with the call as the value of this key.
+    pub const fn nested(mut self, outer: &'static str) -> Self {
+        self.outer = outer;
+        self
+    }
 }
 
 /// Reads one body as it comes in. Positions are offsets into the text that is handed to [`JsonBody::feed`].
@@ -37,6 +62,8 @@ pub(super) struct JsonBody {
     bare: bool,
     /// Nothing but white space was written before it.
     alone: bool,
+    /// It is the arguments only, of a call whose name stands before them and which these marks end.
+    ends: Option<&'static [&'static str]>,
     pos: usize,
     stack: Vec<u8>,
     expect: Expect,
@@ -48,6 +75,8 @@ pub(super) struct JsonBody {
     comma: usize,
     /// Where the body stopped being strict JSON: deltas end here, however the text was cut.
     broken: Option<usize>,
+    /// The object's escapes are those of JSON, and its members are there once: it need not be read again.
+    plain: bool,
     array: bool,
     /// Commas or comments between the calls of an array had to be mended.
     mended: bool,
@@ -95,6 +124,7 @@ impl JsonBody {
             style,
             bare,
             alone,
+            ends: None,
             pos: at,
             stack: Vec::new(),
             expect: Expect::Start,
@@ -104,6 +134,7 @@ impl JsonBody {
             scalar: 0,
             comma: 0,
             broken: None,
+            plain: true,
             array: false,
             mended: false,
             foreign: false,
@@ -120,26 +151,16 @@ impl JsonBody {
         }
     }
 
-    pub(super) fn take_ready(&mut self) -> Vec<Ready> {
-        std::mem::take(&mut self.ready)
-    }
-
-    /// The call that has begun and is not complete.
-    pub(super) fn unfinished(&mut self) -> Option<Unfinished> {
-        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
-    }
-
-    /// Where the array begins of which not all elements are calls.
-    pub(super) fn foreign(&self) -> Option<usize> {
-        (self.array && self.foreign).then_some(self.start)
-    }
-
-    pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
-        let step = self.walk(text, eof, cx);
-        if cx.live && matches!(step, Step::More) {
-            self.send(text, cx);
-        }
-        step
+    /// The arguments of a call whose name is known, and whose index if it has been announced.
+    pub(super) fn arguments(
+        row: &'static Dialect,
+        ends: &'static [&'static str],
+        name: String,
+        begun: Option<usize>,
+        at: usize,
+    ) -> Self {
+        let body = Self::new(row, JsonStyle::PLAIN, at, false, false);
+        Self { ends: Some(ends), name: Some(name), begun, ..body }
     }
 
     fn walk(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
@@ -200,6 +221,7 @@ impl JsonBody {
                     break;
                 }
                 self.escaped = false;
+                self.plain &= is_escape(rest);
                 self.pos += 1;
                 continue;
             }
@@ -251,7 +273,7 @@ impl JsonBody {
 
     /// Directly inside the object that is the call.
     fn at_member(&self) -> bool {
-        self.stack.len() == 1 + usize::from(self.array)
+        self.ends.is_none() && self.stack.len() == 1 + usize::from(self.array)
     }
 
     /// In an array, and in none of its elements.
@@ -274,7 +296,13 @@ impl JsonBody {
         } else {
             Key::Other
         };
-        let fits = self.key_is != Key::Other || SIDE.contains(&key) || key == NESTED;
+        let again = match self.key_is {
+            Key::Name => self.name.is_some(),
+            Key::Arguments => self.arguments.is_some(),
+            Key::Other => NESTED.contains(&key),
+        };
+        self.plain &= !again;
+        let fits = self.key_is != Key::Other || SIDE.contains(&key) || NESTED.contains(&key);
         (self.bare && !fits).then(|| self.refuse())
     }
 
@@ -393,6 +421,11 @@ impl JsonBody {
     fn open(&mut self, byte: u8, expect: Expect, cx: &mut Cx<'_>) -> Option<Step> {
         let object = byte == b'{';
         let place = match self.stack.len() {
+            0 if self.ends.is_some() => {
+                self.object = self.pos;
+                self.arguments = Some(self.pos);
+                false
+            }
             0 => {
                 self.array = !object;
                 object
@@ -406,6 +439,7 @@ impl JsonBody {
         if place {
             self.object = self.pos;
             self.key_is = Key::Other;
+            self.plain = true;
             (self.name, self.arguments, self.arguments_end) = (None, None, None);
             self.sent = 0;
         } else if self.at_member() && self.key_is == Key::Arguments && self.arguments.is_none() {
@@ -423,7 +457,7 @@ impl JsonBody {
     }
 
     fn close(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
-        let member = self.at_member();
+        let member = self.at_member() || self.stack.len() == 1 && self.ends.is_some();
         self.stack.pop();
         self.pos += 1;
         if member {
@@ -446,10 +480,52 @@ impl JsonBody {
     }
 }
 
+/// Whether this, behind a backslash, is an escape of JSON. Digits that have not come are none.
+fn is_escape(rest: &[u8]) -> bool {
+    match rest.first() {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => rest.get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+        _ => false,
+    }
+}
+
+impl Body for JsonBody {
+    fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        let step = self.walk(text, eof, cx);
+        if cx.live && matches!(step, Step::More) {
+            self.send(text, cx);
+        }
+        step
+    }
+
+    fn take_ready(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.ready)
+    }
+
+    fn unfinished(&mut self) -> Option<Unfinished> {
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: !self.bare })
+    }
+
+    fn keeps_ready(&self) -> bool {
+        !self.bare && self.foreign().is_none()
+    }
+
+    /// Where the array begins of which not all elements are calls.
+    fn foreign(&self) -> Option<usize> {
+        (self.array && self.foreign).then_some(self.start)
+    }
+}
+
 /// Whether a body of this family could begin so.
 pub(super) fn lead(text: &str) -> Lead {
     match text.bytes().next() {
-        Some(b'{' | b'[') => Lead::Yes,
+        Some(b'{') => Lead::Yes,
+        // A word in the list is a call of another family.
+        Some(b'[') => match rest(text, 1).trim_start().chars().next() {
+            Some(first) if first.is_alphabetic() || first == '_' => Lead::No,
+            Some(_) => Lead::Yes,
+            None => Lead::More,
+        },
         Some(_) => Lead::No,
         None => Lead::More,
     }

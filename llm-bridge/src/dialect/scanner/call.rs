@@ -5,8 +5,9 @@ use memchr::{memchr, memchr2, memmem};
 use super::{List, Pending, Place, Scanner, State, Went};
 use crate::dialect::{
     Abort, Call, Event,
-    body::{Candidate, Cx, Ready, Step, Unfinished, cut},
-    table::THINKING,
+    body::{Cx, Ready, Step, Unfinished, cut},
+    candidate::Candidate,
+    marks::MESSAGE,
 };
 
 /// How many times the input's length may be spent on reading abandoned bodies again.
@@ -24,7 +25,9 @@ impl Scanner {
     ) -> Went {
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let over = cap < text.len();
-        let sure = self.thinking.is_none() && !self.place.code && !candidate.is_fence();
+        // A header ends the thinking of the message before it; only what it is for is not known yet.
+        let ends = candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0);
+        let sure = (ends || self.thinking.is_none()) && !self.place.code && !candidate.is_fence();
         let live = self.options.deltas && sure;
         let mut cx = Cx { offered: &self.offered, live, index: &mut self.index, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
@@ -39,7 +42,16 @@ impl Scanner {
                 let reason = if cut_off { Abort::Incomplete } else { Abort::Unreadable };
                 self.reject(candidate, at, text, reason, sink)
             }
+            Step::Message { end, thinking } => {
+                sink(Event::Frame(cut(text, 0..end)));
+                self.thinking = thinking.then_some(MESSAGE);
+                self.place = Place { blank: self.place.blank, framing: true, ..Place::start() };
+                (end, true)
+            }
             Step::Done(end) => {
+                if ends {
+                    self.thinking = None;
+                }
                 let ready = candidate.take_ready();
                 self.found(ready, end, text, candidate.dialect(), sink)
             }
@@ -76,6 +88,7 @@ impl Scanner {
         reason: Abort,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
+        self.plain = self.plain.max(self.offset + at);
         let mut ready = candidate.take_ready();
         if !candidate.keeps_ready() && reason != Abort::Incomplete {
             // Without a mark all of it is calls or none is; those that were announced have to be taken back.
@@ -179,6 +192,7 @@ impl Scanner {
                 source: cut(text, from..to).to_owned(),
                 dialect,
                 repaired: call.repaired,
+                closed: call.closed,
                 shown,
             }));
             from = to;
@@ -197,8 +211,8 @@ impl Scanner {
         let open = self.thinking.unwrap_or(0);
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
-        let closes =
-            THINKING.iter().enumerate().filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
+        let pairs = self.marks.thinking().iter().enumerate();
+        let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
         let longest = closes.clone().map(str::len).max().unwrap_or(1);
         let area = text.as_bytes().get(seen..cap).unwrap_or_default();
         let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();

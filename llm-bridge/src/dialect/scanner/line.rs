@@ -7,14 +7,17 @@ use memchr::memchr;
 use super::{Scanner, State};
 use crate::dialect::{
     Event, Offered,
-    body::{Candidate, Ready, cut},
+    body::{Is, Ready, cut, is},
+    candidate::Candidate,
     fence::{self, Fence, Opening},
     marks::Found,
     offered::TagLine,
-    table::TAG_LINE,
+    table::{MarkKind, TAG_LINE},
     typing::{Types, escape},
 };
 
+/// How a message's header goes on where the prompt has begun it.
+const ADDRESS: &str = "to=";
 /// A longer line is no tag line.
 const MAX_LINE: usize = 16 << 10;
 
@@ -64,20 +67,58 @@ impl Scanner {
         let rest = cut(text, at..text.len());
         let first = rest.bytes().next();
         let calls = self.thinking.is_none() && !self.offered.is_empty();
+        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.marks.starts_line(first)) {
+            return Line::Other;
+        }
         if first == Some(b'`') {
             return self.ticks(text, from, at, eof, calls, sink);
         }
-        if !calls || self.place.fence > 0 {
+        if self.place.fence > 0 {
             return Line::Other;
         }
+        if self.place.blank || self.place.framing || self.place.after_call {
+            match is(rest, ADDRESS) {
+                Is::Open if !eof => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+                Is::Yes if self.marks.headers(self.options.only).next().is_some() => {
+                    self.emit(cut(text, from..at), sink);
+                    let rows =
+                        self.marks.headers(self.options.only).map(|row| (row, MarkKind::Header)).collect();
+                    self.state = State::Call(Box::new(Candidate::marked(rows, ADDRESS.len())));
+                    return Line::Enter;
+                }
+                _ => {}
+            }
+        }
+        if !calls {
+            return Line::Other;
+        }
+        let only = self.options.only;
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
         if matches!(first, Some(b'{' | b'[')) && matches!(self.marks.at(rest), Found::Nothing) {
-            let only = self.options.only;
-            let mut rows = self.marks.bare().iter().filter(|row| only.is_none_or(|only| only == row.name));
-            let alone = self.place.blank;
-            if let Some(candidate) = rows.next().and_then(|row| Candidate::bare(row, alone)) {
-                self.emit(cut(text, from..at), sink);
-                self.state = State::Call(Box::new(candidate));
-                return Line::Enter;
+            let rows = self.marks.bare().iter().copied().filter(|row| wanted(row.name));
+            let candidate = Candidate::bare(rows, self.place.blank);
+            self.emit(cut(text, from..at), sink);
+            self.state = State::Call(Box::new(candidate));
+            return Line::Enter;
+        }
+        let marks = self.marks;
+        for (word, row) in marks.words().iter().filter(|(_, row)| wanted(row.name)) {
+            match is(rest, word) {
+                Is::No => {}
+                Is::Open if eof => {}
+                Is::Open => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+                Is::Yes => {
+                    self.emit(cut(text, from..at), sink);
+                    let candidate = Candidate::marked(vec![(row, MarkKind::Line)], word.len());
+                    self.state = State::Call(Box::new(candidate));
+                    return Line::Enter;
+                }
             }
         }
         if self.offered.tags().is_empty() {
@@ -116,6 +157,7 @@ impl Scanner {
                 end: source.len(),
                 index: None,
                 bare_name: false,
+                closed: source.ends_with('\n'),
             };
             self.commit(vec![ready], source.len(), source, TAG_LINE, !tag.strip, sink);
             return Line::Called(at + source.len());

@@ -8,8 +8,9 @@ use std::{mem, sync::Arc};
 
 use super::{
     Event, Offered, ScanOptions,
-    body::{Candidate, Ready, cut},
-    marks::{Found, Marks, Meaning},
+    body::{Ready, cut},
+    candidate::Candidate,
+    marks::{Finder, Found, MESSAGE, Marks, Meaning},
 };
 use line::Line;
 use list::List;
@@ -25,15 +26,17 @@ pub struct Scanner {
     base: usize,
     state: State,
     place: Place,
-    /// The thinking rows that may be open, as a bit set.
-    thinking: Option<u32>,
+    /// The pairs of thinking marks that may be open, as a bit set.
+    thinking: Option<u64>,
     index: usize,
     /// Bytes of the input behind which everything is decided.
     offset: usize,
+    /// Up to here, tokens without a meaning are text: they stand in what could not be read as a call.
+    plain: usize,
     /// Bytes of abandoned bodies that were read again.
     spent: usize,
-    /// Thinking rows that are known not to be closed up to the end of the text.
-    unclosed: u32,
+    /// Pairs of thinking marks that are known not to be closed up to the end of the text.
+    unclosed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +117,7 @@ impl Scanner {
         let mut place = Place::start();
         place.framing = options.thinking;
         Self {
-            thinking: options.thinking.then_some(u32::MAX),
+            thinking: options.thinking.then_some(u64::MAX),
             offered,
             options,
             marks: Marks::get(),
@@ -124,6 +127,7 @@ impl Scanner {
             place,
             index: 0,
             offset: 0,
+            plain: 0,
             spent: 0,
             unclosed: 0,
         }
@@ -137,7 +141,7 @@ impl Scanner {
             return;
         }
         let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
-        if plain && self.marks.next(chunk.as_bytes(), 0).is_none() {
+        if plain && !self.marks.anywhere(chunk.as_bytes()) {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -204,6 +208,7 @@ impl Scanner {
     fn text(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> Went {
         let bytes = text.as_bytes();
         let (mut from, mut at) = (0, 0);
+        let mut finder = Finder::default();
         loop {
             if self.place.fresh {
                 let joint = self.place.after_call;
@@ -231,7 +236,7 @@ impl Scanner {
                 }
             }
             let lead = self.place.fresh;
-            let Some(found) = self.marks.next(bytes, at) else {
+            let Some(found) = finder.next(self.marks, bytes, at) else {
                 self.written();
                 break;
             };
@@ -266,7 +271,7 @@ impl Scanner {
                 Found::Mark(mark, len) => {
                     self.emit(cut(text, from..found), sink);
                     from = found;
-                    let act = self.mark(mark, len, lead && found == at, sink, rest);
+                    let act = self.mark(mark, len, found, lead && found == at, sink, rest);
                     if matches!(act, Act::Used) {
                         from = found + len;
                     }
@@ -290,6 +295,7 @@ impl Scanner {
         &mut self,
         mark: &'static Meaning,
         len: usize,
+        at: usize,
         lead: bool,
         sink: &mut dyn FnMut(Event<'_>),
         rest: &str,
@@ -305,7 +311,10 @@ impl Scanner {
         if self.place.fence > 0 {
             return Act::Skip;
         }
-        if mark.closes && self.place.after_call && lead {
+        // Thinking that the prompt has begun without saying so, or the end of it that is said twice.
+        let unopened = mark.unthink & !MESSAGE != 0 && lead && (self.place.blank || self.place.framing);
+        if unopened && self.thinking.is_none() || mark.closes && self.place.after_call && lead {
+            self.place.framing |= unopened;
             sink(Event::Frame(source));
             return Act::Used;
         }
@@ -314,7 +323,7 @@ impl Scanner {
             && !self.place.code
         {
             // The prompt has opened it, and the model does so again.
-            let again = self.thinking == Some(u32::MAX) && self.place.framing;
+            let again = self.thinking == Some(u64::MAX) && self.place.framing;
             if self.thinking.is_none() || again {
                 self.thinking = Some(1 << row);
                 self.place.framing = true;
@@ -322,14 +331,33 @@ impl Scanner {
                 return Act::Used;
             }
         }
-        if self.offered.is_empty() || self.place.quoted() {
+        if self.place.quoted() {
             return Act::Skip;
         }
-        let rows = mark.rows(self.options.only, self.thinking.is_some());
+        let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
+        let header = mark.is_header() && message && !self.place.code;
+        if !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {
+            sink(Event::Frame(source));
+            return Act::Used;
+        }
+        if self.offered.is_empty() && !header {
+            return Act::Skip;
+        }
+        let rows = mark.rows(self.options.only, self.thinking.is_some() && !header);
         if rows.is_empty() {
             return Act::Skip;
         }
-        self.state = State::Call(Box::new(Candidate::marked(rows, len)));
+        let edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
+        self.state = State::Call(Box::new(Candidate::marked(rows, len).at_edge(edge)));
         Act::Enter
+    }
+
+    /// Whether a token without a meaning is that here: one that is no special token may be meant as text, unless
+    /// it stands where nothing has been written yet.
+    fn is_noise(&self, mark: &Meaning, lead: bool) -> bool {
+        let special =
+            mark.text.starts_with("<|") || mark.text.starts_with("<｜") || mark.text.ends_with("|>");
+        let at_edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
+        mark.noise && !self.place.code && (special || at_edge)
     }
 }

@@ -1,0 +1,357 @@
+//! Reads the arguments of a call that are written as literals, `key=value` or `key:value`, and writes them as JSON.
+//!
+//! Nothing is evaluated: what is no literal is refused. The reader goes over the text once and keeps only its
+//! position, so that a text costs the same however it is cut.
+
+mod string;
+#[cfg(test)]
+mod tests;
+mod word;
+mod write;
+
+use memchr::memchr3;
+
+use self::string::{Ends, Text};
+pub(super) use self::write::write;
+use super::{body::cut, repair::MAX_DEPTH, typing::escape};
+
+/// How the arguments of a call are written as literals.
+#[derive(Debug, Clone, Copy)]
+pub struct LiteralStyle {
+    /// What stands between a key and its value: `b'='` or `b':'`.
+    pub assign: u8,
+    /// What ends the arguments: `b')'` or `b'}'`.
+    pub close: u8,
+    /// Delimiters of strings in which nothing is escaped. Where there are any, keys and strings may stand bare,
+    /// and an object is written like the arguments; without them the notation is Python's.
+    pub quotes: &'static [&'static str],
+}
+
+impl LiteralStyle {
+    fn is_python(&self) -> bool {
+        self.quotes.is_empty()
+    }
+}
+
+/// How far a reader has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// It needs more text.
+    More,
+    /// The closing byte was read; the position is behind it.
+    Done,
+    /// This is not written in this notation, which is known at the position.
+    Fail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Arguments,
+    Dict,
+    List,
+    Tuple,
+}
+
+/// A bracket that is open.
+#[derive(Debug)]
+struct Frame {
+    kind: Kind,
+    /// It has an entry.
+    filled: bool,
+    /// A comma stands in it.
+    comma: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Begin,
+    /// Before a key, or the end.
+    Key,
+    /// In a key without quotes that begins here.
+    BareKey(usize),
+    /// Between a key and its value.
+    Assign,
+    /// Before a value, or the end of a list.
+    Value,
+    /// In a value without quotes that begins here.
+    Word(usize),
+    Text(Text),
+    /// Behind a value.
+    After,
+    Ended(Read),
+}
+
+/// The reader.
+#[derive(Debug)]
+pub(super) struct Literals {
+    style: LiteralStyle,
+    pos: usize,
+    part: Part,
+    stack: Vec<Frame>,
+    repaired: bool,
+}
+
+impl Literals {
+    /// `at` is the offset behind the opening bracket.
+    pub(super) fn new(style: LiteralStyle, at: usize) -> Self {
+        Self { style, pos: at, part: Part::Begin, stack: Vec::new(), repaired: false }
+    }
+
+    pub(super) fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// Something was read that the notation does not strictly have.
+    pub(super) fn repaired(&self) -> bool {
+        self.repaired
+    }
+
+    /// Reads on in `text`, which has grown, and appends to `out` what is certain of the JSON.
+    pub(super) fn feed(&mut self, text: &str, eof: bool, out: &mut String) -> Read {
+        loop {
+            let Some(mut read) = self.step(text, eof, out) else { continue };
+            if read == Read::More {
+                if !eof {
+                    return read;
+                }
+                self.pos = text.len();
+                read = Read::Fail;
+            }
+            self.part = Part::Ended(read);
+            return read;
+        }
+    }
+
+    fn step(&mut self, text: &str, eof: bool, out: &mut String) -> Option<Read> {
+        if matches!(self.part, Part::Key | Part::Assign | Part::Value | Part::After) {
+            let rest = text.as_bytes().get(self.pos..).unwrap_or_default();
+            self.pos += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        }
+        if let Part::Text(string) = self.part {
+            return self.text(string, text, eof, out);
+        }
+        let Some(byte) = text.as_bytes().get(self.pos).copied() else {
+            return Some(if let Part::Ended(read) = self.part { read } else { Read::More });
+        };
+        match self.part {
+            Part::Begin => {
+                out.push('{');
+                self.open(Kind::Arguments);
+                None
+            }
+            Part::Key => self.key(byte, text, eof, out),
+            Part::BareKey(start) => self.bare_key(start, text, out),
+            Part::Assign => {
+                if byte != self.assign() {
+                    return Some(Read::Fail);
+                }
+                out.push(':');
+                self.pos += 1;
+                self.part = Part::Value;
+                None
+            }
+            Part::Value => self.value(byte, text, eof, out),
+            Part::Word(start) => self.word(start, text, eof, out),
+            Part::After => {
+                if byte == b',' {
+                    self.pos += 1;
+                    if let Some(frame) = self.stack.last_mut() {
+                        frame.comma = true;
+                    }
+                    self.part = if self.keyed() { Part::Key } else { Part::Value };
+                    return None;
+                }
+                if byte == self.closer(self.stack.len()) { self.close(out) } else { Some(Read::Fail) }
+            }
+            Part::Text(_) | Part::Ended(_) => Some(Read::Fail),
+        }
+    }
+
+    /// The innermost bracket has entries with keys.
+    fn keyed(&self) -> bool {
+        self.stack.last().is_some_and(|frame| matches!(frame.kind, Kind::Arguments | Kind::Dict))
+    }
+
+    fn filled(&self) -> bool {
+        self.stack.last().is_some_and(|frame| frame.filled)
+    }
+
+    fn assign(&self) -> u8 {
+        if self.stack.len() == 1 { self.style.assign } else { b':' }
+    }
+
+    /// What closes the bracket at this depth.
+    fn closer(&self, depth: usize) -> u8 {
+        match depth.checked_sub(1).and_then(|index| self.stack.get(index)).map(|frame| frame.kind) {
+            Some(Kind::Dict) => b'}',
+            Some(Kind::List) => b']',
+            Some(Kind::Tuple) => b')',
+            Some(Kind::Arguments) | None => self.style.close,
+        }
+    }
+
+    fn open(&mut self, kind: Kind) {
+        self.stack.push(Frame { kind, filled: false, comma: false });
+        self.part = if self.keyed() { Part::Key } else { Part::Value };
+    }
+
+    fn close(&mut self, out: &mut String) -> Option<Read> {
+        let Frame { kind, filled, comma } = self.stack.pop()?;
+        // Without a comma these are brackets around an expression.
+        if kind == Kind::Tuple && filled && !comma {
+            return Some(Read::Fail);
+        }
+        out.push(if matches!(kind, Kind::Arguments | Kind::Dict) { '}' } else { ']' });
+        self.pos += 1;
+        self.part = Part::After;
+        self.stack.is_empty().then_some(Read::Done)
+    }
+
+    /// Closes a bracket where an entry could stand.
+    fn close_early(&mut self, out: &mut String) -> Option<Read> {
+        self.repaired |= self.filled() && !self.style.is_python();
+        self.close(out)
+    }
+
+    /// Begins an entry of the innermost bracket.
+    fn entry(&mut self, out: &mut String) {
+        if let Some(frame) = self.stack.last_mut() {
+            if frame.filled {
+                out.push(',');
+            }
+            frame.filled = true;
+        }
+    }
+
+    fn key(&mut self, byte: u8, text: &str, eof: bool, out: &mut String) -> Option<Read> {
+        if byte == self.closer(self.stack.len()) {
+            return self.close_early(out);
+        }
+        let python = self.style.is_python();
+        if !python || self.stack.len() > 1 {
+            match self.opening(text, eof) {
+                Ends::More => return Some(Read::More),
+                Ends::Yes(mut string) => {
+                    self.entry(out);
+                    string.key = true;
+                    self.repaired |= !python;
+                    self.begin(string, out);
+                    return None;
+                }
+                Ends::No => {}
+            }
+        }
+        self.part = Part::BareKey(self.pos);
+        None
+    }
+
+    fn bare_key(&mut self, start: usize, text: &str, out: &mut String) -> Option<Read> {
+        let rest = cut(text, self.pos..text.len());
+        let python = self.style.is_python();
+        let ends = |char: char| {
+            if python {
+                !(char.is_alphanumeric() || char == '_')
+            } else {
+                matches!(char, ':' | ',' | '"' | '\'' | '{' | '}' | '[' | ']')
+            }
+        };
+        let Some(length) = rest.find(ends) else {
+            self.pos = text.len();
+            return Some(Read::More);
+        };
+        self.pos += length;
+        let key = cut(text, start..self.pos).trim_end();
+        let good = if !python {
+            !key.is_empty() && text.as_bytes().get(self.pos) == Some(&self.assign())
+        } else if self.stack.len() == 1 {
+            word::is_identifier(key)
+        } else {
+            // The only other keys a JSON writer of Python takes and models use.
+            word::is_plain_integer(key)
+        };
+        if !good {
+            return Some(Read::Fail);
+        }
+        self.entry(out);
+        self.quoted(key, out);
+        self.part = Part::Assign;
+        None
+    }
+
+    fn quoted(&self, text: &str, out: &mut String) {
+        out.push('"');
+        escape(text, out);
+        out.push('"');
+    }
+
+    fn value(&mut self, byte: u8, text: &str, eof: bool, out: &mut String) -> Option<Read> {
+        if !self.keyed() && byte == self.closer(self.stack.len()) {
+            return self.close_early(out);
+        }
+        let opening = self.opening(text, eof);
+        if matches!(opening, Ends::More) {
+            return Some(Read::More);
+        }
+        if !self.keyed() {
+            self.entry(out);
+        }
+        let kind = match byte {
+            b'{' => Kind::Dict,
+            b'[' => Kind::List,
+            b'(' if self.style.is_python() => Kind::Tuple,
+            _ => {
+                if let Ends::Yes(string) = opening {
+                    self.begin(string, out);
+                } else {
+                    self.part = Part::Word(self.pos);
+                }
+                return None;
+            }
+        };
+        if self.stack.len() == MAX_DEPTH {
+            return Some(Read::Fail);
+        }
+        out.push(if kind == Kind::Dict { '{' } else { '[' });
+        self.pos += 1;
+        self.open(kind);
+        None
+    }
+
+    fn word(&mut self, start: usize, text: &str, eof: bool, out: &mut String) -> Option<Read> {
+        let rest = cut(text, self.pos..text.len()).as_bytes();
+        let python = self.style.is_python();
+        let length = if python {
+            rest.iter().position(|byte| !word::holds(*byte))
+        } else {
+            memchr3(b',', b'}', b']', rest)
+        };
+        let Some(length) = length else {
+            self.pos = text.len();
+            return Some(Read::More);
+        };
+        self.pos += length;
+        let word = cut(text, start..self.pos).trim_end();
+        if python && matches!(word, "r" | "R" | "u" | "U") {
+            match self.opening(text, eof) {
+                Ends::More => return Some(Read::More),
+                Ends::Yes(mut string) => {
+                    string.raw = word.eq_ignore_ascii_case("r");
+                    self.begin(string, out);
+                    return None;
+                }
+                Ends::No => {}
+            }
+        }
+        if let Some(strict) = word::literal(word, python, out) {
+            self.repaired |= !strict;
+        } else if python || word.is_empty() || self.style.quotes.iter().any(|quote| word.contains(quote)) {
+            self.pos = start;
+            return Some(Read::Fail);
+        } else {
+            self.quoted(word, out);
+            self.repaired = true;
+        }
+        self.part = Part::After;
+        None
+    }
+}

@@ -1,0 +1,505 @@
+//! The family of bodies that name the tool first: `<function=NAME>`, `NAME[ARGS]`, `call:NAME{`, `NAME(`, and then
+//! its arguments, in tags, as a JSON object or as literals.
+
+mod head;
+mod tags;
+mod value;
+mod write;
+
+pub use head::Head;
+use head::{Found, MAX_NAME};
+pub use tags::TagStyle;
+
+use super::{
+    body::{Body, Cx, Is, Lead, Ready, Step, Tail, Unfinished, ahead, cut, is, is_any, rest, tail},
+    elements::End,
+    header::NAMESPACE,
+    json::JsonBody,
+    literal::{LiteralStyle, Literals, Read},
+    table::Dialect,
+    typing::Types,
+};
+
+/// How calls of one dialect are written.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedStyle {
+    /// Where the tool's name stands.
+    pub head: Head,
+    /// How its arguments are written.
+    pub arguments: Arguments,
+    /// What ends a call, in this order; each may be missing.
+    pub end: &'static [&'static str],
+    /// The calls are the elements of a list: `[f(), g()]`.
+    pub list: bool,
+}
+
+/// How arguments are written. A JSON object is read in the place of tags as well.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Arguments {
+    /// A JSON object.
+    Json,
+    /// A tag for each, with its value as text, typed by the tool's schema.
+    Tags(TagStyle),
+    /// Pairs of names and literals.
+    Literals(LiteralStyle),
+}
+
+/// Reads one body as it comes in. Positions are offsets into the text that is handed to [`Body::feed`].
+#[derive(Debug)]
+pub(super) struct NamedBody {
+    row: &'static Dialect,
+    style: NamedStyle,
+    /// It stands in a wrapper, in which more calls may follow.
+    wrapped: bool,
+    /// No mark stands before it: the name has to be that of an offered tool.
+    bare: bool,
+    pos: usize,
+    part: Part,
+    /// Where the part that is being read begins.
+    start: usize,
+    /// The list of calls has been opened.
+    listed: bool,
+    name: Option<String>,
+    json: Option<Box<JsonBody>>,
+    literals: Option<Literals>,
+    types: Types,
+    /// The end of the value, where it repeats the argument's name.
+    value_end: Option<String>,
+    /// Looks for the end of a value that may be a tree.
+    element: Option<End>,
+    /// The name of the argument whose value is being read.
+    key: String,
+    /// The arguments as far as they are known, as JSON text.
+    arguments: String,
+    /// They are a whole object.
+    closed: bool,
+    /// What ends the call has been read.
+    ended: bool,
+    params: usize,
+    repaired: bool,
+    /// Where text that is no argument begins, behind the last one.
+    stray: Option<usize>,
+    /// How much of the value, from `start` on, is already in `arguments`.
+    taken: Option<usize>,
+    sent: usize,
+    begun: Option<usize>,
+    ready: Vec<Ready>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Before a call's head.
+    Call,
+    /// In the tool's name.
+    Name,
+    /// Before the arguments.
+    Arguments,
+    /// In a JSON object.
+    Json,
+    /// In literals.
+    Literals,
+    /// Between tags.
+    Between,
+    /// In an argument's name.
+    Key,
+    /// In a value.
+    Value,
+    /// Behind the arguments.
+    End,
+    /// Behind the call.
+    Tail,
+}
+
+/// Whether a body of this form could begin so; `addressed`: a header has named the tool.
+pub(super) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: bool) -> Lead {
+    if matches!(style.head, Head::Recipient) {
+        let open = match style.arguments {
+            Arguments::Tags(tags) => tags.key.open(),
+            Arguments::Json | Arguments::Literals(_) => "{",
+        };
+        // A tool without arguments: nothing but the end follows.
+        let empty = matches!(style.arguments, Arguments::Tags(_)).then_some(row.close).unwrap_or_default();
+        let begins = is_any(text, empty.iter().copied().chain([open]));
+        return if addressed { lead_is(begins) } else { Lead::No };
+    }
+    let text = if style.list {
+        match text.bytes().next() {
+            Some(b'[') => unblanked(rest(text, 1)),
+            None => return Lead::More,
+            // Where a mark stands before them, a single call needs no list.
+            Some(_) if row.marks.is_empty() => return Lead::No,
+            Some(_) => text,
+        }
+    } else {
+        text
+    };
+    match is(text, style.head.open()) {
+        Is::Yes => {}
+        other => return lead_is(other),
+    }
+    let behind = unblanked(rest(text, style.head.open().len()));
+    match behind.chars().next() {
+        None => Lead::More,
+        Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
+        Some(_) if style.list => match head::name(&style.head, behind, false) {
+            Found::Name(found) if plain(&found.name) => Lead::Yes,
+            Found::More if plain(behind) => Lead::More,
+            Found::Name(_) | Found::More | Found::No(_) => Lead::No,
+        },
+        Some(_) => Lead::Yes,
+    }
+}
+
+/// The text without white space before it, of which there is only so much before a name.
+fn unblanked(text: &str) -> &str {
+    rest(text, ahead(text, 0, &[]).unwrap_or(0))
+}
+
+/// Only what names are made of.
+fn plain(name: &str) -> bool {
+    name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-'))
+}
+
+fn lead_is(found: Is) -> Lead {
+    match found {
+        Is::Yes => Lead::Yes,
+        Is::No => Lead::No,
+        Is::Open => Lead::More,
+    }
+}
+
+impl NamedBody {
+    pub(super) fn new(
+        row: &'static Dialect,
+        style: NamedStyle,
+        at: usize,
+        wrapped: bool,
+        bare: bool,
+        recipient: Option<String>,
+    ) -> Self {
+        Self {
+            row,
+            style,
+            wrapped,
+            bare,
+            pos: at,
+            part: Part::Call,
+            start: at,
+            listed: false,
+            name: recipient,
+            json: None,
+            literals: None,
+            types: Types::of(None, ""),
+            value_end: None,
+            element: None,
+            key: String::new(),
+            arguments: String::new(),
+            closed: false,
+            ended: false,
+            params: 0,
+            repaired: false,
+            stray: None,
+            taken: None,
+            sent: 0,
+            begun: None,
+            ready: Vec::new(),
+        }
+    }
+
+    fn rest<'a>(&self, text: &'a str) -> &'a str {
+        rest(text, self.pos)
+    }
+
+    fn skip_blank(&mut self, text: &str) {
+        let rest = self.rest(text);
+        self.pos += rest.len() - rest.trim_start().len();
+    }
+
+    fn call(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        self.skip_blank(text);
+        if self.style.list && !self.listed && self.rest(text).starts_with('[') {
+            self.listed = true;
+            self.pos += 1;
+            self.skip_blank(text);
+        }
+        let open = self.style.head.open();
+        match is(self.rest(text), open) {
+            Is::Yes => {
+                self.pos += open.len();
+                self.start = self.pos;
+                self.part = Part::Name;
+                self.name.take().and_then(|name| self.begin(self.recipient(name, cx), cx))
+            }
+            Is::Open if !eof => Some(Step::More),
+            _ => Some(Step::Reject(self.pos)),
+        }
+    }
+
+    /// The tool a header addresses; where arguments are JSON, tools have a namespace.
+    fn recipient(&self, name: String, cx: &Cx<'_>) -> String {
+        let bare = name.strip_prefix(NAMESPACE).filter(|_| matches!(self.style.arguments, Arguments::Json));
+        match bare {
+            Some(bare) if cx.offered.contains(bare) || !cx.offered.contains(&name) => bare.to_owned(),
+            _ => name,
+        }
+    }
+
+    fn named(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let named = match head::name(&self.style.head, rest(text, self.start), eof) {
+            Found::Name(named) => named,
+            Found::More => return Some(Step::More),
+            Found::No(at) => return Some(Step::Reject(self.start + at)),
+        };
+        let (name, closed) = (named.name.into_owned(), named.tag.trim_end().ends_with('/'));
+        self.pos = self.start + named.end;
+        let step = self.begin(name, cx);
+        if closed && step.is_none() {
+            // A tag that closes itself: a call without arguments.
+            self.ended = true;
+            self.part = Part::End;
+        }
+        step
+    }
+
+    fn begin(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {
+        let name = cx.offered.resolve(name);
+        if name.is_empty() || name.contains(['{', '}', '\n']) || (self.bare && !cx.offered.contains(&name)) {
+            return Some(Step::Reject(self.pos));
+        }
+        self.arguments.clear();
+        if !matches!(self.style.arguments, Arguments::Literals(_)) {
+            self.arguments.push('{');
+        }
+        (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
+        (self.closed, self.ended) = (false, false);
+        if cx.live && !self.bare {
+            self.begun = Some(cx.begin(&name, self.row.name));
+        }
+        self.name = Some(name);
+        self.part = Part::Arguments;
+        None
+    }
+
+    fn arguments(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Step> {
+        if let Arguments::Literals(style) = self.style.arguments {
+            self.literals = Some(Literals::new(style, self.pos));
+            self.part = Part::Literals;
+            return None;
+        }
+        self.skip_blank(text);
+        let behind = self.rest(text);
+        let tags = matches!(self.style.arguments, Arguments::Tags(_));
+        if let Some(name) = self.name.clone()
+            && behind.starts_with('{')
+        {
+            let ends = self.style.end;
+            self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
+            self.part = Part::Json;
+            return None;
+        }
+        if tags && !behind.is_empty() {
+            self.part = Part::Between;
+            return None;
+        }
+        if !tags && !behind.is_empty() && is(behind, "```") != Is::No {
+            // The first line of a fence around the arguments.
+            match behind.find('\n').filter(|_| behind.starts_with("```")) {
+                Some(end) => {
+                    self.pos += end;
+                    return None;
+                }
+                None if !eof && behind.len() <= MAX_NAME => return Some(Step::More),
+                None => {}
+            }
+        }
+        if behind.is_empty() && !eof {
+            return Some(Step::More);
+        }
+        let plain = matches!(self.style.head, Head::Between { close, .. } if close.contains(&""));
+        let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+        if tags {
+            self.part = Part::Between;
+        } else if behind.is_empty() && plain && offered() {
+            // Nothing but the name of a tool.
+            self.repaired = true;
+            self.part = Part::End;
+        } else {
+            return Some(Step::Reject(self.pos));
+        }
+        None
+    }
+
+    fn json(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(json) = &mut self.json else { return Some(Step::Reject(self.pos)) };
+        match json.feed(text, eof, cx) {
+            Step::Done(end) => {
+                let Some(call) = json.take_ready().pop() else { return Some(Step::Reject(end)) };
+                self.begun = call.index;
+                self.arguments = call.arguments;
+                self.sent = self.arguments.len();
+                self.repaired |= call.repaired;
+                self.json = None;
+                self.closed = true;
+                self.pos = end;
+                self.part = Part::End;
+                None
+            }
+            step => Some(step),
+        }
+    }
+
+    fn literals(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(literals) = &mut self.literals else { return Some(Step::Reject(self.pos)) };
+        let read = literals.feed(text, eof, &mut self.arguments);
+        self.pos = literals.pos();
+        match read {
+            Read::More => {
+                self.send(cx);
+                Some(Step::More)
+            }
+            Read::Fail => Some(Step::Reject(self.pos)),
+            Read::Done => {
+                self.repaired |= literals.repaired();
+                self.literals = None;
+                self.closed = true;
+                self.part = Part::End;
+                None
+            }
+        }
+    }
+
+    /// Passes over the marks that end the call; the arguments before them are whole.
+    fn end(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let fence: &[u8] = if matches!(self.style.arguments, Arguments::Json) { b"`" } else { b"" };
+        let next = ahead(text, self.pos, fence).unwrap_or(self.pos);
+        let behind = rest(text, next);
+        if let Some(end) = self.style.end.iter().find(|end| behind.starts_with(**end)) {
+            self.ended = true;
+            self.pos = next + end.len();
+            return None;
+        }
+        let open = is_any(behind, self.style.end.iter().copied()) == Is::Open;
+        if open && !eof {
+            return Some(Step::More);
+        }
+        self.finish_call(self.pos, cx);
+        None
+    }
+
+    fn finish_call(&mut self, end: usize, cx: &mut Cx<'_>) {
+        if !self.closed {
+            if self.arguments.is_empty() {
+                self.arguments.push('{');
+            }
+            self.arguments.push('}');
+        }
+        self.part = Part::Tail;
+        self.send(cx);
+        let Some(name) = self.name.take() else { return };
+        self.ready.push(Ready {
+            name,
+            arguments: std::mem::take(&mut self.arguments),
+            repaired: self.repaired,
+            end,
+            index: self.begun.take(),
+            bare_name: false,
+            closed: self.ended || self.closed && self.style.end.is_empty() && self.row.is_open_ended(),
+        });
+    }
+
+    fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
+        if self.listed {
+            return self.after_element(text, eof);
+        }
+        let tail = tail(text, self.pos, self.row.close, b"`", eof);
+        if let Tail::Closed(end) = tail {
+            self.ready.iter_mut().for_each(|ready| ready.closed = true);
+            return Some(Step::Done(end));
+        }
+        let open = self.style.head.open();
+        let next = match ahead(text, self.pos, b",") {
+            Some(at) if self.wrapped && !open.is_empty() => is(rest(text, at), open),
+            _ => Is::No,
+        };
+        if next == Is::Yes {
+            self.pos = ahead(text, self.pos, b",").unwrap_or(self.pos);
+            self.part = Part::Call;
+            return None;
+        }
+        if (tail == Tail::Open || next == Is::Open) && !eof {
+            return Some(Step::More);
+        }
+        Some(Step::Done(self.pos))
+    }
+
+    /// Behind an element of a list: its next one or its end.
+    fn after_element(&mut self, text: &str, eof: bool) -> Option<Step> {
+        let Some(at) = ahead(text, self.pos, &[]) else { return Some(Step::Reject(self.pos)) };
+        match text.as_bytes().get(at) {
+            Some(b',') => {
+                self.pos = at + 1;
+                self.part = Part::Call;
+                None
+            }
+            Some(b']') => {
+                self.pos = at + 1;
+                self.listed = false;
+                self.wrapped = false;
+                None
+            }
+            None if !eof => Some(Step::More),
+            _ => match tail(text, self.pos, self.row.close, &[], eof) {
+                _ if self.bare => Some(Step::Reject(self.pos)),
+                Tail::Open if !eof => Some(Step::More),
+                Tail::Closed(end) => {
+                    self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                    Some(Step::Done(end))
+                }
+                _ => Some(Step::Reject(at.min(text.len()))),
+            },
+        }
+    }
+
+    /// Hands on what has come of the arguments.
+    fn send(&mut self, cx: &mut Cx<'_>) {
+        let Some(index) = self.begun else { return };
+        cx.delta(index, cut(&self.arguments, self.sent..self.arguments.len()));
+        self.sent = self.arguments.len();
+    }
+}
+
+impl Body for NamedBody {
+    fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        loop {
+            let step = match self.part {
+                Part::Call => self.call(text, eof, cx),
+                Part::Name => self.named(text, eof, cx),
+                Part::Arguments => self.arguments(text, eof, cx),
+                Part::Json => self.json(text, eof, cx),
+                Part::Literals => self.literals(text, eof, cx),
+                Part::Between => self.between(text, eof, cx),
+                Part::Key => self.key(text, eof, cx),
+                Part::Value => self.value(text, eof, cx),
+                Part::End => self.end(text, eof, cx),
+                Part::Tail => self.after(text, eof),
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    fn take_ready(&mut self) -> Vec<Ready> {
+        std::mem::take(&mut self.ready)
+    }
+
+    fn unfinished(&mut self) -> Option<Unfinished> {
+        let meant = self.params > 0 || self.json.is_some() || self.literals.is_some();
+        self.name.take().map(|_| Unfinished { index: self.begun.take(), meant: meant && !self.bare })
+    }
+
+    fn keeps_ready(&self) -> bool {
+        !self.bare
+    }
+}
