@@ -3,7 +3,7 @@
 mod class;
 mod leaf;
 
-use llm_bridge::dialect::{self, Abort, Call, Dialect};
+use llm_bridge::dialect::{self, Abort, Call, Dialect, MarkKind};
 
 pub use class::{CLASSES, Class};
 
@@ -152,7 +152,7 @@ impl Difference<'_> {
     /// The input with a line end behind every opening and before every closing mark.
     fn spaced(&self) -> Option<String> {
         let mut text = self.case.input.clone();
-        for mark in self.row?.marks.iter().filter(|mark| !mark.inner) {
+        for mark in self.row?.marks.iter().filter(|mark| mark.kind == MarkKind::Wrapper) {
             text = text
                 .replace(mark.text, &format!("{}\n", mark.text))
                 .replace(&format!("{}\n\n", mark.text), &format!("{}\n", mark.text));
@@ -188,15 +188,15 @@ fn no_name(name: &str) -> bool {
 
 fn unwrapped(call: &Call) -> bool {
     let marks = dialect::dialect(call.dialect).map(|row| row.marks).unwrap_or_default();
-    let begins =
-        |inner: bool| marks.iter().any(|mark| mark.inner == inner && call.source.starts_with(mark.text));
-    begins(true) && !begins(false)
+    let begins = |kind| marks.iter().any(|mark| mark.kind == kind && call.source.starts_with(mark.text));
+    begins(MarkKind::Inner) && !begins(MarkKind::Wrapper)
 }
 
 fn unclosed(call: &Call) -> bool {
     let Some(row) = dialect::dialect(call.dialect) else { return false };
     let source = call.source.trim_end();
-    !row.marks.is_empty() && !row.close.iter().any(|close| source.ends_with(close))
+    let ends = row.close.is_empty() || row.close.iter().any(|close| source.ends_with(close));
+    !call.closed || !row.marks.is_empty() && !ends
 }
 
 /// What stands between backticks, and the rest.

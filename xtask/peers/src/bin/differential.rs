@@ -87,7 +87,7 @@ fn exceptions(file: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
         text => text?,
     };
     let pair = |line: &str| {
-        let (id, reason) = line.split_once('\t')?;
+        let ((id, _), (_, reason)) = (line.split_once('\t')?, line.rsplit_once('\t')?);
         Some((id.to_owned(), reason.to_owned()))
     };
     Ok(text.lines().filter_map(pair).collect())
