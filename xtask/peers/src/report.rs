@@ -70,6 +70,8 @@ pub struct Comparison<'a> {
     pub alone: BTreeMap<&'a str, usize>,
     /// Cases of this folder that ours does not read as they say.
     pub wrong: Vec<String>,
+    /// Cases that ours does not read the same whole and in pieces.
+    pub unsteady: Vec<String>,
 }
 
 /// Compares all cases with all peers.
@@ -93,11 +95,11 @@ pub fn compare<'a>(
         let ours = Mode::ALL.map(|mode| ours::read(case, mode));
         let right = ours.iter().all(|ours| same_calls(&ours.calls, &case.expected));
         if case.own && !right {
-            all.wrong.push(format!(
-                "{}: {}",
-                case.id,
-                ours.each_ref().map(|ours| list(&ours.calls)).join("; ")
-            ));
+            all.wrong.push(told(case, &ours));
+        }
+        let [one, two] = &ours;
+        if !same_calls(&one.calls, &two.calls) {
+            all.unsteady.push(told(case, &ours));
         }
         for (peer, parser) in peers {
             let theirs = Mode::ALL.map(|mode| peer.read(parser, case, mode));
@@ -135,6 +137,10 @@ pub fn compare<'a>(
         }
     }
     all
+}
+
+fn told(case: &Case, ours: &[ours::Reading; 2]) -> String {
+    format!("{}\n  {}", case.id, ours.each_ref().map(|ours| list(&ours.calls)).join("\n  "))
 }
 
 /// Calls in one line.

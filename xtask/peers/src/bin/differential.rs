@@ -65,16 +65,21 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         println!("ours does not read it as the case says: {wrong}");
         faults += 1;
     }
+    for unsteady in &compared.unsteady {
+        println!("ours reads it whole, and in pieces with deltas, in two ways: {unsteady}");
+        faults += 1;
+    }
     let unused = if complete { explained.unused() } else { Vec::new() };
     for line in &unused {
         println!("explains no difference: {line}");
         faults += 1;
     }
     println!(
-        "{} cases, {} differences, {unknown} not explained, {} own cases read wrongly, {} explanations not needed",
+        "{} cases, {} differences, {unknown} not explained, {} own cases read wrongly, {} in two ways, {} explanations not needed",
         cases.len(),
         compared.differences.len(),
         compared.wrong.len(),
+        compared.unsteady.len(),
         unused.len(),
     );
     Ok(if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
