@@ -26,7 +26,7 @@ impl JsonBody {
     }
 
     /// Reads the whole object and notes the call; false if it is none.
-    pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
+    pub(super) fn complete(&mut self, object: &str, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
         let Some(call) = self.strict(object, text).or_else(|| self.read(object)) else { return false };
         if self.bare {
             let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
@@ -47,7 +47,7 @@ impl JsonBody {
             name: call.name,
             arguments: call.arguments,
             repaired: call.repaired,
-            end: self.pos,
+            end,
             index,
             bare_name: !call.has_arguments && self.bare,
             closed: self.bare || self.row.is_open_ended(),
@@ -136,23 +136,21 @@ impl JsonBody {
             return Some(Step::More);
         }
         if let Some(close) = self.closes().find(|close| rest.starts_with(close)) {
-            let stop = self.pos;
             // The marks that end a call are for whoever has read its name.
-            self.pos += if self.ends.is_some() { 0 } else { close.len() };
+            let end = self.pos + if self.ends.is_some() { 0 } else { close.len() };
             if self.between() && !self.ready.is_empty() {
                 // Only the array's own end is missing.
                 for ready in &mut self.ready {
                     (ready.repaired, ready.closed) = (true, true);
                 }
-                return Some(Step::Done(self.pos));
+                return Some(Step::Done(end));
             }
-            let fixed = repair::closed(cut(text, self.object..stop));
-            if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+            let fixed = repair::closed(cut(text, self.object..self.pos));
+            if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, end, cx)) {
                 self.ready.iter_mut().for_each(|ready| ready.closed = true);
-                return Some(Step::Done(self.pos));
+                return Some(Step::Done(end));
             }
-            self.pos = stop;
-            return Some(Step::Reject(stop));
+            return Some(Step::Reject(self.pos));
         }
         if marks.into_iter().any(|mark| rest.starts_with(mark)) {
             return Some(Step::Reject(self.pos));
@@ -162,8 +160,8 @@ impl JsonBody {
         None
     }
 
-    fn complete_fixed(&mut self, fixed: &str, text: &str, cx: &mut Cx<'_>) -> bool {
-        let done = self.complete(fixed, text, cx);
+    fn complete_fixed(&mut self, fixed: &str, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
+        let done = self.complete(fixed, text, end, cx);
         if done && let Some(ready) = self.ready.last_mut() {
             ready.repaired = true;
         }
@@ -187,17 +185,14 @@ impl JsonBody {
             if let Some((at, len)) = close {
                 let stop = self.object + at + len;
                 let fixed = repair::closed(cut(body, 0..at));
-                let pos = std::mem::replace(&mut self.pos, stop);
-                if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+                if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, stop, cx)) {
                     return Step::Done(stop);
                 }
-                self.pos = pos;
             }
         } else if self.arguments_end.is_some() && self.name.is_some() && self.at_member() {
             // The arguments are whole; only the last brackets are missing.
-            self.pos = end;
             let object = cut(text, self.object..end);
-            if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, text, cx)) {
+            if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, text, end, cx)) {
                 self.ready.iter_mut().for_each(|ready| ready.closed = false);
                 return Step::Done(end);
             }

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
-
 mod call;
+mod string;
+mod style;
 mod write;
+
+pub use style::JsonStyle;
 
 use super::{
     body::{Body, Cx, Lead, Ready, Step, Unfinished, cut, rest},
@@ -13,45 +15,6 @@ use super::{
     repair,
     table::Dialect,
 };
-
-/// Which members of the object name the tool and hold its arguments.
-#[derive(Debug, Clone, Copy)]
-pub struct JsonStyle {
-    /// Keys whose value is the tool's name.
-    pub names: &'static [&'static str],
-    /// Keys whose value is the arguments: an object, or an object written as a string.
-    pub arguments: &'static [&'static str],
-    /// The only key is the tool's name, and its value is the arguments.
-    pub keyed: bool,
-    /// Calls are written as elements of an array.
-    pub array: bool,
-    /// The key of an object around the call, where there is one; else empty.
-    pub outer: &'static str,
-}
-
-impl JsonStyle {
-    /// The usual keys.
-    pub const PLAIN: Self = Self::new(&["name", "tool_name"], &["arguments", "parameters", "args"]);
-    /// The tool's name is the only key: `{"NAME": {…}}`.
-    pub const KEYED: Self = Self { keyed: true, ..Self::new(&[], &[]) };
-
-    /// These keys; the first of each is the one that is rendered.
-    pub const fn new(names: &'static [&'static str], arguments: &'static [&'static str]) -> Self {
-        Self { names, arguments, keyed: false, array: false, outer: "" }
-    }
-
-    /// The style with calls as elements of an array.
-    pub const fn in_array(mut self) -> Self {
-        self.array = true;
-        self
-    }
-
-    /// The style with the call as the value of this key.
-    pub const fn nested(mut self, outer: &'static str) -> Self {
-        self.outer = outer;
-        self
-    }
-}
 
 /// Reads one body as it comes in. Positions are offsets into the text that is handed to [`JsonBody::feed`].
 #[derive(Debug)]
@@ -207,66 +170,6 @@ impl JsonBody {
                         return step;
                     }
                 }
-            }
-        }
-    }
-
-    /// Goes on in a string; true when its end was reached.
-    fn in_string(&mut self, bytes: &[u8], quote: u8, check: bool) -> bool {
-        let from = self.pos;
-        let mut ended = false;
-        while let Some(rest) = bytes.get(self.pos..) {
-            if self.escaped {
-                if rest.is_empty() {
-                    break;
-                }
-                self.escaped = false;
-                self.plain &= is_escape(rest);
-                self.pos += 1;
-                continue;
-            }
-            let Some(hit) = memchr2(quote, b'\\', rest) else {
-                self.pos = bytes.len();
-                break;
-            };
-            self.pos += hit + 1;
-            if rest.get(hit) == Some(&b'\\') {
-                self.escaped = true;
-            } else {
-                ended = true;
-                break;
-            }
-        }
-        // Deltas must not hand on a string that strict JSON forbids; without them the whole is checked at the end.
-        if check && self.broken.is_none() {
-            let part = bytes.get(from..self.pos).unwrap_or_default();
-            self.broken = part.iter().position(|byte| *byte < b' ').map(|at| from + at);
-        }
-        ended
-    }
-
-    fn string_end(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
-        self.quote = None;
-        let inner = self.string + 1..self.pos - 1;
-        match self.expect {
-            Expect::Colon => {
-                if self.at_member() {
-                    self.key = inner;
-                    return self.key_end(text);
-                }
-                None
-            }
-            _ => {
-                let name = self.at_member() && self.key_is == Key::Name;
-                if name {
-                    let quoted = cut(text, self.string..self.pos);
-                    let name = serde_json::from_str(quoted).unwrap_or_else(|_| cut(text, inner).to_owned());
-                    if let Some(step) = self.named(name, cx) {
-                        return Some(step);
-                    }
-                }
-                self.value_end();
-                None
             }
         }
     }
@@ -462,7 +365,7 @@ impl JsonBody {
         self.pos += 1;
         if member {
             let range = self.object..self.pos;
-            if !self.complete(cut(text, range), text, cx) {
+            if !self.complete(cut(text, range), text, self.pos, cx) {
                 return Some(self.refuse());
             }
             self.expect = Expect::Comma;
@@ -477,15 +380,6 @@ impl JsonBody {
             self.expect = Expect::Tail;
         }
         None
-    }
-}
-
-/// Whether this, behind a backslash, is an escape of JSON. Digits that have not come are none.
-fn is_escape(rest: &[u8]) -> bool {
-    match rest.first() {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
-        Some(b'u') => rest.get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
-        _ => false,
     }
 }
 

@@ -1,13 +1,17 @@
 //! The family of bodies that name the tool first: `<function=NAME>`, `NAME[ARGS]`, `call:NAME{`, `NAME(`, and then
 //! its arguments, in tags, as a JSON object or as literals.
 
+mod arguments;
 mod head;
+mod lead;
 mod tags;
 mod value;
 mod write;
 
 pub use head::Head;
 use head::{Found, MAX_NAME};
+pub(super) use lead::lead;
+use lead::lead_is;
 pub use tags::TagStyle;
 
 use super::{
@@ -15,7 +19,7 @@ use super::{
     elements::End,
     header::NAMESPACE,
     json::JsonBody,
-    literal::{LiteralStyle, Literals, Read},
+    literal::{LiteralStyle, Literals},
     table::Dialect,
     typing::Types,
 };
@@ -109,69 +113,6 @@ enum Part {
     End,
     /// Behind the call.
     Tail,
-}
-
-/// Whether a body of this form could begin so; `addressed`: a header has named the tool.
-pub(super) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: bool) -> Lead {
-    if matches!(style.head, Head::Recipient) {
-        let open = match style.arguments {
-            Arguments::Tags(tags) => tags.key.open(),
-            Arguments::Json | Arguments::Literals(_) => "{",
-        };
-        // A tool without arguments: nothing but the end follows.
-        let empty = matches!(style.arguments, Arguments::Tags(_)).then_some(row.close).unwrap_or_default();
-        let begins = is_any(text, empty.iter().copied().chain([open]));
-        return if addressed { lead_is(begins) } else { Lead::No };
-    }
-    let text = if style.list {
-        match text.bytes().next() {
-            Some(b'[') => unblanked(rest(text, 1)),
-            None => return Lead::More,
-            // Where a mark stands before them, a single call needs no list.
-            Some(_) if row.marks.is_empty() => return Lead::No,
-            Some(_) => text,
-        }
-    } else {
-        text
-    };
-    match is(text, style.head.open()) {
-        Is::Yes => {}
-        other => return lead_is(other),
-    }
-    let literals = matches!(style.arguments, Arguments::Literals(_));
-    let behind = unblanked(rest(text, style.head.open().len()));
-    match behind.chars().next() {
-        None => Lead::More,
-        Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
-        // Nothing but the bracket behind a name tells these from a word.
-        Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
-            Found::Name(found) if plain(&found.name) => Lead::Yes,
-            Found::More if plain(behind) => Lead::More,
-            Found::Name(_) | Found::More | Found::No(_) => Lead::No,
-        },
-        // A name without a mark around it begins as names do.
-        Some(first) if head::is_plain(&style.head) && !first.is_alphanumeric() && first != '_' => Lead::No,
-        Some(_) => Lead::Yes,
-    }
-}
-
-/// The text without white space before it, of which there is only so much before a name.
-fn unblanked(text: &str) -> &str {
-    rest(text, ahead(text, 0, &[]).unwrap_or(0))
-}
-
-/// Only what names are made of.
-fn plain(name: &str) -> bool {
-    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
-    name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
-}
-
-fn lead_is(found: Is) -> Lead {
-    match found {
-        Is::Yes => Lead::Yes,
-        Is::No => Lead::No,
-        Is::Open => Lead::More,
-    }
 }
 
 impl NamedBody {
@@ -284,94 +225,6 @@ impl NamedBody {
         self.name = Some(name);
         self.part = Part::Arguments;
         None
-    }
-
-    fn arguments(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Step> {
-        if let Arguments::Literals(style) = self.style.arguments {
-            self.literals = Some(Literals::new(style, self.pos));
-            self.part = Part::Literals;
-            return None;
-        }
-        self.skip_blank(text);
-        let behind = self.rest(text);
-        let tags = matches!(self.style.arguments, Arguments::Tags(_));
-        if let Some(name) = self.name.clone()
-            && behind.starts_with('{')
-        {
-            let ends = self.style.end;
-            self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
-            self.part = Part::Json;
-            return None;
-        }
-        if tags && !behind.is_empty() {
-            self.part = Part::Between;
-            return None;
-        }
-        if !tags && !behind.is_empty() && is(behind, "```") != Is::No {
-            // The first line of a fence around the arguments.
-            match behind.find('\n').filter(|_| behind.starts_with("```")) {
-                Some(end) => {
-                    self.pos += end;
-                    return None;
-                }
-                None if !eof && behind.len() <= MAX_NAME => return Some(Step::More),
-                None => {}
-            }
-        }
-        if behind.is_empty() && !eof {
-            return Some(Step::More);
-        }
-        let plain = head::is_plain(&self.style.head);
-        let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
-        if tags {
-            self.part = Part::Between;
-        } else if behind.is_empty() && plain && offered() {
-            // Nothing but the name of a tool.
-            self.repaired = true;
-            self.part = Part::End;
-        } else {
-            return Some(Step::Reject(self.pos));
-        }
-        None
-    }
-
-    fn json(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
-        let Some(json) = &mut self.json else { return Some(Step::Reject(self.pos)) };
-        match json.feed(text, eof, cx) {
-            Step::Done(end) => {
-                let Some(call) = json.take_ready().pop() else { return Some(Step::Reject(end)) };
-                self.begun = call.index;
-                self.arguments = call.arguments;
-                self.sent = self.arguments.len();
-                self.repaired |= call.repaired;
-                self.json = None;
-                self.closed = true;
-                self.pos = end;
-                self.part = Part::End;
-                None
-            }
-            step => Some(step),
-        }
-    }
-
-    fn literals(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
-        let Some(literals) = &mut self.literals else { return Some(Step::Reject(self.pos)) };
-        let read = literals.feed(text, eof, &mut self.arguments);
-        self.pos = literals.pos();
-        match read {
-            Read::More => {
-                self.send(cx);
-                Some(Step::More)
-            }
-            Read::Fail => Some(Step::Reject(self.pos)),
-            Read::Done => {
-                self.repaired |= literals.repaired();
-                self.literals = None;
-                self.closed = true;
-                self.part = Part::End;
-                None
-            }
-        }
     }
 
     /// Passes over the marks that end the call; the arguments before them are whole.

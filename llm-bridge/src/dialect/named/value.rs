@@ -199,6 +199,11 @@ impl NamedBody {
         let from = self.framed(cut(text, 0..end)).unwrap_or(0);
         let stop = self.unframed(value);
         let whole = cut(value, from..stop.max(from));
+        let tags = self.tags().filter(|tags| tags.elements && self.element.is_none());
+        if tags.is_some_and(|tags| whole.contains(tags.key.open())) {
+            // What the schema says is text holds elements.
+            return false;
+        }
         if let Some(taken) = self.taken.take() {
             escape(cut(value, taken..stop.max(taken)), &mut self.arguments);
             self.arguments.push('"');
@@ -216,8 +221,6 @@ impl NamedBody {
                 Some(repaired) => self.repaired |= repaired,
                 None => return false,
             }
-        } else if self.tags().is_some_and(|tags| tags.elements && whole.contains(tags.key.open())) {
-            return false;
         } else {
             self.repaired |= self.types.write(&cx.reading.value(whole), &mut self.arguments);
         }
