@@ -268,9 +268,7 @@ impl Taker<'_> {
                     announced.abort(Place::Text(index), source, &reason.to_string(), self.events)
                 });
                 if !was_announced {
-                    self.events.push(TurnEvent::Notice(format!(
-                        "A tool call could not be read and is shown as text: {reason}"
-                    )));
+                    self.events.push(TurnEvent::Notice(format!("A tool call is not run: {reason}")));
                 }
             }
             Event::CallBegin { index, name, dialect } => {

@@ -19,8 +19,11 @@
 //! # What is a call
 //! So it is read by default; [`Reading`] has the decisions that can be taken otherwise.
 //! - Behind an explicit mark: a body that can be read, whether or not its tool was offered.
-//! - Without a mark (bare JSON, a fenced block of it): only at the start of a line, only if the name is an offered
-//!   tool and the object has no members but those of a call. A tag line has to match its tool's expression.
+//! - Without a mark (bare JSON, a fenced block of it, a list of Python calls): only at the start of a line, only if
+//!   the name is an offered tool, and an object has no members but those of a call. A tag line has to match its
+//!   tool's expression.
+//! - In a message that its header addresses to a tool. A header that addresses the user, or nobody, is for nobody
+//!   to see, and what follows that of an analysis is reasoning.
 //! - A call whose arguments are whole but whose closing mark is missing. Not one that is cut off in an argument.
 //! - An array of calls. If any of its elements is none, all of it is text, behind a mark as well.
 //! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`; what stands
@@ -29,6 +32,9 @@
 //!   is well formed and offered is one), directly behind an opening quote, in a code fence that shows something (a
 //!   fence counts only if all of it is calls; with marks, only if it also begins the answer), or in reasoning. But
 //!   thinking that is never closed is ended by a call behind a full mark to an offered tool.
+//!
+//! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
+//! quotes, or in what could not be read.
 //!
 //! # Bytes
 //! Every byte of the input comes back in exactly one of [`Event::Text`], [`Event::Reasoning`], [`Event::Frame`] and

@@ -97,6 +97,9 @@ impl NamedBody {
     /// Whether the tag at the current position ends the value.
     fn stop(&self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
         let behind = self.rest(text);
+        if !self.begins_tag(behind.as_bytes().get(1).copied()) {
+            return None;
+        }
         let mut more = false;
         match is(behind, self.value_end()) {
             Is::Yes => return Some(Stop::Value),
@@ -142,6 +145,14 @@ impl NamedBody {
         let close = self.row.close.iter().find(|close| is(behind, close) != Is::No);
         more |= close.is_some_and(|close| rest(behind, close.len()).trim_start().is_empty());
         (more && !eof).then_some(Stop::More)
+    }
+
+    /// Whether this can be the second byte of a tag that ends a value; most angle brackets are none.
+    fn begins_tag(&self, second: Option<u8>) -> bool {
+        let Some(second) = second else { return true };
+        let is_second = |mark: &str| mark.as_bytes().get(1) == Some(&second);
+        self.tags().is_some_and(|tags| is_second(tags.end) || is_second(tags.key.open()))
+            || self.style.end.iter().chain(self.row.close).any(|mark| is_second(mark))
     }
 
     /// Whether another call with arguments begins here, where each begins with its own mark: then this one has ended.
