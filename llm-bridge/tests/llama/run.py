@@ -33,6 +33,29 @@ SAID = {
     "fenced": 'Let me see.\n```json\n{"name": "calculate", "arguments": %s}\n```' % ARGUMENTS,
     "thought before": '<think>A <b>sum</b>.</think><tool_call>{"name": "calculate", "arguments": %s}</tool_call>' % ARGUMENTS,
 }
+# The dialects of models that people run on this server, as their templates have them.
+EXPRESSION = "(17 + 4) * 23"
+SAID |= {
+    "gemma4": '<|tool_call>call:calculate{expression:<|"|>%s<|"|>}<tool_call|>' % EXPRESSION,
+    "mistral": "Let me see.\n[TOOL_CALLS]calculate[ARGS]%s" % ARGUMENTS,
+    "llama3_json": '<|python_tag|>{"name": "calculate", "parameters": %s}' % ARGUMENTS,
+    "glm47": "Let me see.\n<tool_call>calculate<arg_key>expression</arg_key><arg_value>%s</arg_value></tool_call>" % EXPRESSION,
+    "deepseek_v31":
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>calculate<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>" % ARGUMENTS,
+    "kimi_k2":
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.calculate:0<|tool_call_argument_begin|>%s"
+        "<|tool_call_end|><|tool_calls_section_end|>" % ARGUMENTS,
+    "harmony":
+        "<|channel|>analysis<|message|>A sum.<|end|><|start|>assistant<|channel|>commentary to=functions.calculate "
+        "<|constrain|>json<|message|>%s<|call|>" % ARGUMENTS,
+    "minimax_m2":
+        '<minimax:tool_call>\n<invoke name="calculate">\n<parameter name="expression">%s</parameter>\n</invoke>\n'
+        "</minimax:tool_call>" % EXPRESSION,
+    "lfm2": '<|tool_call_start|>[calculate(expression="%s")]<|tool_call_end|>' % EXPRESSION,
+    "pythonic": '[calculate(expression="%s")]' % EXPRESSION,
+    "phi4_mini_json": 'functools[{"name": "calculate", "arguments": %s}]' % ARGUMENTS,
+    "cohere_command": '<|START_ACTION|>[{"tool_name": "calculate", "parameters": %s}]<|END_ACTION|>' % ARGUMENTS,
+}
 PLAIN = 'Tags like <b>bold</b>, a < b, {"a": [1, 2]} and `code` are text.'
 STOPPED = "[Stopped: the model made the same tool call 4 times."
 QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
