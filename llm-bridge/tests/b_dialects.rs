@@ -133,6 +133,9 @@ fn b1_a_call_that_is_cut_off_has_no_half_argument() {
         for at in (1..call.len()).filter(|at| call.is_char_boundary(*at)) {
             for found in read(&call[..at]).calls {
                 let arguments: Value = serde_json::from_str(&found.arguments).unwrap();
+                // Behind a whole argument nothing says that there is another; before any, a bare name is a whole call
+                // in one dialect only.
+                assert!(arguments != json!({}) || row.name == "mistral", "{}: {}", row.name, &call[..at]);
                 let mut members = arguments.as_object().unwrap().iter();
                 assert!(members.all(|(key, value)| whole[key] == *value), "{}: {}", row.name, &call[..at]);
                 assert!(!found.closed || arguments == whole, "{}: {}", row.name, &call[..at]);

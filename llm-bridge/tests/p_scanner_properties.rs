@@ -312,6 +312,16 @@ fn b1_hostile_input_is_linear() {
         Box::new(|n| format!("<tool_call>{}", " ".repeat(n))),
         Box::new(|n| format!("<tool_call>{{\"name\":\"f\",\"arguments\":{{}}}}{}", " ".repeat(n))),
         Box::new(|n| format!("<function=f>{}", " ".repeat(n))),
+        Box::new(|n| format!("<tool_call>f<arg_key>a</arg_key>{}", " ".repeat(n))),
+        Box::new(|n| format!("<tool_call>\n<function=f>\n<parameter=a>\nx</tool_call>{}", " ".repeat(n))),
+        Box::new(|n| format!("<|start|>assistant{}", " ".repeat(n))),
+        Box::new(|n| format!("[f(a=[{}", "[".repeat(n))),
+        Box::new(|n| format!("<|tool_call>call:f{{a:<|\"|>{}", "<|\"".repeat(n / 3))),
+        Box::new(|n| "<|channel|>analysis<|message|>x<|end|>".repeat(n / 39)),
+        Box::new(|n| {
+            "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>".repeat(n / 74)
+        }),
+        Box::new(|n| "x".repeat(n)),
         Box::new(|n| format!("<function=f><parameter=a>{}", "</function> ".repeat(n / 12))),
         Box::new(|n| format!("<function=f><parameter=a>x</parameter>{}", "<x".repeat(n / 2))),
         Box::new(|n| format!("TAG: {}", "x".repeat(n))),

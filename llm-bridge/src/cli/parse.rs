@@ -85,6 +85,8 @@ struct OutputCall<'p> {
     dialect: &'p str,
     source: &'p str,
     repaired: bool,
+    /// Its end was written.
+    closed: bool,
     // The characters of the content that come before the call.
     offset: usize,
 }
@@ -210,6 +212,7 @@ fn output_call((call, offset): (&dialect::Call, usize)) -> Result<OutputCall<'_>
         dialect: call.dialect,
         source: &call.source,
         repaired: call.repaired,
+        closed: call.closed,
         offset,
     })
 }
@@ -313,7 +316,7 @@ mod tests {
             let line = line(json!({"input": format!("é\n{source}, {source}."), "chunk": chunk})).unwrap();
             let call = |offset| {
                 json!({"name": "f", "arguments": {"a": 1}, "dialect": "hermes", "source": source,
-                    "repaired": true, "offset": offset})
+                    "repaired": true, "closed": true, "offset": offset})
             };
             assert_eq!(
                 line,

@@ -174,6 +174,8 @@ impl Fixer<'_> {
             self.at += 1;
             match byte {
                 b'\\' => self.escape()?,
+                // A key ends at its quote: what it would be else is a guess.
+                b'"' | b'\'' if byte == quote && key && !self.ends_here(in_object, key) => return None,
                 b'"' | b'\'' if byte == quote && self.ends_here(in_object, key) => {
                     self.out.push('"');
                     return Some(());

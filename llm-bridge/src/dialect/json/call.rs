@@ -26,8 +26,13 @@ impl JsonBody {
     }
 
     /// Reads the whole object and notes the call; false if it is none.
-    pub(super) fn complete(&mut self, object: &str, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
-        let Some(call) = self.strict(object, text).or_else(|| self.read(object)) else { return false };
+    pub(super) fn complete(&mut self, object: &str, text: &str, cx: &mut Cx<'_>) -> bool {
+        let call = self.strict(object, text).or_else(|| self.read(object));
+        call.is_some_and(|call| self.note(call, text, self.pos, cx))
+    }
+
+    fn note(&mut self, mut call: Envelope, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
+        call.name = cx.offered.resolve(call.name);
         if self.bare {
             let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
             if !shaped || !cx.offered.contains(&call.name) {
@@ -95,7 +100,11 @@ impl JsonBody {
         }
         let plain = tail(text, self.pos, self.row.close, &[], eof);
         let strays = || tail(text, self.pos, self.row.close, b"}],;`", eof);
-        match if plain == Tail::None { strays() } else { plain } {
+        let found = if plain == Tail::None { strays() } else { plain };
+        if plain == Tail::None && matches!(found, Tail::Closed(_)) {
+            self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+        }
+        match found {
             Tail::Closed(end) => {
                 self.ready.iter_mut().for_each(|ready| ready.closed = true);
                 return Some(Step::Done(end));
@@ -161,7 +170,8 @@ impl JsonBody {
     }
 
     fn complete_fixed(&mut self, fixed: &str, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
-        let done = self.complete(fixed, text, end, cx);
+        let call = self.read(fixed);
+        let done = call.is_some_and(|call| self.note(call, text, end, cx));
         if done && let Some(ready) = self.ready.last_mut() {
             ready.repaired = true;
         }

@@ -210,6 +210,7 @@ impl JsonBody {
     }
 
     fn named(&mut self, name: String, cx: &mut Cx<'_>) -> Option<Step> {
+        let name = cx.offered.resolve(name);
         if name.trim().is_empty() || (self.bare && !cx.offered.contains(&name)) {
             return Some(self.refuse());
         }
@@ -365,7 +366,7 @@ impl JsonBody {
         self.pos += 1;
         if member {
             let range = self.object..self.pos;
-            if !self.complete(cut(text, range), text, self.pos, cx) {
+            if !self.complete(cut(text, range), text, cx) {
                 return Some(self.refuse());
             }
             self.expect = Expect::Comma;

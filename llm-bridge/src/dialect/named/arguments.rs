@@ -2,7 +2,7 @@
 
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::dialect::{
-    body::{Body, Cx, Is, Step, is},
+    body::{Body, Cx, Is, Step, cut, is},
     json::JsonBody,
     literal::{Literals, Read},
 };
@@ -31,7 +31,10 @@ impl NamedBody {
         }
         if !tags && !behind.is_empty() && is(behind, "```") != Is::No {
             // The first line of a fence around the arguments.
-            match behind.find('\n').filter(|_| behind.starts_with("```")) {
+            match cut(behind, 0..behind.floor_char_boundary(MAX_NAME))
+                .find('\n')
+                .filter(|_| behind.starts_with("```"))
+            {
                 Some(end) => {
                     self.pos += end;
                     return None;
@@ -47,7 +50,7 @@ impl NamedBody {
         let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
         if tags {
             self.part = Part::Between;
-        } else if behind.is_empty() && plain && offered() {
+        } else if behind.is_empty() && plain && offered() && self.nothing_but_name(text) {
             // Nothing but the name of a tool.
             self.repaired = true;
             self.part = Part::End;
@@ -55,6 +58,12 @@ impl NamedBody {
             return Some(Step::Reject(self.pos));
         }
         None
+    }
+
+    /// No mark that opens arguments stands behind the name.
+    fn nothing_but_name(&self, text: &str) -> bool {
+        let head = cut(text, self.start..text.len()).trim_end();
+        self.name.as_deref().is_some_and(|name| head.ends_with(name))
     }
 
     pub(super) fn json(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {

@@ -167,6 +167,7 @@ fn attribute_name<'a>(text: &'a str, attribute: &str, close: &str) -> Found<'a> 
                     };
                 }
                 Is::Open => return Found::More,
+                Is::No if char == '<' => return Found::No(at),
                 Is::No => {}
             },
             _ => {}

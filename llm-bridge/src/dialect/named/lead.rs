@@ -43,7 +43,7 @@ pub(in crate::dialect) fn lead(style: &NamedStyle, row: &Dialect, text: &str, ad
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
         // Nothing but the bracket behind a name tells these from a word.
         Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
-            Found::Name(found) if plain(&found.name) => Lead::Yes,
+            Found::Name(found) if plain(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
             Found::More if plain(behind) => Lead::More,
             Found::Name(_) | Found::More | Found::No(_) => Lead::No,
         },
@@ -58,8 +58,9 @@ fn unblanked(text: &str) -> &str {
     rest(text, ahead(text, 0, &[]).unwrap_or(0))
 }
 
-/// Only what names are made of.
+/// Only what names are made of, and white space and a bracket behind it.
 fn plain(name: &str) -> bool {
+    let name = name.trim_end_matches(['(', '{']).trim_end();
     let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
     name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
 }

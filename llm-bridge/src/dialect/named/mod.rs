@@ -305,8 +305,19 @@ impl NamedBody {
         let Some(at) = ahead(text, self.pos, &[]) else { return Some(Step::Reject(self.pos)) };
         match text.as_bytes().get(at) {
             Some(b',') => {
-                self.pos = at + 1;
-                self.part = Part::Call;
+                let next = ahead(text, at + 1, &[]).unwrap_or(at + 1);
+                match text.as_bytes().get(next) {
+                    None if !eof => return Some(Step::More),
+                    // One comma too many.
+                    Some(b']') => {
+                        self.ready.iter_mut().for_each(|ready| ready.repaired = true);
+                        self.pos = next;
+                    }
+                    _ => {
+                        self.pos = at + 1;
+                        self.part = Part::Call;
+                    }
+                }
                 None
             }
             Some(b']') => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Arguments, Head, NamedBody, NamedStyle, Part, head};
 use crate::dialect::{
-    body::{Cx, Is, Step, Tail, is, is_any, rest, tail},
+    body::{Cx, Is, Step, Tail, ahead, is, is_any, rest, tail},
     elements::End,
     typing::{Shape, Types, escape},
 };
@@ -85,6 +85,11 @@ impl NamedBody {
             return None;
         }
         if end == Is::Yes {
+            let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+            if self.params == 0 && !self.wrapped && head::is_plain(&self.style.head) && !offered() {
+                // A word between marks is a call only of a tool that is there: else they are just mentioned.
+                return Some(Step::Reject(self.pos));
+            }
             self.repaired |= self.stray.take().is_some();
             self.ended = true;
             self.part = Part::End;
@@ -96,10 +101,14 @@ impl NamedBody {
         if open && !eof {
             return Some(Step::More);
         }
+        if eof && param != Is::No && !behind.is_empty() {
+            // It may be another argument that was cut off.
+            return Some(Step::Reject(text.len()));
+        }
         if let Tail::Closed(close_end) | Tail::Cut(close_end) = tail {
             // The wrapper is closed before the call: it is whole all the same.
-            self.repaired |= !self.style.end.is_empty();
             self.ended = matches!(tail, Tail::Closed(_));
+            self.repaired |= !self.style.end.is_empty() || !self.ended;
             self.finish_call(self.pos, cx);
             self.pos = close_end;
             return Some(Step::Done(close_end));
@@ -137,10 +146,10 @@ impl NamedBody {
         };
         let mut at = self.start + named.end;
         if !tags.value.is_empty() {
-            let behind = rest(text, at);
-            let inside = behind.trim_start();
+            let Some(next) = ahead(text, at, &[]) else { return Some(Step::Reject(at)) };
+            let inside = rest(text, next);
             match is(inside, tags.value) {
-                Is::Yes => at += behind.len() - inside.len() + tags.value.len(),
+                Is::Yes => at = next + tags.value.len(),
                 Is::Open if !eof => return Some(Step::More),
                 Is::No if !inside.is_empty() => {
                     // A name without a value is no argument.
@@ -153,6 +162,9 @@ impl NamedBody {
             }
         }
         let key = named.name;
+        if key.is_empty() {
+            return Some(Step::Reject(at));
+        }
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
         let shape = Shape::of(schema, schema).property(&key);
         self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.reading.types(&shape));

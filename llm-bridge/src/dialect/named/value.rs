@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use super::{MAX_NAME, NamedBody, Part, head};
 use crate::dialect::{
-    body::{Cx, Is, Step, Tail, ahead, cut, is, is_any, rest, tail},
+    body::{Cx, Is, MAX_BLANK, Step, Tail, ahead, cut, is, is_any, rest, tail},
     elements,
     table::MarkKind,
     typing::escape,
@@ -73,6 +73,9 @@ impl NamedBody {
         }
         // Only the end of the call or of its wrapper came: it ends the value too.
         let whole = cut(text, self.start..text.len()).trim_end();
+        if text.len() - self.start - whole.len() > MAX_BLANK {
+            return Some(Step::Reject(text.len()));
+        }
         let closes = self.row.close.iter().chain(self.style.end);
         let marks = self.row.marks.iter().map(|mark| mark.text);
         let plain =
@@ -143,7 +146,10 @@ impl NamedBody {
         }
         // At the end of the text the wrapper's end would end the value: until more has come, it may be that.
         let close = self.row.close.iter().find(|close| is(behind, close) != Is::No);
-        more |= close.is_some_and(|close| rest(behind, close.len()).trim_start().is_empty());
+        more |= close.is_some_and(|close| {
+            let after = (self.pos + close.len()).min(text.len());
+            ahead(text, after, &[]) == Some(text.len())
+        });
         (more && !eof).then_some(Stop::More)
     }
 

@@ -191,7 +191,10 @@ impl Scanner {
         let Some(Unfinished { index, meant }) = candidate.unfinished() else { return };
         let shown =
             self.thinking.is_some() || candidate.is_quoted() || self.place.code && source.contains('`');
-        if index.is_some() || !shown && (meant || reason == Abort::Incomplete) {
+        // Behind a wrapper that came to nothing the same call begins once more, by its own mark.
+        let again = self.offset < self.told;
+        if index.is_some() || !shown && !again && (meant || reason == Abort::Incomplete) {
+            self.told = self.offset + source.len();
             sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
         }
     }

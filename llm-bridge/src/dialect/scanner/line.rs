@@ -121,6 +121,8 @@ impl Scanner {
                 }
             }
         }
+        // What is quoted is shown.
+        self.place.quote_line |= first == Some(b'>');
         if self.offered.tags().is_empty() {
             return Line::Other;
         }

@@ -49,6 +49,7 @@ impl Scanner {
                 b'\n' => {
                     self.place.fresh = true;
                     self.place.code = false;
+                    self.place.quote_line = false;
                 }
                 b' ' | b'\t' | b'\r' => {}
                 _ => self.written(),

@@ -35,6 +35,8 @@ pub struct Scanner {
     offset: usize,
     /// Up to here, tokens without a meaning are text: they stand in what could not be read as a call.
     plain: usize,
+    /// Up to here, a call that came to nothing has been told of.
+    told: usize,
     /// Bytes of abandoned bodies that were read again.
     spent: usize,
     /// Pairs of thinking marks that are known not to be closed up to the end of the text.
@@ -83,6 +85,8 @@ struct Place {
     /// The number of backticks (or tildes) of the code fence we are in, or 0.
     fence: usize,
     fence_mark: u8,
+    /// On a line of a quoted block of Markdown.
+    quote_line: bool,
     /// The last two bytes of text.
     last: [u8; 2],
 }
@@ -97,6 +101,7 @@ impl Place {
             code: false,
             fence: 0,
             fence_mark: b'`',
+            quote_line: false,
             last: [b'\n'; 2],
         }
     }
@@ -113,6 +118,10 @@ impl Place {
     /// Directly behind an opening quote.
     fn quoted(&self) -> bool {
         let [before, last] = self.last;
+        // The second and third bytes of “, and both of «.
+        if self.quote_line || self.last == [0x80, 0x9c] || self.last == [0xc2, 0xab] {
+            return true;
+        }
         matches!(last, b'"' | b'\'') && (before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':'))
     }
 }
@@ -146,6 +155,7 @@ impl Scanner {
             index: 0,
             offset: 0,
             plain: 0,
+            told: 0,
             spent: 0,
             unclosed: 0,
             closed: 0,
@@ -276,6 +286,7 @@ impl Scanner {
                 Some(b'\n') => {
                     self.place.fresh = true;
                     self.place.code = false;
+                    self.place.quote_line = false;
                     at = found + 1;
                     continue;
                 }
