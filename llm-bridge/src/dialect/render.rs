@@ -1,5 +1,7 @@
 //! Writes calls, results and instructions in a dialect, for models without native tools and for their history.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -55,18 +57,23 @@ impl Dialect {
             arguments.iter().map(|(key, value)| (key.clone(), like(value))).collect();
         let schema = Value::from_iter([("properties", properties)]);
         let tool = OfferedTool { name: name.into(), schema: Some(schema.into()), tag: None };
-        let options =
-            ScanOptions { only: Some(self.name), max_call_bytes: usize::MAX, ..ScanOptions::default() };
-        let (before, after) = ("Text\n", "\ntext");
-        let read = parse(&format!("{before}{text}{after}"), Offered::new([tool]).into(), options);
-        let [call] = read.calls.as_slice() else { return false };
+        let offered = Arc::new(Offered::new([tool]));
         // Both have to come from text: a number is only as exact as its reader.
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-        let given = serde_json::to_string(arguments).ok();
-        read.content == format!("{before}{after}")
-            && call.name == name
-            && !call.repaired
-            && given.is_some_and(|given| value(&given) == value(&call.arguments))
+        let Some(given) = serde_json::to_string(arguments).ok().and_then(|given| value(&given)) else {
+            return false;
+        };
+        let (before, after) = ("Text\n", "\ntext");
+        // Also by who does not know the dialect, and may ask another first.
+        [Some(self.name), None].into_iter().all(|only| {
+            let options = ScanOptions { only, max_call_bytes: usize::MAX, ..ScanOptions::default() };
+            let read = parse(&format!("{before}{text}{after}"), Arc::clone(&offered), options);
+            let [call] = read.calls.as_slice() else { return false };
+            read.content == format!("{before}{after}")
+                && call.name == name
+                && !call.repaired
+                && value(&call.arguments).as_ref() == Some(&given)
+        })
     }
 
     /// The result of a call, as the content of the message that answers it.
