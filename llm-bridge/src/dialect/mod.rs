@@ -29,7 +29,7 @@
 //! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`; what stands
 //!   behind its last argument is text if no end of the call follows. Text before the first argument: no call.
 //! - Not what stands in inline code (its backtick has to be closed on the line: behind one that is not, a call that
-//!   is well formed and offered is one), directly behind an opening quote, in a code fence that shows something (a
+//!   is well formed and offered is one), directly behind an opening quote, `<code>`, `<pre>` or `<!--`, in a code fence that shows something (a
 //!   fence counts only if all of it is calls; with marks, only if it also begins the answer), or in reasoning. But
 //!   thinking that is never closed is ended by a call behind a full mark to an offered tool.
 //!
@@ -76,7 +76,8 @@ pub use table::{DIALECTS, Dialect, Form, Mark, MarkKind, TAG_LINE, dialect, dial
 pub struct ScanOptions {
     /// The prompt has already opened the thinking block.
     pub thinking: bool,
-    /// Give [`Event::CallBegin`] and [`Event::CallDelta`] as well. Without them a call costs no more than itself.
+    /// Give [`Event::CallBegin`] and [`Event::CallDelta`] as well. Without them a call costs no more than itself. What
+    /// they have told cannot be taken back: a call that would have to be mended against that is aborted.
     pub deltas: bool,
     /// Read calls in this dialect only; [`dialects`] has the names. Tag lines are read in any case.
     pub only: Option<&'static str>,

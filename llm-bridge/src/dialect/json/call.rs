@@ -199,13 +199,6 @@ impl JsonBody {
                     return Step::Done(stop);
                 }
             }
-        } else if self.arguments_end.is_some() && self.name.is_some() && self.at_member() {
-            // The arguments are whole; only the last brackets are missing.
-            let object = cut(text, self.object..end);
-            if repair::closed(object).is_some_and(|fixed| self.complete_fixed(&fixed, text, end, cx)) {
-                self.ready.iter_mut().for_each(|ready| ready.closed = false);
-                return Step::Done(end);
-            }
         }
         Step::Reject(end)
     }

@@ -305,6 +305,8 @@ impl JsonBody {
                 self.expects(false);
                 self.expect = Comment(if byte == b'#' { b'\n' } else { b'*' });
             }
+            // A name is a string: one without quotes would be a guess.
+            (_, Value) if self.at_member() && self.key_is == Key::Name => return Some(self.refuse()),
             (_, Value | ValueOrEnd) => {
                 self.scalar = self.pos;
                 self.expect = Scalar;

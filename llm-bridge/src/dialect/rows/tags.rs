@@ -151,7 +151,15 @@ pub(super) const ROWS: &[Dialect] = &[
         .close(&["</｜DSML｜function_calls>"])
         .on_lines(),
     Dialect::new("deepseek_v4", &[Form::Named(markup!("｜DSML｜"))])
-        .marks(&[Mark::wrapper("<｜DSML｜tool_calls>")])
+        .marks(&[
+            Mark::wrapper("<｜DSML｜tool_calls>"),
+            // As the model misspells it.
+            Mark::wrapper("<｜DSML｜toolcalls>"),
+            Mark::wrapper("<｜DSML｜tool_call>"),
+            Mark::wrapper("<｜DSML｜toolcall>"),
+            Mark::wrapper("<｜DSML｜tools>"),
+            Mark::wrapper("<｜DSML｜tool>"),
+        ])
         .close(&["</｜DSML｜tool_calls>"])
         .on_lines(),
     Dialect::new("deepseek_v41", &[Form::Named(markup!("｜DSML｜ "))])

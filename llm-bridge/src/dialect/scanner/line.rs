@@ -97,7 +97,8 @@ impl Scanner {
         }
         let only = self.options.only;
         let wanted = |name: &str| only.is_none_or(|only| only == name);
-        if matches!(first, Some(b'{' | b'[')) && matches!(self.marks.at(rest), Found::Nothing) {
+        let shown = || self.place.last.with(cut(text, from..at)).opens_code();
+        if matches!(first, Some(b'{' | b'[')) && !shown() && matches!(self.marks.at(rest), Found::Nothing) {
             let rows = self.marks.bare().iter().copied().filter(|row| wanted(row.name));
             let candidate = Candidate::bare(rows, self.place.blank);
             self.emit(cut(text, from..at), sink);

@@ -87,8 +87,8 @@ struct Place {
     fence_mark: u8,
     /// On a line of a quoted block of Markdown.
     quote_line: bool,
-    /// The last two bytes of text.
-    last: [u8; 2],
+    /// The last text.
+    last: Last,
 }
 
 impl Place {
@@ -102,27 +102,47 @@ impl Place {
             fence: 0,
             fence_mark: b'`',
             quote_line: false,
-            last: [b'\n'; 2],
+            last: Last([b'\n'; 8]),
         }
     }
 
-    /// Text has been read up to here.
-    fn follow(&mut self, text: &str) {
-        match text.as_bytes() {
-            [] => {}
-            [last] => self.last = [self.last[1], *last],
-            [.., before, last] => self.last = [*before, *last],
-        }
-    }
-
-    /// Directly behind an opening quote.
+    /// Directly behind what opens a quote, or code.
     fn quoted(&self) -> bool {
-        let [before, last] = self.last;
-        // The second and third bytes of “, and both of «.
-        if self.quote_line || self.last == [0x80, 0x9c] || self.last == [0xc2, 0xab] {
-            return true;
-        }
-        matches!(last, b'"' | b'\'') && (before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':'))
+        self.quote_line || self.last.opens_quote() || self.last.opens_code()
+    }
+}
+
+/// The last bytes of text, the newest at the end.
+#[derive(Debug, Clone, Copy)]
+struct Last([u8; 8]);
+
+impl Last {
+    /// The last bytes when this has followed.
+    fn with(mut self, text: &str) -> Self {
+        let text = text.as_bytes();
+        let new = text.get(text.len().saturating_sub(self.0.len())..).unwrap_or_default();
+        self.0.rotate_left(new.len());
+        let kept = self.0.len() - new.len();
+        self.0.iter_mut().skip(kept).zip(new).for_each(|(last, byte)| *last = *byte);
+        self
+    }
+
+    fn byte(self) -> u8 {
+        let [.., last] = self.0;
+        last
+    }
+
+    fn opens_quote(self) -> bool {
+        let [.., before, last] = self.0;
+        let opens = before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':');
+        opens && matches!(last, b'"' | b'\'')
+            || ["“", "«"].iter().any(|quote| self.0.ends_with(quote.as_bytes()))
+    }
+
+    /// An element of HTML that shows what is in it, or a comment.
+    fn opens_code(self) -> bool {
+        let text = self.0.trim_ascii_end();
+        ["<code>", "<pre>", "<!--"].iter().any(|opening| text.ends_with(opening.as_bytes()))
     }
 }
 
@@ -235,7 +255,7 @@ impl Scanner {
         if text.is_empty() {
             return;
         }
-        self.place.follow(text);
+        self.place.last = self.place.last.with(text);
         sink(match self.thinking {
             Some(_) => Event::Reasoning(text),
             None if self.drops_text() => Event::Frame(text),
@@ -294,7 +314,7 @@ impl Scanner {
                     self.written();
                     // Several in a row are one.
                     let before = found.checked_sub(1).and_then(|before| bytes.get(before));
-                    let first = *before.unwrap_or(&self.place.last[1]) != b'`';
+                    let first = before.copied().unwrap_or(self.place.last.byte()) != b'`';
                     self.place.code ^= self.place.fence == 0 && first;
                     at = found + 1;
                     continue;
@@ -375,7 +395,7 @@ impl Scanner {
         let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
         let header = mark.is_header() && message && !self.place.code;
         if !quoted && !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {
-            self.place.follow(source);
+            self.place.last = self.place.last.with(source);
             sink(Event::Frame(source));
             return Act::Used;
         }
