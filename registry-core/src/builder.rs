@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -11,18 +12,29 @@ use jiff::Timestamp;
 
 use crate::{
     clock::{Clock, SystemClock},
-    guard::audit::{AuditSink, LogAudit},
+    guard::{
+        Concurrency, Guards, Lanes,
+        approval::Approvals,
+        audit::{AuditSink, LogAudit},
+        gate::Gate,
+        limits::Usage,
+    },
     plugin::{Folder, Plugin},
-    registry::{Registry, RegistryError, Shared, ToolSet},
+    registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
     tool::{Source, Tool},
 };
+
+/// The tenant where nothing is said of tenants.
+pub const DEFAULT_TENANT: &str = "default";
 
 /// Builds a [`Registry`].
 pub struct RegistryBuilder {
     resources: Resources,
     audit: Arc<dyn AuditSink>,
+    audit_arguments: bool,
     clock: Arc<dyn Clock>,
+    guards: Guards,
     compiled: bool,
 }
 
@@ -31,7 +43,9 @@ impl Default for RegistryBuilder {
         Self {
             resources: Resources::new(),
             audit: Arc::new(LogAudit),
+            audit_arguments: false,
             clock: Arc::new(SystemClock),
+            guards: Guards::default(),
             compiled: true,
         }
     }
@@ -72,6 +86,55 @@ impl RegistryBuilder {
         self
     }
 
+    /// Keeps the arguments in the records, and not only their hash. What is secret is left out of them in any case.
+    #[must_use]
+    pub fn audit_arguments(mut self, keep: bool) -> Self {
+        self.audit_arguments = keep;
+        self
+    }
+
+    /// Where calls are counted. In memory, where nothing is said.
+    #[must_use]
+    pub fn usage(mut self, usage: Arc<dyn Usage>) -> Self {
+        self.guards.usage = usage;
+        self
+    }
+
+    /// Who is asked before calls of tools that have `gate = true`. Nobody, where nothing is said: they run.
+    #[must_use]
+    pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.guards.gate = Some(gate);
+        self
+    }
+
+    /// Where calls are kept that wait for a person. In memory, where nothing is said.
+    #[must_use]
+    pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
+        self.guards.approvals = approvals;
+        self
+    }
+
+    /// Whether a person is asked before a destructive call. Yes, where nothing is said.
+    #[must_use]
+    pub fn approve_destructive(mut self, ask: bool) -> Self {
+        self.guards.approve_destructive = ask;
+        self
+    }
+
+    /// How long a person has to answer; 300 s where nothing is said.
+    #[must_use]
+    pub fn approval_timeout(mut self, timeout: Duration) -> Self {
+        self.guards.approval_timeout = timeout;
+        self
+    }
+
+    /// How many calls run at once and how many wait.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+        self.guards.lanes = Lanes::new(concurrency);
+        self
+    }
+
     /// Leaves out the compiled tools: only what the host registers.
     #[must_use]
     pub fn without_compiled(mut self) -> Self {
@@ -85,23 +148,39 @@ impl RegistryBuilder {
     /// # Errors
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
-        let created_at = self.clock.now();
-        let (mut tools, mut duplicates) = (Vec::new(), Vec::new());
-        if self.compiled {
-            (tools, duplicates) = collect(created_at);
-            if tools.is_empty() {
-                return Err(RegistryError::Empty);
-            }
-        }
-        let shared = Shared {
-            tools: ArcSwap::from_pointee(ToolSet::from_tools(tools)),
+        let common = Common {
             resources: Arc::new(self.resources),
             audit: self.audit,
+            audit_arguments: self.audit_arguments,
             clock: self.clock,
+            guards: self.guards,
+            compiled: self.compiled,
+        };
+        let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
+        if self.compiled && shared.tools.load().sorted().is_empty() {
+            return Err(RegistryError::Empty);
+        }
+        // Once, however many tenants there will be.
+        shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
+        shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
+        Ok(Registry { shared: Arc::new(shared) })
+    }
+}
+
+impl Shared {
+    /// A registry with nothing but the compiled tools, where they are wanted.
+    pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Self {
+        let (tools, duplicates) = match common.compiled {
+            true => collect(common.clock.now()),
+            false => Default::default(),
+        };
+        Self {
+            common,
+            tenant: tenant.into(),
+            tools: ArcSwap::from_pointee(ToolSet::from_tools(tools)),
             writing: Mutex::new(()),
             duplicates,
-        };
-        Ok(Registry { shared: Arc::new(shared) })
+        }
     }
 }
 
@@ -126,13 +205,9 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
                     first: first.source(),
                     second: tool.source(),
                 };
-                tracing::error!("{error}");
                 duplicates.push(error);
             }
-            None => {
-                tracing::info!("Loaded tool: {}", tool.name());
-                tools.push(Arc::new(tool));
-            }
+            None => tools.push(Arc::new(tool)),
         }
     }
     (tools, duplicates)

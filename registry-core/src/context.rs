@@ -6,6 +6,7 @@ use std::{
     fmt,
     hash::{BuildHasher, RandomState},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -91,6 +92,9 @@ pub struct ToolEvent {
     /// How far it is, from 0 to 1, where it can tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// The id of the approval that the call waits for, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
 }
 
 /// Where the events of running tools go.
@@ -115,6 +119,7 @@ pub struct ToolContext {
     call: Option<Arc<CallIdentity>>,
     events: Option<EventSink>,
     cancellation: CancellationToken,
+    approval_wait: Option<Duration>,
 }
 
 impl ToolContext {
@@ -127,6 +132,7 @@ impl ToolContext {
             call: None,
             events: None,
             cancellation: CancellationToken::new(),
+            approval_wait: None,
         }
     }
 
@@ -163,6 +169,18 @@ impl ToolContext {
     pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
+    }
+
+    /// Waiting no longer than this for a person to approve a call; then the call is refused and the approval stays open
+    /// for the same call to be made again. Where nothing is said, until the approval expires.
+    #[must_use]
+    pub fn with_approval_wait(mut self, wait: Duration) -> Self {
+        self.approval_wait = Some(wait);
+        self
+    }
+
+    pub(crate) fn approval_wait(&self) -> Option<Duration> {
+        self.approval_wait
     }
 
     pub(crate) fn for_call(&self, id: &str, tool: &str, raw_argument: Option<String>) -> Self {
@@ -205,17 +223,23 @@ impl ToolContext {
 
     /// Says what the tool is doing.
     pub fn status(&self, message: impl Into<String>) {
-        self.report(message.into(), None);
+        self.report(message.into(), None, None);
     }
 
     /// Says what the tool is doing and how far it is, from 0 to 1.
     pub fn progress(&self, fraction: f64, message: impl Into<String>) {
-        self.report(message.into(), Some(fraction.clamp(0.0, 1.0)));
+        self.report(message.into(), Some(fraction.clamp(0.0, 1.0)), None);
     }
 
-    fn report(&self, message: String, progress: Option<f64>) {
+    /// Says that the call waits for a person.
+    pub(crate) fn ask_approval(&self, id: &str, message: String) {
+        self.report(message, None, Some(id.to_owned()));
+    }
+
+    fn report(&self, message: String, progress: Option<f64>, approval: Option<String>) {
         let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
-        events(ToolEvent { call_id: call.id.clone(), tool_name: call.tool.clone(), message, progress });
+        let (call_id, tool_name) = (call.id.clone(), call.tool.clone());
+        events(ToolEvent { call_id, tool_name, message, progress, approval });
     }
 
     /// Whether the call should stop.

@@ -1,4 +1,5 @@
-//! The one path of a call: find, flag, level and module, predicate, arguments, run, audit. Every door enters here.
+//! The one path of a call: find, flag, level and module, predicate, arguments, limits, gate and approval, run, audit.
+//! Every door enters here.
 
 use std::{
     any::Any,
@@ -10,14 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
     context::{EventSink, Origin, ToolCall, ToolContext},
-    guard::audit::{AuditRecord, Phase, hash_arguments},
+    guard::{
+        Admission, Wanted,
+        audit::{AuditRecord, Phase, hash_arguments, hash_members},
+        cancelled, without_secrets,
+    },
     nearest::nearest,
+    outcome::{ToolOutcome, millis},
     policy::Effect,
     registry::Registry,
     result::{ErrorKind, ToolError, ToolResult},
@@ -27,106 +31,6 @@ use crate::{
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// What became of a call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutcome {
-    /// The call's id.
-    pub call_id: String,
-    /// The tool's name, as called.
-    pub tool_name: String,
-    /// What the tool gave, or why it did not.
-    pub result: Result<ToolResult, ToolError>,
-    /// How long the last attempt ran; zero for a call that was refused.
-    pub duration: Duration,
-    /// When it was done (UTC).
-    pub ts: Timestamp,
-}
-
-/// A [`ToolOutcome`] as it goes over a wire; the same shape at every door.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToolReply {
-    /// The tool's name.
-    pub tool_name: String,
-    /// Whether the tool did what it was asked.
-    pub success: bool,
-    /// What it found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
-    /// Why it did not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// A word to the user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// What was changed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub side_effects: Vec<String>,
-    /// The tool's notes, with `tool`, `ts` and `duration_ms`.
-    pub audit: Map<String, Value>,
-    /// Whether the same call may succeed when it is made again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retryable: Option<bool>,
-    /// Names of tools that may have been meant.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<String>,
-}
-
-impl ToolOutcome {
-    /// Whether the tool did what it was asked.
-    pub fn is_success(&self) -> bool {
-        self.result.as_ref().is_ok_and(|result| result.success)
-    }
-
-    /// What the model is told.
-    pub fn for_model(&self) -> String {
-        match &self.result {
-            Ok(result) => result.for_model().into_owned(),
-            Err(error) => format!("Error: {}", error.feedback()),
-        }
-    }
-
-    /// The audit of the call: the tool's own notes, with `tool`, `ts` and `duration_ms` from the registry.
-    pub fn audit(&self) -> Map<String, Value> {
-        let mut audit = self.result.as_ref().map(|result| result.audit.clone()).unwrap_or_default();
-        audit.insert("tool".into(), self.tool_name.as_str().into());
-        audit.insert("ts".into(), self.ts.to_string().into());
-        audit.insert("duration_ms".into(), json!(millis(self.duration)));
-        audit
-    }
-
-    /// The outcome as it goes over a wire.
-    pub fn to_reply(&self) -> ToolReply {
-        let mut reply = ToolReply {
-            tool_name: self.tool_name.clone(),
-            success: self.is_success(),
-            result: None,
-            error: None,
-            message: None,
-            side_effects: Vec::new(),
-            audit: self.audit(),
-            retryable: None,
-            nearest: Vec::new(),
-        };
-        match &self.result {
-            Ok(result) => {
-                reply.result = Some(result.value.clone());
-                reply.message.clone_from(&result.message);
-                reply.side_effects.clone_from(&result.side_effects);
-            }
-            Err(error) => {
-                reply.error = Some(error.message().to_owned());
-                reply.retryable = Some(error.is_retryable());
-                reply.nearest = error.nearest().to_vec();
-            }
-        }
-        reply
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
 
 impl Registry {
     /// Makes a call.
@@ -174,7 +78,7 @@ impl Registry {
             return self.refuse(Some(&tool), context, call, error).await;
         };
         let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
-        let audited = self.shared.audit.is_enabled();
+        let audited = self.shared.common.audit.is_enabled();
         let given = audited.then(|| arguments.clone());
         let arguments = match checker.fit(&name, &tool.spec().input_schema, arguments) {
             Ok(arguments) => arguments,
@@ -185,11 +89,40 @@ impl Registry {
             }
         };
         let context = context.for_call(&id, &name, raw_argument);
-        let mut record = audited.then(|| AuditRecord {
-            arguments_sha256: hash_arguments(&Value::Object(arguments.clone())),
-            version: tool.spec().version.clone(),
-            ..self.blank_record(&context, &name, &id, origin)
-        });
+        let guards = &self.shared.common.guards;
+        let mut record = audited.then(|| self.record(&context, Some(&tool), &name, &id, origin, &arguments));
+
+        let arguments_sha256 = match &record {
+            Some(record) => record.arguments_sha256.clone(),
+            None if guards.may_ask_person(&tool) => hash_members(&arguments),
+            None => String::new(),
+        };
+        let wanted = Wanted {
+            tenant: &self.shared.tenant,
+            tool: &tool,
+            context: &context,
+            arguments: &arguments,
+            arguments_sha256: &arguments_sha256,
+            clock: self.shared.common.clock.as_ref(),
+        };
+        let mut decision = None;
+        let admission = guards.admit(wanted, &mut decision).await;
+        if let Some(record) = &mut record {
+            record.decision = decision;
+        }
+        // Held until the tool has run.
+        let _turn = match admission {
+            Admission::Run(turn) => turn,
+            Admission::Blocked(reason) => {
+                let result = Ok(ToolResult::unsuccessful(reason));
+                return self.end(id, name, result, record).await;
+            }
+            Admission::Refused(error) => return self.end(id, name, Err(error), record).await,
+        };
+        // What was revoked while the call waited for a person or for its turn is refused all the same.
+        if let Some(error) = refusal(&tool, &context) {
+            return self.end(id, name, Err(error), record).await;
+        }
 
         let mut tries_left = if tool.policy().effect == Effect::Destructive { 0 } else { retries };
         loop {
@@ -231,8 +164,8 @@ impl Registry {
     ) -> (Result<ToolResult, ToolError>, Duration) {
         if let Some(record) = &mut record {
             record.phase = Phase::Intent;
-            record.ts = self.shared.clock.now();
-            if let Err(cause) = self.shared.audit.record(record.clone()).await {
+            record.ts = self.shared.common.clock.now();
+            if let Err(cause) = self.shared.common.audit.record(record.clone()).await {
                 return (Err(not_audited(tool.name(), &cause)), Duration::ZERO);
             }
         }
@@ -240,8 +173,9 @@ impl Registry {
         let result = guarded(handler, context, arguments, tool.policy().timeout).await;
         let duration = started.elapsed();
         if let Some(record) = record {
-            let outcome = AuditRecord { ts: self.shared.clock.now(), ..record.clone() };
-            if let Err(cause) = self.shared.audit.record(outcome.with_result(&result, duration)).await {
+            let outcome = AuditRecord { ts: self.shared.common.clock.now(), ..record.clone() };
+            if let Err(cause) = self.shared.common.audit.record(outcome.with_result(&result, duration)).await
+            {
                 return (Err(outcome_lost(tool.name(), &cause)), duration);
             }
         }
@@ -255,10 +189,10 @@ impl Registry {
         result: Result<ToolResult, ToolError>,
         duration: Duration,
     ) -> ToolOutcome {
-        ToolOutcome { call_id, tool_name, result, duration, ts: self.shared.clock.now() }
+        ToolOutcome { call_id, tool_name, result, duration, ts: self.shared.common.clock.now() }
     }
 
-    /// A call that is not made: one record, and the reason.
+    /// A call that a door or the selection turns down: one record, and the reason.
     pub(crate) async fn refuse(
         &self,
         tool: Option<&Tool>,
@@ -267,38 +201,68 @@ impl Registry {
         error: ToolError,
     ) -> ToolOutcome {
         call.ensure_id();
-        let mut result = Err(error);
-        if self.shared.audit.is_enabled() {
-            let record = AuditRecord {
-                version: tool.and_then(|tool| tool.spec().version.clone()),
-                arguments_sha256: hash_arguments(&call.arguments),
-                ..self.blank_record(context, &call.name, &call.id, call.origin)
-            };
-            if let Err(error) = self.shared.audit.record(record.with_result(&result, Duration::ZERO)).await {
-                result = Err(not_audited(&call.name, &error));
+        let audited = self.shared.common.audit.is_enabled();
+        let record = audited.then(|| match &call.arguments {
+            Value::Object(arguments) => {
+                self.record(context, tool, &call.name, &call.id, call.origin, arguments)
             }
-        }
-        self.outcome(call.id, call.name, result, Duration::ZERO)
+            other => AuditRecord {
+                arguments_sha256: hash_arguments(other),
+                ..self.record(context, tool, &call.name, &call.id, call.origin, &Map::new())
+            },
+        });
+        self.end(call.id, call.name, Err(error), record).await
     }
 
-    fn blank_record(&self, context: &ToolContext, tool: &str, call_id: &str, origin: Origin) -> AuditRecord {
+    /// A call that is not made: its one record.
+    async fn end(
+        &self,
+        call_id: String,
+        tool_name: String,
+        mut result: Result<ToolResult, ToolError>,
+        record: Option<AuditRecord>,
+    ) -> ToolOutcome {
+        if let Some(record) = record {
+            let record = AuditRecord { ts: self.shared.common.clock.now(), ..record };
+            let record = record.with_result(&result, Duration::ZERO);
+            if let Err(cause) = self.shared.common.audit.record(record).await {
+                result = Err(not_audited(&tool_name, &cause));
+            }
+        }
+        self.outcome(call_id, tool_name, result, Duration::ZERO)
+    }
+
+    fn record(
+        &self,
+        context: &ToolContext,
+        tool: Option<&Tool>,
+        name: &str,
+        call_id: &str,
+        origin: Origin,
+        arguments: &Map<String, Value>,
+    ) -> AuditRecord {
+        let common = &self.shared.common;
+        let schema = tool.map_or(&Value::Null, |tool| &tool.spec().input_schema);
         AuditRecord {
             phase: Phase::Intent,
-            tool: tool.to_owned(),
-            version: None,
+            tool: name.to_owned(),
+            version: tool.and_then(|tool| tool.spec().version.clone()),
             call_id: call_id.to_owned(),
             attempt: 1,
+            tenant: self.shared.tenant.to_string(),
             user: context.caller().user.clone(),
             level: context.caller().level,
             origin,
-            arguments_sha256: String::new(),
+            arguments_sha256: hash_members(arguments),
+            arguments: common.audit_arguments.then(|| without_secrets(schema, arguments)),
+            decision: None,
             success: None,
             error: None,
             error_message: None,
             side_effects: Vec::new(),
             audit: Map::new(),
             duration_ms: None,
-            ts: self.shared.clock.now(),
+            ts: common.clock.now(),
         }
     }
 
@@ -381,7 +345,7 @@ async fn guarded(
         biased;
         result = caught => result,
         () = context.cancelled() => {
-            Err(ToolError::new(ErrorKind::Cancelled, "the call was cancelled"))
+            Err(cancelled())
         }
         () = tokio::time::sleep(timeout) => Err(timed_out(timeout)),
     }

@@ -40,6 +40,7 @@ pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
 mod nearest;
+mod outcome;
 mod parameter;
 pub mod plugin;
 pub mod policy;
@@ -50,12 +51,14 @@ pub mod result;
 pub mod schema;
 mod select;
 pub mod spec;
+pub mod store;
 pub mod tool;
 
-pub use builder::RegistryBuilder;
+pub use builder::{DEFAULT_TENANT, RegistryBuilder};
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
-pub use execute::{BoxFuture, ToolOutcome, ToolReply};
+pub use execute::BoxFuture;
 pub use nearest::nearest;
+pub use outcome::{ToolOutcome, ToolReply};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
 pub use registry::{Registry, RegistryError};
 pub use registry_macros::{args, discover, output, tool};

@@ -146,19 +146,25 @@ impl Plugin {
         self
     }
 
-    /// The least time between two calls of one user. Declared, not enforced yet.
+    /// The least time between two calls of one user.
     pub const fn cooldown(mut self, cooldown: Duration) -> Self {
         self.policy.cooldown = cooldown;
         self
     }
 
-    /// Calls a user may make in a day (UTC). Declared, not enforced yet.
+    /// Calls a user may make in a day (UTC).
     pub const fn daily_limit(mut self, daily_limit: u32) -> Self {
         self.policy.daily_limit = daily_limit;
         self
     }
 
-    /// Whether the gate is asked before a call. Declared, not enforced yet.
+    /// Calls of it that run at once; more wait for their turn.
+    pub const fn max_concurrent(mut self, max_concurrent: u32) -> Self {
+        self.policy.max_concurrent = max_concurrent;
+        self
+    }
+
+    /// Whether the host's gate is asked before a call.
     pub const fn gate(mut self, gate: bool) -> Self {
         self.policy.requires_gate = gate;
         self

@@ -153,6 +153,8 @@ pub struct ToolPolicy {
     pub cooldown: Duration,
     /// Calls a user may make in a day (UTC); zero for any number.
     pub daily_limit: u32,
+    /// Calls of it that run at once; 0 for any number.
+    pub max_concurrent: u32,
     /// Whether the gate is asked before a call.
     pub requires_gate: bool,
     /// What a call does to the world.
@@ -175,6 +177,7 @@ impl ToolPolicy {
             timeout: Self::DEFAULT_TIMEOUT,
             cooldown: Duration::ZERO,
             daily_limit: 0,
+            max_concurrent: 0,
             requires_gate: false,
             effect: Effect::Read,
             idempotent: false,

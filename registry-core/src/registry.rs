@@ -13,7 +13,7 @@ use crate::{
     builder::RegistryBuilder,
     clock::Clock,
     context::{Caller, ToolContext},
-    guard::audit::AuditSink,
+    guard::{Guards, audit::AuditSink},
     policy::ToolPolicy,
     resource::Resources,
     spec::ToolSpec,
@@ -43,11 +43,22 @@ impl ToolSet {
     }
 }
 
-pub(crate) struct Shared {
-    pub(crate) tools: ArcSwap<ToolSet>,
+/// What the registries of all tenants have in common.
+pub(crate) struct Common {
     pub(crate) resources: Arc<Resources>,
     pub(crate) audit: Arc<dyn AuditSink>,
+    /// Whether records hold the arguments, and not only their hash.
+    pub(crate) audit_arguments: bool,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) guards: Guards,
+    /// Whether the compiled tools are wanted.
+    pub(crate) compiled: bool,
+}
+
+pub(crate) struct Shared {
+    pub(crate) common: Arc<Common>,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) tools: ArcSwap<ToolSet>,
     pub(crate) writing: Mutex<()>,
     pub(crate) duplicates: Vec<RegistryError>,
 }
@@ -70,9 +81,20 @@ impl Registry {
         RegistryBuilder::default()
     }
 
+    /// The tenant this registry belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.shared.tenant
+    }
+
+    /// The registry of another tenant: the same compiled tools and the same rules, and registrations, switches, limits,
+    /// approvals and audit of its own.
+    pub fn for_tenant(&self, tenant: &str) -> Self {
+        Self { shared: Arc::new(Shared::new(Arc::clone(&self.shared.common), tenant)) }
+    }
+
     /// A context for a caller, with what this host provides.
     pub fn context(&self, caller: Caller) -> ToolContext {
-        ToolContext::new(caller).with_resources(Arc::clone(&self.shared.resources))
+        ToolContext::new(caller).with_resources(Arc::clone(&self.shared.common.resources))
     }
 
     /// The tool of that name.
@@ -125,7 +147,7 @@ impl Registry {
                 return Err(RegistryError::VersionUnchanged { name: spec.tool_name, version: spec.version });
             }
         }
-        let tool = Tool::of_host(spec, policy, handler, self.shared.clock.now());
+        let tool = Tool::of_host(spec, policy, handler, self.shared.common.clock.now());
         let tool = Arc::new(match &replaced {
             Some(known) => tool.replacing(known),
             None => tool,
@@ -168,16 +190,6 @@ impl Registry {
     pub fn check(&self) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
         let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();
-        for tool in tools.sorted() {
-            let policy = tool.policy();
-            if policy.requires_gate || policy.daily_limit > 0 || !policy.cooldown.is_zero() {
-                tracing::warn!(
-                    "{} ({}) declares a limit or a gate, which is not enforced yet",
-                    tool.name(),
-                    tool.source()
-                );
-            }
-        }
         for tool in &faulty {
             let cause = tool.fault().unwrap_or_default();
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());

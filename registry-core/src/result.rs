@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, error::Error, fmt};
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -130,6 +131,12 @@ pub enum ErrorKind {
     Panicked,
     /// Its code gave an error.
     Failed,
+    /// The user has called it too often; [`ToolError::retry_at`] says when it is free again.
+    ToolRateLimited,
+    /// As many calls run and wait as may.
+    Busy,
+    /// A person has to approve the call and has not yet; [`ToolError::approval`] names the approval.
+    ApprovalPending,
     /// The door it came through turned it down, as for a limit of its own.
     Refused,
     /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
@@ -150,6 +157,8 @@ struct Repr {
     feedback: Option<String>,
     retryable: bool,
     nearest: Vec<String>,
+    retry_at: Option<Timestamp>,
+    approval: Option<String>,
 }
 
 impl ToolError {
@@ -161,6 +170,8 @@ impl ToolError {
             feedback: None,
             retryable: false,
             nearest: Vec::new(),
+            retry_at: None,
+            approval: None,
         }))
     }
 
@@ -200,6 +211,20 @@ impl ToolError {
         self
     }
 
+    /// Says when the same call may be made again.
+    #[must_use]
+    pub fn with_retry_at(mut self, retry_at: Timestamp) -> Self {
+        self.0.retry_at = Some(retry_at);
+        self
+    }
+
+    /// Names the approval that the call waits for.
+    #[must_use]
+    pub fn with_approval(mut self, id: impl Into<String>) -> Self {
+        self.0.approval = Some(id.into());
+        self
+    }
+
     /// What kind of failure it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -223,6 +248,16 @@ impl ToolError {
     /// Names of tools that may have been meant.
     pub fn nearest(&self) -> &[String] {
         &self.0.nearest
+    }
+
+    /// When the same call may be made again, where that is known (UTC).
+    pub fn retry_at(&self) -> Option<Timestamp> {
+        self.0.retry_at
+    }
+
+    /// The id of the approval that the call waits for.
+    pub fn approval(&self) -> Option<&str> {
+        self.0.approval.as_deref()
     }
 
     /// As a standard error, for code outside of tools.

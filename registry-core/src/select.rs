@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{ToolCall, ToolContext},
-    execute::ToolOutcome,
+    outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
     tool::Tool,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn registry_with(audit: Arc<dyn AuditSink>) -> Registry {
-    Registry::builder().without_compiled().audit(audit).build().unwrap()
+    Registry::builder().without_compiled().audit(audit).approve_destructive(false).build().unwrap()
 }
 
 fn registry() -> Registry {

@@ -107,7 +107,12 @@ impl Setup {
     /// No tools.
     pub fn bare() -> Self {
         let audit = Arc::new(MemoryAudit::new(1000));
-        let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
+        let registry = Registry::builder()
+            .without_compiled()
+            .approve_destructive(false)
+            .audit(audit.clone())
+            .build()
+            .unwrap();
         let chat = ChatSettings {
             system_prompt: String::new(),
             system_prompt_with_tools: String::new(),

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::gate::Decision;
 use crate::{context::Origin, execute::BoxFuture, policy::Permission, result::ErrorKind};
 
 /// Which of a call's two entries this is.
@@ -39,6 +40,8 @@ pub struct AuditRecord {
     pub call_id: String,
     /// 1 for the first try.
     pub attempt: u8,
+    /// Whose registry it was.
+    pub tenant: String,
     /// Who called.
     pub user: String,
     /// At what level.
@@ -47,6 +50,12 @@ pub struct AuditRecord {
     pub origin: Origin,
     /// SHA-256 of the arguments in hex: as they were run, or as they were given for a call that was refused.
     pub arguments_sha256: String,
+    /// The arguments, where the host keeps them; what is secret is left out of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// What a gate or a person decided, where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
     /// Whether the tool did what it was asked; `None` for an intent.
     pub success: Option<bool>,
     /// Why it did not.
@@ -78,27 +87,53 @@ pub trait AuditSink: Send + Sync {
     fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Hash of arguments that is the same for the same arguments.
+/// Hash of arguments that is the same for the same arguments, in whatever order their members come.
 pub(crate) fn hash_arguments(arguments: &Value) -> String {
-    let digest = Sha256::digest(canonical(arguments).to_string());
-    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+    let mut hash = Sha256::new();
+    feed(arguments, &mut hash);
+    hex(&hash.finalize())
+}
+
+/// The same of the members of an object.
+pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
+    let mut hash = Sha256::new();
+    feed_members(arguments, &mut hash);
+    hex(&hash.finalize())
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::with_capacity(2 * digest.len()), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })
 }
 
-/// The value with the keys of every object in order.
-fn canonical(value: &Value) -> Value {
+/// Hashes the value as JSON, with the keys of every object in order.
+fn feed(value: &Value, hash: &mut Sha256) {
     match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), canonical(value))).collect())
+        Value::Object(members) => feed_members(members, hash),
+        Value::Array(items) => {
+            for (place, item) in items.iter().enumerate() {
+                hash.update(if place == 0 { "[" } else { "," });
+                feed(item, hash);
+            }
+            hash.update(if items.is_empty() { "[]" } else { "]" });
         }
-        Value::Array(items) => items.iter().map(canonical).collect(),
-        other => other.clone(),
+        other => hash.update(other.to_string()),
     }
+}
+
+fn feed_members(members: &Map<String, Value>, hash: &mut Sha256) {
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_unstable_by_key(|(key, _)| *key);
+    for (place, (key, value)) in members.iter().enumerate() {
+        hash.update(if place == 0 { "{" } else { "," });
+        hash.update(Value::from(key.as_str()).to_string());
+        hash.update(":");
+        feed(value, hash);
+    }
+    hash.update(if members.is_empty() { "{}" } else { "}" });
 }
 
 /// Writes the records to the log, target `toolrack::audit`, as JSON.
@@ -204,6 +239,8 @@ mod tests {
         let one = hash_arguments(&json!({"a": 1, "b": {"c": 2, "d": 3}}));
         assert_eq!(one, hash_arguments(&json!({"b": {"d": 3, "c": 2}, "a": 1})));
         assert_ne!(one, hash_arguments(&json!({"a": 1, "b": {"c": 2, "d": 4}})));
-        assert_eq!(one.len(), 64);
+        let text = r#"{"a":1,"b":{"c":2,"d":3}}"#;
+        assert_eq!(one, hex(&Sha256::digest(text)));
+        assert_eq!(hash_arguments(&json!({"a": [], "b": {}})), hex(&Sha256::digest(r#"{"a":[],"b":{}}"#)));
     }
 }

@@ -1,3 +1,220 @@
-//! What stands around a call.
+//! What stands around a call: limits, the gate and a person's approval, the queue, the audit.
 
+pub mod approval;
 pub mod audit;
+pub mod gate;
+mod lanes;
+pub mod limits;
+mod person;
+mod secret;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::{
+    clock::Clock,
+    context::ToolContext,
+    policy::Effect,
+    result::{ErrorKind, ToolError},
+    tool::Tool,
+};
+use approval::{APPROVAL_TIMEOUT, Answered, Approvals, MemoryApprovals};
+use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateRequest, Verdict};
+pub use lanes::Concurrency;
+pub(crate) use lanes::{Lanes, Turn};
+use limits::{Charge, Limit, Limited, MemoryUsage, Usage, is_limited};
+pub(crate) use secret::without_secrets;
+
+/// All that is asked before a call is made. Shared by the registries of all tenants.
+pub(crate) struct Guards {
+    pub(crate) usage: Arc<dyn Usage>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) approvals: Arc<dyn Approvals>,
+    /// Whether a person is asked before a destructive call.
+    pub(crate) approve_destructive: bool,
+    pub(crate) approval_timeout: Duration,
+    pub(crate) lanes: Lanes,
+    pub(crate) answered: Answered,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self {
+            usage: Arc::new(MemoryUsage::default()),
+            gate: None,
+            approvals: Arc::new(MemoryApprovals::default()),
+            approve_destructive: true,
+            approval_timeout: APPROVAL_TIMEOUT,
+            lanes: Lanes::new(Concurrency::default()),
+            answered: Answered::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Guards {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guards").finish_non_exhaustive()
+    }
+}
+
+/// A call that wants to be made: found, allowed, and with arguments that fit.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) tenant: &'a Arc<str>,
+    pub(crate) tool: &'a Tool,
+    pub(crate) context: &'a ToolContext,
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) arguments_sha256: &'a str,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// What came of asking.
+pub(crate) enum Admission {
+    /// The call may be made, as long as the turn is held.
+    Run(Turn),
+    /// A gate or a person says no, which is a result and no error.
+    Blocked(String),
+    /// The call may not be made.
+    Refused(ToolError),
+}
+
+impl Wanted<'_> {
+    fn charge(&self, at: Timestamp) -> Charge {
+        let policy = self.tool.policy();
+        Charge {
+            tenant: Arc::clone(self.tenant),
+            user: self.context.caller().user.clone(),
+            tool: self.tool.shared_name(),
+            cooldown: policy.cooldown,
+            daily_limit: policy.daily_limit,
+            at,
+        }
+    }
+
+    fn request(&self) -> GateRequest<'_> {
+        GateRequest {
+            spec: self.tool.spec(),
+            policy: self.tool.policy(),
+            arguments: self.arguments,
+            context: self.context,
+        }
+    }
+}
+
+impl Guards {
+    /// Whether a person may be asked about the tool's calls.
+    pub(crate) fn may_ask_person(&self, tool: &Tool) -> bool {
+        let policy = tool.policy();
+        policy.requires_gate && self.gate.is_some()
+            || self.approve_destructive && policy.effect == Effect::Destructive
+    }
+
+    /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
+    pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
+        let charge = is_limited(wanted.tool.policy()).then(|| wanted.charge(wanted.clock.now()));
+        if let Some(charge) = &charge {
+            match self.usage.charge(charge).await {
+                Ok(None) => {}
+                Ok(Some(limited)) => return Admission::Refused(rate_limited(wanted.tool.name(), limited)),
+                Err(cause) => return Admission::Refused(not_counted(wanted.tool.name(), &cause)),
+            }
+        }
+        let admission = match self.ask(wanted, decision).await {
+            Ok(()) => self.enter(wanted).await,
+            Err(admission) => admission,
+        };
+        if let Some(charge) = charge.filter(|_| !matches!(admission, Admission::Run(_)))
+            && let Err(cause) = self.usage.refund(&charge).await
+        {
+            tracing::warn!(tool = wanted.tool.name(), cause, "limit_not_refunded");
+        }
+        admission
+    }
+
+    /// The gate, and a person where the gate or the tool's effect asks for one.
+    async fn ask(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Result<(), Admission> {
+        let policy = wanted.tool.policy();
+        let mut ask_person = self.approve_destructive && policy.effect == Effect::Destructive;
+        if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
+            let (verdict, answer) = weigh(gate, wanted).await;
+            *decision = Some(Decision { verdict, by: gate.name().to_owned() });
+            match answer {
+                GateAnswer::Approved => {}
+                GateAnswer::Pending => ask_person = true,
+                GateAnswer::Blocked(reason) => return Err(Admission::Blocked(reason)),
+            }
+        }
+        if ask_person { self.ask_person(wanted, decision).await } else { Ok(()) }
+    }
+
+    /// Waits for the call's turn to run.
+    async fn enter(&self, wanted: Wanted<'_>) -> Admission {
+        let (tool, policy) = (wanted.tool, wanted.tool.policy());
+        let name = tool.shared_name();
+        tokio::select! {
+            biased;
+            turn = self.lanes.enter(&name, policy.max_concurrent) => match turn {
+                Ok(turn) => Admission::Run(turn),
+                Err(_) => {
+                    let message = format!("{} is busy: as many calls wait as may", tool.name());
+                    let feedback = format!("The tool `{}` is busy. Try again later, or do without it.", tool.name());
+                    Admission::Refused(ToolError::new(ErrorKind::Busy, message).with_feedback(feedback).retryable())
+                }
+            },
+            () = wanted.context.cancelled() => Admission::Refused(cancelled()),
+        }
+    }
+}
+
+pub(crate) fn cancelled() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+/// The gate's answer, or what stands for it where there is none in time.
+async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
+    let asked = tokio::time::timeout(GATE_TIMEOUT, gate.check(wanted.request())).await;
+    let cause = match asked {
+        Ok(Ok(answer)) => {
+            let verdict = match &answer {
+                GateAnswer::Approved => Verdict::Approved,
+                GateAnswer::Blocked(_) => Verdict::Blocked,
+                GateAnswer::Pending => Verdict::Pending,
+            };
+            return (verdict, answer);
+        }
+        Ok(Err(cause)) => cause,
+        Err(_) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
+    };
+    let (tool, gate_name, closed) = (wanted.tool.name(), gate.name(), gate.fails_closed());
+    tracing::warn!(tool, gate = gate_name, cause, refused = closed, "gate_failed");
+    if closed {
+        let reason = format!("The check by {gate_name} failed, and nothing is done without it.");
+        return (Verdict::Blocked, GateAnswer::Blocked(reason));
+    }
+    (Verdict::Unanswered, GateAnswer::Approved)
+}
+
+fn rate_limited(tool: &str, Limited { limit, free_at }: Limited) -> ToolError {
+    let what = match limit {
+        Limit::Daily(1) => "once a day".to_owned(),
+        Limit::Daily(calls) => format!("{calls} times a day"),
+        Limit::Cooldown(least) => format!("once in {} s", least.as_secs_f64()),
+    };
+    // Rounded up, so that whoever comes then is not too early.
+    let second = free_at.as_second() + i64::from(free_at.subsec_nanosecond() > 0);
+    let shown = Timestamp::from_second(second).unwrap_or(free_at);
+    ToolError::new(ErrorKind::ToolRateLimited, format!("{tool} may be called {what}; it is free again at {shown}"))
+        .with_feedback(format!(
+            "The tool `{tool}` may be called {what}, and that is used up until {shown}. Do without it until then, and tell the user."
+        ))
+        .with_retry_at(free_at)
+}
+
+fn not_counted(tool: &str, cause: &str) -> ToolError {
+    tracing::error!(tool, cause, "limit_not_counted");
+    ToolError::new(ErrorKind::Unavailable, format!("the limit of {tool} could not be checked: {cause}"))
+        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
+        .retryable()
+}

@@ -1,0 +1,258 @@
+//! A person's word on a call: asked for, kept, answered, and good for that one call.
+//!
+//! An approval is bound to tenant, user, tool, version and arguments. Whoever changes the arguments asks anew.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::execute::BoxFuture;
+
+/// How long a person has to answer where nothing else is said; after that the answer is no.
+pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A call that a person is asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Names it; a random text.
+    pub id: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// Who wants to call.
+    pub user: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's version, where it has one.
+    pub version: Option<String>,
+    /// SHA-256 of the arguments in hex.
+    pub arguments_sha256: String,
+    /// The arguments, for the person to look at; what is secret is left out.
+    pub arguments: Value,
+    /// When it was asked for (UTC).
+    pub requested_at: Timestamp,
+    /// From when on the answer is no (UTC).
+    pub expires_at: Timestamp,
+    /// What has become of it.
+    pub state: ApprovalState,
+}
+
+/// What has become of an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// Nobody has answered.
+    Pending,
+    /// The call may be made, once.
+    Approved {
+        /// Who said so.
+        by: String,
+    },
+    /// The call may not be made.
+    Denied {
+        /// Who said so.
+        by: String,
+        /// Why, where it was said.
+        reason: Option<String>,
+    },
+    /// The call has been made.
+    Used {
+        /// Who had allowed it.
+        by: String,
+    },
+}
+
+impl Approval {
+    /// Whether it asks about the same call.
+    pub fn is_about_what(&self, other: &Self) -> bool {
+        let key = |a: &Self| {
+            (a.tenant.clone(), a.user.clone(), a.tool.clone(), a.version.clone(), a.arguments_sha256.clone())
+        };
+        key(self) == key(other)
+    }
+
+    /// Whether it can still be answered, or used, at this time.
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        let open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved { .. });
+        open && now < self.expires_at
+    }
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalAnswer {
+    /// Whether the call may be made.
+    pub approve: bool,
+    /// Who says so: a user's id.
+    pub by: String,
+    /// Why not, where it is said.
+    pub reason: Option<String>,
+}
+
+/// Why an approval could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerError {
+    /// There is none of that id.
+    Unknown,
+    /// It has been answered, used, or has expired.
+    Closed,
+    /// The store failed; a text for the operator.
+    Store(String),
+}
+
+/// Keeps the approvals.
+pub trait Approvals: Send + Sync {
+    /// Keeps a new approval, or gives back the one about the same call that is open at the time the new one was asked for.
+    ///
+    /// # Errors
+    /// A text for the operator. The call is not made.
+    fn request(&self, wanted: Approval) -> BoxFuture<'_, Result<Approval, String>>;
+
+    /// The approval of that id.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>>;
+
+    /// Those that wait for an answer, oldest first.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp)
+    -> BoxFuture<'a, Result<Vec<Approval>, String>>;
+
+    /// Answers one that is pending, in one step.
+    ///
+    /// # Errors
+    /// When there is none, or it is no longer open.
+    fn answer<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        answer: ApprovalAnswer,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Approval, AnswerError>>;
+
+    /// Uses one that is approved and open, in one step: true for exactly one caller.
+    ///
+    /// # Errors
+    /// A text for the operator. The call is not made.
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, String>>;
+}
+
+/// Keeps approvals in memory, until the process ends.
+#[derive(Debug, Default)]
+pub struct MemoryApprovals {
+    by_id: Mutex<HashMap<(String, String), Approval>>,
+}
+
+/// How long an approval that is closed is still known, for somebody who asks what became of it.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+
+impl MemoryApprovals {
+    fn with<T>(&self, run: impl FnOnce(&mut HashMap<(String, String), Approval>) -> T) -> BoxFuture<'_, T>
+    where
+        T: Send + 'static,
+    {
+        let done = run(&mut self.by_id.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(std::future::ready(done))
+    }
+}
+
+fn key(tenant: &str, id: &str) -> (String, String) {
+    (tenant.to_owned(), id.to_owned())
+}
+
+impl Approvals for MemoryApprovals {
+    fn request(&self, wanted: Approval) -> BoxFuture<'_, Result<Approval, String>> {
+        let now = wanted.requested_at;
+        self.with(|all| {
+            all.retain(|_, known| known.is_open(now) || now.duration_since(known.expires_at) < REMEMBERED);
+            let open = all.values().find(|known| known.is_about_what(&wanted) && known.is_open(now));
+            Ok(match open {
+                Some(known) => known.clone(),
+                None => {
+                    all.insert(key(&wanted.tenant, &wanted.id), wanted.clone());
+                    wanted
+                }
+            })
+        })
+    }
+
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>> {
+        self.with(|all| Ok(all.get(&key(tenant, id)).cloned()))
+    }
+
+    fn pending<'a>(
+        &'a self,
+        tenant: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<Approval>, String>> {
+        self.with(|all| {
+            let waits = |known: &&Approval| {
+                known.tenant == tenant && known.is_open(now) && known.state == ApprovalState::Pending
+            };
+            let mut waiting: Vec<_> = all.values().filter(waits).cloned().collect();
+            waiting.sort_by(|a, b| (a.requested_at, &a.id).cmp(&(b.requested_at, &b.id)));
+            Ok(waiting)
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        answer: ApprovalAnswer,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
+        self.with(|all| {
+            let known = all.get_mut(&key(tenant, id)).ok_or(AnswerError::Unknown)?;
+            if known.state != ApprovalState::Pending || !known.is_open(now) {
+                return Err(AnswerError::Closed);
+            }
+            known.state = answer.into_state();
+            Ok(known.clone())
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        self.with(|all| {
+            let known = all.get_mut(&key(tenant, id)).filter(|known| known.is_open(now));
+            let Some(Approval { state: state @ ApprovalState::Approved { .. }, .. }) = known else {
+                return Ok(false);
+            };
+            if let ApprovalState::Approved { by } = state.clone() {
+                *state = ApprovalState::Used { by };
+            }
+            Ok(true)
+        })
+    }
+}
+
+impl ApprovalAnswer {
+    /// What the approval is then.
+    pub fn into_state(self) -> ApprovalState {
+        match self.approve {
+            true => ApprovalState::Approved { by: self.by },
+            false => ApprovalState::Denied { by: self.by, reason: self.reason },
+        }
+    }
+}
+
+/// Shared by those who wait for answers and those who give them, within one process.
+pub(crate) type Answered = Arc<tokio::sync::Notify>;

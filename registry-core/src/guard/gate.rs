@@ -1,0 +1,88 @@
+//! Asks somebody else before a call: a policy of the host, or a person.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    context::{Caller, ToolContext},
+    execute::BoxFuture,
+    policy::ToolPolicy,
+    spec::ToolSpec,
+};
+
+/// How long a gate may think. A person's answer takes longer and is [`GateAnswer::Pending`] until it comes.
+pub const GATE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The call a gate is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct GateRequest<'a> {
+    /// The whole tool.
+    pub spec: &'a ToolSpec,
+    /// Its rules, with its cost and its effect.
+    pub policy: &'a ToolPolicy,
+    /// The arguments as the tool would get them.
+    pub arguments: &'a Map<String, Value>,
+    /// The request around it, with the caller and the conversation.
+    pub context: &'a ToolContext,
+}
+
+impl GateRequest<'_> {
+    /// Who calls.
+    pub fn caller(&self) -> &Caller {
+        self.context.caller()
+    }
+}
+
+/// What a gate says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateAnswer {
+    /// The call may be made.
+    Approved,
+    /// The call is not made; the reason is for the model and the user.
+    Blocked(String),
+    /// A person has to say: the call is kept until then.
+    Pending,
+}
+
+/// Weighs calls. It is asked for tools that have `gate = true`.
+pub trait Gate: Send + Sync {
+    /// Its name, for the audit.
+    fn name(&self) -> &str;
+
+    /// Whether a call is refused when the gate fails or takes longer than [`GATE_TIMEOUT`]. Where not, the call is
+    /// made and a warning logged.
+    fn fails_closed(&self) -> bool {
+        false
+    }
+
+    /// Weighs a call.
+    ///
+    /// # Errors
+    /// A text for the operator; see [`fails_closed`](Self::fails_closed).
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>>;
+}
+
+/// What was decided about a call that was made or not, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// What was decided.
+    pub verdict: Verdict,
+    /// The gate's name, or `user:ID` for a person.
+    pub by: String,
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may be made.
+    Approved,
+    /// It may not.
+    Blocked,
+    /// A person has not answered yet.
+    Pending,
+    /// The gate gave no answer, and calls are made then.
+    Unanswered,
+}

@@ -1,0 +1,229 @@
+//! How often a user may call a tool: the least time between two calls, and the number of calls in a day.
+//!
+//! A call is checked and counted in one step, so that however many come at once no more run than may. Days are those
+//! of UTC.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{execute::BoxFuture, policy::ToolPolicy};
+
+/// Seconds of a day; UTC as computers count it has no other days.
+const DAY: i64 = 86_400;
+
+/// One call to be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// Whose calls are counted together.
+    pub tenant: Arc<str>,
+    /// The user.
+    pub user: String,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The least time between two calls; zero for none.
+    pub cooldown: Duration,
+    /// Calls in a day; 0 for any number.
+    pub daily_limit: u32,
+    /// When the call is made.
+    pub at: Timestamp,
+}
+
+impl Charge {
+    /// The day of the call, in days since 1970-01-01 (UTC).
+    pub fn day(&self) -> i64 {
+        self.at.as_second().div_euclid(DAY)
+    }
+
+    /// What keeps the call from being made, where so many calls were made on this day and the last was then.
+    pub fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
+        if self.daily_limit > 0 && calls_today >= self.daily_limit {
+            let free_at = Timestamp::from_second((self.day() + 1) * DAY).unwrap_or(Timestamp::MAX);
+            return Some(Limited { limit: Limit::Daily(self.daily_limit), free_at });
+        }
+        let cooldown = SignedDuration::try_from(self.cooldown).unwrap_or(SignedDuration::MAX);
+        let free_at = last?.checked_add(cooldown).unwrap_or(Timestamp::MAX);
+        // A clock that was set back must not lock anybody out for longer than the cooldown.
+        let pending = last? <= self.at && free_at > self.at;
+        pending.then_some(Limited { limit: Limit::Cooldown(self.cooldown), free_at })
+    }
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The least time between two calls.
+    Cooldown(Duration),
+    /// The number of calls in a day.
+    Daily(u32),
+}
+
+/// A call that may not be made yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limited {
+    /// What was reached.
+    pub limit: Limit,
+    /// When the call may be made.
+    pub free_at: Timestamp,
+}
+
+/// Keeps count of calls. It is the authority: what it cannot answer is not allowed.
+pub trait Usage: Send + Sync {
+    /// Counts a call, or says why it may not be made, in one step.
+    ///
+    /// # Errors
+    /// A text for the operator. The call is not made.
+    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>>;
+
+    /// Takes back a call that was counted and not made.
+    ///
+    /// # Errors
+    /// A text for the operator. The call stays counted.
+    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>>;
+}
+
+/// Whether a tool's calls have to be counted at all.
+pub(crate) fn is_limited(policy: &ToolPolicy) -> bool {
+    policy.daily_limit > 0 || !policy.cooldown.is_zero()
+}
+
+/// Keeps count in memory, until the process ends.
+#[derive(Debug, Default)]
+pub struct MemoryUsage {
+    rows: Mutex<Rows>,
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    by_key: HashMap<(Arc<str>, String, Arc<str>), Row>,
+    /// At so many rows those that no longer say anything are dropped.
+    sweep_at: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    day: i64,
+    calls: u32,
+    last: Timestamp,
+    /// The last call before that one, for taking it back.
+    before: Option<Timestamp>,
+    /// From here on the row says nothing any more.
+    until: Timestamp,
+}
+
+impl Rows {
+    fn sweep(&mut self, now: Timestamp) {
+        if self.by_key.len() >= self.sweep_at {
+            self.by_key.retain(|_, row| row.until > now);
+            self.sweep_at = (self.by_key.len() * 2).max(1024);
+        }
+    }
+}
+
+fn key(charge: &Charge) -> (Arc<str>, String, Arc<str>) {
+    (Arc::clone(&charge.tenant), charge.user.clone(), Arc::clone(&charge.tool))
+}
+
+impl Usage for MemoryUsage {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.sweep(charge.at);
+        let day = charge.day();
+        let known = rows.by_key.get(&key(charge)).copied();
+        // A row of a later day is one that a clock since set back has left: it goes on counting.
+        let calls = known.filter(|row| row.day >= day).map_or(0, |row| row.calls);
+        let last = known.map(|row| row.last);
+        let limited = charge.refused(calls, last);
+        if limited.is_none() {
+            let tomorrow = Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX);
+            let cooled = SignedDuration::try_from(charge.cooldown)
+                .ok()
+                .and_then(|cooldown| charge.at.checked_add(cooldown).ok())
+                .unwrap_or(Timestamp::MAX);
+            let day = known.map_or(day, |row| row.day.max(day));
+            let row = Row {
+                day,
+                calls: calls.saturating_add(1),
+                last: charge.at,
+                before: last,
+                until: tomorrow.max(cooled),
+            };
+            rows.by_key.insert(key(charge), row);
+        }
+        Box::pin(std::future::ready(Ok(limited)))
+    }
+
+    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(row) = rows.by_key.get_mut(&key(charge)) {
+            if row.day == charge.day() {
+                row.calls = row.calls.saturating_sub(1);
+            }
+            if row.last == charge.at {
+                // Where there was none, one so long ago that it says nothing.
+                row.last = row.before.take().unwrap_or(Timestamp::UNIX_EPOCH);
+            }
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charge(at: &str, cooldown: u64, daily_limit: u32) -> Charge {
+        Charge {
+            tenant: "default".into(),
+            user: "ada".into(),
+            tool: "search".into(),
+            cooldown: Duration::from_secs(cooldown),
+            daily_limit,
+            at: at.parse().unwrap(),
+        }
+    }
+
+    async fn take(usage: &MemoryUsage, charge: &Charge) -> Option<String> {
+        usage.charge(charge).await.unwrap().map(|limited| limited.free_at.to_string())
+    }
+
+    #[tokio::test]
+    async fn t3_a_day_is_a_day_of_utc() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2026-03-01T23:59:58Z", 0, 1)).await, None);
+        let over = take(&usage, &charge("2026-03-01T23:59:59Z", 0, 1)).await;
+        assert_eq!(over.as_deref(), Some("2026-03-02T00:00:00Z"));
+        assert_eq!(take(&usage, &charge("2026-03-02T00:00:00Z", 0, 1)).await, None);
+    }
+
+    #[tokio::test]
+    async fn t3_a_cooldown_says_when_it_is_over() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:00Z", 60, 0)).await, None);
+        let early = take(&usage, &charge("2026-03-01T12:00:59Z", 60, 0)).await;
+        assert_eq!(early.as_deref(), Some("2026-03-01T12:01:00Z"));
+        assert_eq!(take(&usage, &charge("2026-03-01T12:01:00Z", 60, 0)).await, None);
+    }
+
+    #[tokio::test]
+    async fn t3_what_is_taken_back_may_be_taken_again() {
+        let usage = MemoryUsage::default();
+        let first = charge("2026-03-01T12:00:00Z", 60, 1);
+        assert_eq!(take(&usage, &first).await, None);
+        usage.refund(&first).await.unwrap();
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:01Z", 60, 1)).await, None);
+        assert!(take(&usage, &charge("2026-03-01T12:05:00Z", 60, 1)).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn t3_a_clock_set_back_frees_nothing_and_locks_nobody_out() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2026-03-02T00:00:10Z", 60, 1)).await, None);
+        assert!(take(&usage, &charge("2026-03-01T23:59:00Z", 60, 1)).await.is_some());
+        assert_eq!(take(&usage, &charge("2026-03-01T23:59:00Z", 60, 2)).await, None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Asks a person, and waits for the answer.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
+
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use super::{
+    Admission, Guards, Wanted,
+    approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    cancelled,
+    gate::{Decision, Verdict},
+    without_secrets,
+};
+use crate::{
+    registry::{Common, Registry},
+    result::{ErrorKind, ToolError},
+};
+
+/// How often the store is asked for an answer that another server may have taken.
+const POLL: Duration = Duration::from_millis(500);
+
+/// How the wait for an answer ended.
+enum Waited {
+    Closed(Approval),
+    /// The caller waits no longer; the approval stays open.
+    Enough,
+    Expired,
+    Cancelled,
+}
+
+impl Registry {
+    /// The approvals that wait for an answer, oldest first.
+    ///
+    /// # Errors
+    /// A text for the operator, when the store fails.
+    pub async fn pending_approvals(&self) -> Result<Vec<Approval>, String> {
+        let common = &self.shared.common;
+        common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await
+    }
+
+    /// The approval of that id, whatever has become of it.
+    ///
+    /// # Errors
+    /// A text for the operator, when the store fails.
+    pub async fn approval(&self, id: &str) -> Result<Option<Approval>, String> {
+        self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
+    }
+
+    /// Answers an approval. The call that waits for it goes on at once. Who may answer is the door's to say.
+    ///
+    /// # Errors
+    /// When there is none, it is not open any more, or the store fails.
+    pub async fn answer_approval(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
+        let Common { guards, clock, .. } = self.shared.common.as_ref();
+        let answered = guards.approvals.answer(&self.shared.tenant, id, answer, clock.now()).await;
+        guards.answered.notify_waiters();
+        answered
+    }
+}
+
+impl Guards {
+    pub(super) async fn ask_person(
+        &self,
+        wanted: Wanted<'_>,
+        decision: &mut Option<Decision>,
+    ) -> Result<(), Admission> {
+        let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
+        loop {
+            let approval = self.approvals.request(self.question(wanted)).await.map_err(failed)?;
+            if approval.state == ApprovalState::Pending {
+                let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
+                wanted.context.ask_approval(&approval.id, message);
+            }
+            let id = approval.id.clone();
+            let (answered, by) = match self.wait(wanted, approval).await.map_err(failed)? {
+                Waited::Closed(Approval { state: ApprovalState::Approved { by }, .. }) => (true, by),
+                Waited::Closed(Approval { state: ApprovalState::Denied { by, reason }, .. }) => {
+                    *decision = Some(Decision { verdict: Verdict::Blocked, by: format!("user:{by}") });
+                    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                    return Err(Admission::Blocked(format!("A person has refused this call{reason}")));
+                }
+                // It was good for one call, and another one about the same has taken it.
+                Waited::Closed(_) => (false, String::new()),
+                Waited::Expired => {
+                    *decision = Some(Decision { verdict: Verdict::Blocked, by: "timeout".to_owned() });
+                    let seconds = self.approval_timeout.as_secs();
+                    return Err(Admission::Blocked(format!(
+                        "Nobody has approved this call within {seconds} s."
+                    )));
+                }
+                Waited::Enough => {
+                    *decision = Some(Decision { verdict: Verdict::Pending, by: "person".to_owned() });
+                    return Err(Admission::Refused(pending(wanted.tool.name(), &id)));
+                }
+                Waited::Cancelled => return Err(Admission::Refused(cancelled())),
+            };
+            let now = wanted.clock.now();
+            if answered && self.approvals.take(wanted.tenant, &id, now).await.map_err(failed)? {
+                *decision = Some(Decision { verdict: Verdict::Approved, by: format!("user:{by}") });
+                return Ok(());
+            }
+        }
+    }
+
+    /// The question as it is kept for the person.
+    fn question(&self, wanted: Wanted<'_>) -> Approval {
+        let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
+        let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
+        let random = || RandomState::new().hash_one(requested_at.as_nanosecond());
+        Approval {
+            id: format!("{:016x}{:016x}", random(), random()),
+            tenant: wanted.tenant.to_string(),
+            user: wanted.context.caller().user.clone(),
+            tool: spec.tool_name.clone(),
+            version: spec.version.clone(),
+            arguments_sha256: wanted.arguments_sha256.to_owned(),
+            arguments: without_secrets(&spec.input_schema, wanted.arguments),
+            requested_at,
+            expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
+            state: ApprovalState::Pending,
+        }
+    }
+
+    async fn wait(&self, wanted: Wanted<'_>, mut approval: Approval) -> Result<Waited, String> {
+        let left = approval.expires_at.duration_since(wanted.clock.now());
+        let until_expiry = Duration::try_from(left).unwrap_or_default();
+        let patience = wanted.context.approval_wait().unwrap_or(Duration::MAX);
+        let (started, longest) = (Instant::now(), until_expiry.min(patience));
+        loop {
+            // Made before the store is asked, so that no answer falls in between.
+            let answered = self.answered.notified();
+            tokio::pin!(answered);
+            answered.as_mut().enable();
+            if let Some(known) = self.approvals.get(wanted.tenant, &approval.id).await? {
+                approval = known;
+            }
+            if approval.state != ApprovalState::Pending {
+                return Ok(Waited::Closed(approval));
+            }
+            let Some(left) = longest.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) else {
+                return Ok(if patience < until_expiry { Waited::Enough } else { Waited::Expired });
+            };
+            tokio::select! {
+                () = answered => {}
+                () = tokio::time::sleep(left.min(POLL)) => {}
+                () = wanted.context.cancelled() => return Ok(Waited::Cancelled),
+            }
+        }
+    }
+}
+
+fn pending(tool: &str, id: &str) -> ToolError {
+    ToolError::new(ErrorKind::ApprovalPending, format!("{tool} waits for a person's approval ({id})"))
+        .with_feedback(format!(
+            "A person has to approve this call of `{tool}` first. Tell the user, and make the same call again when it is approved ({id})."
+        ))
+        .with_approval(id)
+}
+
+fn not_asked(tool: &str, cause: &str) -> ToolError {
+    tracing::error!(tool, cause, "approval_failed");
+    ToolError::new(ErrorKind::Unavailable, format!("nobody could be asked about {tool}: {cause}"))
+        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
+        .retryable()
+}

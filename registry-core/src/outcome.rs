@@ -1,0 +1,119 @@
+//! What became of a call, in the registry's form and as it goes over a wire.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::result::{ToolError, ToolResult};
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutcome {
+    /// The call's id.
+    pub call_id: String,
+    /// The tool's name, as called.
+    pub tool_name: String,
+    /// What the tool gave, or why it did not.
+    pub result: Result<ToolResult, ToolError>,
+    /// How long the last attempt ran; zero for a call that was refused.
+    pub duration: Duration,
+    /// When it was done (UTC).
+    pub ts: Timestamp,
+}
+
+/// A [`ToolOutcome`] as it goes over a wire; the same shape at every door.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolReply {
+    /// The tool's name.
+    pub tool_name: String,
+    /// Whether the tool did what it was asked.
+    pub success: bool,
+    /// What it found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A word to the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What was changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub side_effects: Vec<String>,
+    /// The tool's notes, with `tool`, `ts` and `duration_ms`.
+    pub audit: Map<String, Value>,
+    /// Whether the same call may succeed when it is made again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+    /// Names of tools that may have been meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
+    /// When the same call may be made again (UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    /// The approval that the call waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+}
+
+impl ToolOutcome {
+    /// Whether the tool did what it was asked.
+    pub fn is_success(&self) -> bool {
+        self.result.as_ref().is_ok_and(|result| result.success)
+    }
+
+    /// What the model is told.
+    pub fn for_model(&self) -> String {
+        match &self.result {
+            Ok(result) => result.for_model().into_owned(),
+            Err(error) => format!("Error: {}", error.feedback()),
+        }
+    }
+
+    /// The audit of the call: the tool's own notes, with `tool`, `ts` and `duration_ms` from the registry.
+    pub fn audit(&self) -> Map<String, Value> {
+        let mut audit = self.result.as_ref().map(|result| result.audit.clone()).unwrap_or_default();
+        audit.insert("tool".into(), self.tool_name.as_str().into());
+        audit.insert("ts".into(), self.ts.to_string().into());
+        audit.insert("duration_ms".into(), json!(millis(self.duration)));
+        audit
+    }
+
+    /// The outcome as it goes over a wire.
+    pub fn to_reply(&self) -> ToolReply {
+        let mut reply = ToolReply {
+            tool_name: self.tool_name.clone(),
+            success: self.is_success(),
+            result: None,
+            error: None,
+            message: None,
+            side_effects: Vec::new(),
+            audit: self.audit(),
+            retryable: None,
+            nearest: Vec::new(),
+            retry_at: None,
+            approval: None,
+        };
+        match &self.result {
+            Ok(result) => {
+                reply.result = Some(result.value.clone());
+                reply.message.clone_from(&result.message);
+                reply.side_effects.clone_from(&result.side_effects);
+            }
+            Err(error) => {
+                reply.error = Some(error.message().to_owned());
+                reply.retryable = Some(error.is_retryable());
+                reply.nearest = error.nearest().to_vec();
+                reply.retry_at = error.retry_at();
+                reply.approval = error.approval().map(str::to_owned);
+            }
+        }
+        reply
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,122 @@
+//! Keeps everything in memory, until the process ends.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::{ApiKey, Store, StoreError, StoredTool, User};
+use crate::execute::BoxFuture;
+
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    revision: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By tenant and name.
+    tools: BTreeMap<(String, String), StoredTool>,
+    /// By tenant and id.
+    users: BTreeMap<(String, String), User>,
+    keys: Vec<ApiKey>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self { state: Mutex::default(), revision: watch::Sender::new(0) }
+    }
+}
+
+impl MemoryStore {
+    fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> BoxFuture<'_, Result<T, StoreError>> {
+        let done = run(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(std::future::ready(Ok(done)))
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut State) -> T,
+    ) -> BoxFuture<'_, Result<T, StoreError>> {
+        let done = run(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.revision.send_modify(|revision| *revision += 1);
+        Box::pin(std::future::ready(Ok(done)))
+    }
+}
+
+fn of_tenant<T: Clone>(rows: &BTreeMap<(String, String), T>, tenant: &str) -> Vec<T> {
+    rows.iter().filter(|((of, _), _)| of == tenant).map(|(_, row)| row.clone()).collect()
+}
+
+fn key(tenant: &str, name: &str) -> (String, String) {
+    (tenant.to_owned(), name.to_owned())
+}
+
+impl Store for MemoryStore {
+    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        self.read(|state| of_tenant(&state.tools, tenant))
+    }
+
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.write(|state| drop(state.tools.insert(key(tenant, &tool.tool_name), tool)))
+    }
+
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.write(|state| drop(state.tools.remove(&key(tenant, tool))))
+    }
+
+    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+        self.read(|state| of_tenant(&state.users, tenant))
+    }
+
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+        self.read(|state| state.users.get(&key(tenant, id)).cloned())
+    }
+
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
+    }
+
+    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+        self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
+    }
+
+    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+        self.read(|state| {
+            let opens = |key: &&ApiKey| key.sha256 == sha256 && key.revoked_at.is_none();
+            state.keys.iter().find(opens).cloned()
+        })
+    }
+
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.write(|state| state.keys.push(key))
+    }
+
+    fn revoke_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.write(|state| {
+            let opens = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && key.revoked_at.is_none();
+            state.keys.iter_mut().find(opens).map(|key| key.revoked_at = Some(at)).is_some()
+        })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(std::future::ready(Ok(*self.revision.borrow())))
+    }
+
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // The sender is this store, so the channel is never closed.
+            let _ = self.revision.subscribe().wait_for(|revision| *revision != since).await;
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! Where what has to last is kept: registrations and switches, users and keys.
+//!
+//! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is told of
+//! changes. Counters ([`Usage`](crate::guard::limits::Usage)), approvals
+//! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
+//! traits of their own, which the same store usually implements.
+
+mod memory;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use memory::MemoryStore;
+
+/// What is kept about one tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredTool {
+    /// The tool's name.
+    pub tool_name: String,
+    /// Whether the operator has it switched on.
+    pub enabled: bool,
+    /// The spec, for a tool that was registered at run time; `None` for the switch of one that is compiled or configured.
+    pub spec: Option<ToolSpec>,
+    /// When it was registered (UTC).
+    pub created_at: Timestamp,
+}
+
+/// Somebody who is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Names the user within the tenant.
+    pub id: String,
+    /// How far the user is trusted.
+    pub level: Permission,
+    /// The modules that may be used, which is the user's persona; `None` for all.
+    pub allowed_modules: Option<BTreeSet<String>>,
+    /// When the user was added (UTC).
+    pub created_at: Timestamp,
+}
+
+impl User {
+    /// The user as the one who calls.
+    pub fn caller(&self) -> Caller {
+        Caller { allowed_modules: self.allowed_modules.clone(), ..Caller::new(&self.id, self.level) }
+    }
+}
+
+/// A key by which a client says who it is. The key itself is never kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    /// Names the key; no secret.
+    pub id: String,
+    /// The tenant it opens.
+    pub tenant: String,
+    /// The user whose it is.
+    pub user: String,
+    /// SHA-256 of the key in hex. A key is random and long, so that a slow hash would add nothing.
+    pub sha256: String,
+    /// Whether the `user_id` of a call made with it is believed: one server that calls another.
+    pub delegate: bool,
+    /// When it was made (UTC).
+    pub created_at: Timestamp,
+    /// Since when it opens nothing any more (UTC).
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A failure of a store; a text for the operator.
+pub type StoreError = String;
+
+/// Keeps registrations and switches, users and keys. What it acknowledges it has kept.
+///
+/// Every change raises the revision, also one that another server makes. Every method fails when the store does.
+pub trait Store: Send + Sync {
+    /// All that is kept about the tenant's tools, by name.
+    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>>;
+
+    /// Keeps a tool in place of what was kept under its name.
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Forgets a tool. None of that name: nothing to do.
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The tenant's users, by id.
+    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>>;
+
+    /// The user of that id.
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>>;
+
+    /// Keeps a user in place of the one of that id.
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The tenant's keys, oldest first, those that were revoked too.
+    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
+
+    /// The key of that hash, of whichever tenant, that has not been revoked.
+    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>>;
+
+    /// Keeps a key.
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Revokes the tenant's key of that id; false if there is none that still opens anything.
+    fn revoke_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// A number that every change raises.
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Waits until the revision is no longer this one. It may return early: whoever waits reads the revision again.
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()>;
+}

@@ -1,0 +1,403 @@
+//! Limits, gate, approval and queue around a call: requirements T3, T4, B8.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use registry_core::{
+    BoxFuture, Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, ToolCall,
+    ToolContext, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    clock::FixedClock,
+    guard::{
+        Concurrency,
+        approval::{AnswerError, ApprovalAnswer},
+        audit::MemoryAudit,
+        gate::{Gate, GateAnswer, GateRequest, Verdict},
+        limits::{Charge, Limited, Usage},
+    },
+    handler_fn,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+const NOON: &str = "2026-03-01T12:00:00Z";
+
+fn noon() -> Timestamp {
+    NOON.parse().unwrap()
+}
+
+fn builder() -> RegistryBuilder {
+    Registry::builder().without_compiled().clock(Arc::new(FixedClock(noon())))
+}
+
+/// A tool that counts how often it has run.
+fn counting(registry: &Registry, policy: ToolPolicy) -> Arc<AtomicU32> {
+    let ran = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&ran);
+    let handler = handler_fn(move |_, _| {
+        let count = Arc::clone(&count);
+        async move { Ok(ToolResult::new(count.fetch_add(1, Ordering::SeqCst) + 1)) }
+    });
+    add(registry, policy, handler);
+    ran
+}
+
+fn add(registry: &Registry, policy: ToolPolicy, handler: Arc<dyn Handler>) {
+    let schema = json!({"type": "object", "properties": {
+        "path": {"type": "string"}, "pin": {"type": "string", "writeOnly": true},
+    }});
+    registry.register(ToolSpec::new("act", schema), policy, Some(handler)).unwrap();
+}
+
+fn ada(registry: &Registry) -> ToolContext {
+    registry.context(Caller::new("ada", Permission::User))
+}
+
+async fn call(registry: &Registry, context: &ToolContext) -> ToolOutcome {
+    registry.execute(context, ToolCall::new("act", json!({"path": "a", "pin": "1234"}))).await
+}
+
+fn kind(outcome: &ToolOutcome) -> Option<ErrorKind> {
+    outcome.result.as_ref().err().map(|error| error.kind())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn t3_of_many_calls_at_once_no_more_run_than_may() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, ToolPolicy { daily_limit: 3, ..ToolPolicy::new() });
+    let calls = (0..200).map(|_| {
+        let registry = registry.clone();
+        tokio::spawn(async move { call(&registry, &ada(&registry)).await })
+    });
+    let mut refused = 0;
+    for task in calls.collect::<Vec<_>>() {
+        let outcome = task.await.unwrap();
+        if let Err(error) = &outcome.result {
+            assert_eq!(error.kind(), ErrorKind::ToolRateLimited);
+            assert_eq!(error.retry_at(), Some("2026-03-02T00:00:00Z".parse().unwrap()));
+            assert!(outcome.for_model().contains("3 times a day"), "{}", outcome.for_model());
+            refused += 1;
+        }
+    }
+    assert_eq!((ran.load(Ordering::SeqCst), refused), (3, 197));
+    // Another user has a count of his own, and so has another tenant.
+    let bob = registry.context(Caller::new("bob", Permission::User));
+    assert!(call(&registry, &bob).await.is_success());
+    let other = registry.for_tenant("other");
+    counting(&other, ToolPolicy { daily_limit: 3, ..ToolPolicy::new() });
+    assert!(call(&other, &ada(&other)).await.is_success());
+}
+
+#[tokio::test]
+async fn t3_a_cooldown_is_told_to_the_model_in_a_sentence() {
+    let registry = builder().build().unwrap();
+    counting(&registry, ToolPolicy { cooldown: Duration::from_secs(90), ..ToolPolicy::new() });
+    assert!(call(&registry, &ada(&registry)).await.is_success());
+    let outcome = call(&registry, &ada(&registry)).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::ToolRateLimited));
+    assert!(outcome.for_model().contains("2026-03-01T12:01:30Z"), "{}", outcome.for_model());
+    assert_eq!(outcome.to_reply().retry_at, Some("2026-03-01T12:01:30Z".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn t3_arguments_that_do_not_fit_are_not_counted() {
+    let registry = builder().build().unwrap();
+    counting(&registry, ToolPolicy { daily_limit: 1, ..ToolPolicy::new() });
+    let wrong = ToolCall::new("act", json!({"path": {"no": "text"}}));
+    assert_eq!(kind(&registry.execute(&ada(&registry), wrong).await), Some(ErrorKind::InvalidArguments));
+    assert!(call(&registry, &ada(&registry)).await.is_success());
+}
+
+struct NoUsage;
+
+impl Usage for NoUsage {
+    fn charge<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+        Box::pin(async { Err("the store is down".to_owned()) })
+    }
+
+    fn refund<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Err("the store is down".to_owned()) })
+    }
+}
+
+#[tokio::test]
+async fn t3_what_cannot_be_counted_is_not_called() {
+    let registry = builder().usage(Arc::new(NoUsage)).build().unwrap();
+    let ran = counting(&registry, ToolPolicy { daily_limit: 1, ..ToolPolicy::new() });
+    assert_eq!(kind(&call(&registry, &ada(&registry)).await), Some(ErrorKind::Unavailable));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// A gate that answers what it is told to, and remembers what it was asked.
+struct Says {
+    answer: Result<GateAnswer, String>,
+    delay: Duration,
+    closed: bool,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Says {
+    fn new(answer: Result<GateAnswer, String>) -> Self {
+        Self { answer, delay: Duration::ZERO, closed: false, asked: Mutex::default() }
+    }
+}
+
+impl Gate for Says {
+    fn name(&self) -> &str {
+        "says"
+    }
+
+    fn fails_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+        let asked = format!(
+            "{} {:?} {} {}",
+            request.spec.tool_name,
+            request.policy.cost,
+            request.caller().user,
+            request.arguments["path"]
+        );
+        self.asked.lock().unwrap().push(asked);
+        Box::pin(async {
+            tokio::time::sleep(self.delay).await;
+            self.answer.clone()
+        })
+    }
+}
+
+fn gated() -> ToolPolicy {
+    ToolPolicy { requires_gate: true, daily_limit: 1, ..ToolPolicy::new() }
+}
+
+#[tokio::test]
+async fn t4_the_gate_sees_the_call_and_what_it_blocks_is_not_counted() {
+    let gate = Arc::new(Says::new(Ok(GateAnswer::Blocked("not today".into()))));
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = builder().gate(gate.clone()).audit(audit.clone()).build().unwrap();
+    let ran = counting(&registry, gated());
+    for _ in 0..2 {
+        let outcome = call(&registry, &ada(&registry)).await;
+        let result = outcome.result.unwrap();
+        assert_eq!((result.success, result.message.as_deref()), (false, Some("not today")));
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(gate.asked.lock().unwrap()[0], "act Free ada \"a\"");
+    let records = audit.records();
+    let decision = records[0].decision.clone().unwrap();
+    assert_eq!((decision.verdict, decision.by.as_str()), (Verdict::Blocked, "says"));
+    assert_eq!(records[0].success, Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn t4_a_gate_that_fails_or_sleeps_is_passed_unless_it_fails_closed() {
+    let failing = || Says::new(Err("broken".into()));
+    let sleeping = || Says { delay: Duration::from_secs(60), ..Says::new(Ok(GateAnswer::Approved)) };
+    for gate in [failing(), sleeping()] {
+        let closed = Says { closed: true, ..Says { asked: Mutex::default(), ..gate } };
+        let registry = builder().gate(Arc::new(closed)).build().unwrap();
+        counting(&registry, gated());
+        let outcome = call(&registry, &ada(&registry)).await;
+        assert!(!outcome.is_success() && outcome.for_model().contains("says"), "{}", outcome.for_model());
+    }
+    for gate in [failing(), sleeping()] {
+        let audit = Arc::new(MemoryAudit::new(8));
+        let registry = builder().gate(Arc::new(gate)).audit(audit.clone()).build().unwrap();
+        counting(&registry, gated());
+        assert!(call(&registry, &ada(&registry)).await.is_success());
+        assert_eq!(audit.records()[1].decision.clone().unwrap().verdict, Verdict::Unanswered);
+    }
+}
+
+#[tokio::test]
+async fn t4_without_a_gate_tools_that_ask_for_one_run() {
+    let registry = builder().build().unwrap();
+    counting(&registry, gated());
+    assert!(call(&registry, &ada(&registry)).await.is_success());
+}
+
+fn destructive() -> ToolPolicy {
+    ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() }
+}
+
+fn yes() -> ApprovalAnswer {
+    ApprovalAnswer { approve: true, by: "boss".into(), reason: None }
+}
+
+/// Waits until a call waits for a person.
+async fn asked(registry: &Registry) -> String {
+    loop {
+        if let Some(approval) = registry.pending_approvals().await.unwrap().first() {
+            return approval.id.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn b8_a_destructive_call_waits_for_a_person_and_runs_once() {
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = builder().audit(audit.clone()).audit_arguments(true).build().unwrap();
+    let ran = counting(&registry, destructive());
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let context = ada(&registry).with_events(Arc::new(move |event| seen.lock().unwrap().push(event)));
+    let waiting = tokio::spawn({
+        let registry = registry.clone();
+        async move { call(&registry, &context).await }
+    });
+    let id = asked(&registry).await;
+    let approval = registry.approval(&id).await.unwrap().unwrap();
+    assert_eq!(approval.arguments, json!({"path": "a", "pin": "(secret)"}));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    registry.answer_approval(&id, yes()).await.unwrap();
+    assert!(waiting.await.unwrap().is_success());
+    assert_eq!(events.lock().unwrap()[0].approval.as_deref(), Some(id.as_str()));
+    // It was good for one call, and is answered for good.
+    assert_eq!(registry.answer_approval(&id, yes()).await, Err(AnswerError::Closed));
+    assert_eq!(registry.answer_approval("none", yes()).await, Err(AnswerError::Unknown));
+    let record = &audit.records()[1];
+    assert_eq!(record.decision.clone().unwrap().by, "user:boss");
+    assert_eq!(record.arguments, Some(json!({"path": "a", "pin": "(secret)"})));
+    let again = ada(&registry).with_approval_wait(Duration::ZERO);
+    let outcome = call(&registry, &again).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::ApprovalPending));
+    assert_ne!(outcome.result.unwrap_err().approval(), Some(id.as_str()));
+}
+
+#[tokio::test]
+async fn b8_a_caller_that_does_not_wait_calls_again_with_the_same_arguments() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let first = call(&registry, &hasty).await.result.unwrap_err();
+    let id = first.approval().unwrap().to_owned();
+    registry.answer_approval(&id, yes()).await.unwrap();
+    // Changed arguments, and another user, ask anew.
+    let changed = ToolCall::new("act", json!({"path": "b", "pin": "1234"}));
+    assert_eq!(kind(&registry.execute(&hasty, changed).await), Some(ErrorKind::ApprovalPending));
+    let bob = registry.context(Caller::new("bob", Permission::User)).with_approval_wait(Duration::ZERO);
+    assert_eq!(kind(&call(&registry, &bob).await), Some(ErrorKind::ApprovalPending));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert!(call(&registry, &hasty).await.is_success());
+    assert_eq!(kind(&call(&registry, &hasty).await), Some(ErrorKind::ApprovalPending));
+}
+
+#[tokio::test]
+async fn b8_a_new_version_asks_anew() {
+    let registry = builder().build().unwrap();
+    counting(&registry, destructive());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let id = call(&registry, &hasty).await.result.unwrap_err().approval().unwrap().to_owned();
+    registry.answer_approval(&id, yes()).await.unwrap();
+    let spec = ToolSpec { version: Some("2.0.0".into()), ..registry.get("act").unwrap().spec().clone() };
+    let handler = handler_fn(|_, _| async { Ok(ToolResult::new("new")) });
+    registry.register(spec, destructive(), Some(handler)).unwrap();
+    assert_eq!(kind(&call(&registry, &hasty).await), Some(ErrorKind::ApprovalPending));
+}
+
+#[tokio::test]
+async fn b8_a_person_may_refuse_and_say_why() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    let waiting = tokio::spawn({
+        let registry = registry.clone();
+        async move { call(&registry, &ada(&registry)).await }
+    });
+    let id = asked(&registry).await;
+    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason: Some("keep it".into()) };
+    registry.answer_approval(&id, no).await.unwrap();
+    let outcome = waiting.await.unwrap();
+    assert_eq!(outcome.for_model(), "A person has refused this call: keep it");
+    assert!(!outcome.is_success() && ran.load(Ordering::SeqCst) == 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b8_no_answer_is_a_no() {
+    let registry = builder().approval_timeout(Duration::from_secs(300)).build().unwrap();
+    counting(&registry, destructive());
+    let outcome = call(&registry, &ada(&registry)).await;
+    assert_eq!(outcome.for_model(), "Nobody has approved this call within 300 s.");
+}
+
+#[tokio::test]
+async fn b8_the_operator_may_switch_it_off_and_a_gate_may_ask_for_it() {
+    let registry = builder().approve_destructive(false).build().unwrap();
+    counting(&registry, destructive());
+    assert!(call(&registry, &ada(&registry)).await.is_success());
+
+    let registry = builder().gate(Arc::new(Says::new(Ok(GateAnswer::Pending)))).build().unwrap();
+    counting(&registry, gated());
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    assert_eq!(kind(&call(&registry, &hasty).await), Some(ErrorKind::ApprovalPending));
+}
+
+#[tokio::test]
+async fn b7_who_goes_away_while_a_person_thinks_is_not_counted() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, ToolPolicy { daily_limit: 1, ..destructive() });
+    let token = CancellationToken::new();
+    let context = ada(&registry).with_cancellation(token.clone());
+    let waiting = tokio::spawn({
+        let registry = registry.clone();
+        async move { call(&registry, &context).await }
+    });
+    let id = asked(&registry).await;
+    token.cancel();
+    assert_eq!(kind(&waiting.await.unwrap()), Some(ErrorKind::Cancelled));
+    registry.answer_approval(&id, yes()).await.unwrap();
+    assert!(call(&registry, &ada(&registry)).await.is_success());
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn b8_a_tool_switched_off_while_a_person_thinks_does_not_run() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    let waiting = tokio::spawn({
+        let registry = registry.clone();
+        async move { call(&registry, &ada(&registry)).await }
+    });
+    let id = asked(&registry).await;
+    registry.set_enabled("act", false).unwrap();
+    registry.answer_approval(&id, yes()).await.unwrap();
+    assert_eq!(kind(&waiting.await.unwrap()), Some(ErrorKind::Unavailable));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn t3_no_more_run_at_once_than_may_and_too_many_are_turned_away() {
+    let registry = builder().concurrency(Concurrency { max_running: 8, max_waiting: 2 }).build().unwrap();
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (now, top) = (Arc::clone(&running), Arc::clone(&most));
+    let handler = handler_fn(move |_, _| {
+        let (now, top) = (Arc::clone(&now), Arc::clone(&top));
+        async move {
+            top.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(ToolResult::new("done"))
+        }
+    });
+    add(&registry, ToolPolicy { max_concurrent: 1, daily_limit: 3, ..ToolPolicy::new() }, handler);
+    let context = ada(&registry);
+    let outcomes = futures_util::future::join_all((0..3).map(|_| call(&registry, &context))).await;
+    assert!(outcomes.iter().all(ToolOutcome::is_success));
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+
+    let bob = registry.context(Caller::new("bob", Permission::User));
+    let calls = (0..3).map(|_| call(&registry, &bob));
+    let carol = registry.context(Caller::new("carol", Permission::User));
+    let (three, turned_away) = tokio::join!(futures_util::future::join_all(calls), call(&registry, &carol));
+    assert!(three.iter().all(ToolOutcome::is_success));
+    assert_eq!(kind(&turned_away), Some(ErrorKind::Busy));
+    assert!(turned_away.result.unwrap_err().is_retryable());
+}
