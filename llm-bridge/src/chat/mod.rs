@@ -26,6 +26,7 @@ use std::{
 
 use registry_core::{Caller, Registry, ToolEvent, ToolOutcome};
 use serde_json::Value;
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use limits::Limits;
@@ -104,11 +105,13 @@ impl ChatSettings {
 
 /// A chat backend: a registry of tools in front of a model. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Backend(Arc<Shared>);
+pub struct Backend {
+    registry: Registry,
+    shared: Arc<Shared>,
+}
 
 #[derive(Debug)]
 struct Shared {
-    registry: Registry,
     upstream: Upstream,
     settings: ChatSettings,
     memory: memory::Memory,
@@ -121,30 +124,36 @@ struct Shared {
 impl Backend {
     /// A backend.
     pub fn new(registry: Registry, upstream: Upstream, settings: ChatSettings) -> Self {
-        Self(Arc::new(Shared {
-            registry,
+        let shared = Shared {
             upstream,
             settings,
             memory: memory::Memory::default(),
             refuses_tools: Mutex::default(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
-        }))
+        };
+        Self { registry, shared: Arc::new(shared) }
+    }
+
+    /// The same backend with the tools of another tenant.
+    #[must_use]
+    pub fn with_registry(&self, registry: Registry) -> Self {
+        Self { registry, shared: Arc::clone(&self.shared) }
     }
 
     /// The tools.
     pub fn registry(&self) -> &Registry {
-        &self.0.registry
+        &self.registry
     }
 
     /// The model.
     pub fn upstream(&self) -> &Upstream {
-        &self.0.upstream
+        &self.shared.upstream
     }
 
     /// How chats are conducted.
     pub fn settings(&self) -> &ChatSettings {
-        &self.0.settings
+        &self.shared.settings
     }
 
     /// Begins a turn. It runs until it is finished or the [`Turn`] is dropped.
@@ -155,20 +164,33 @@ impl Backend {
         turn::start(self.clone(), request, caller)
     }
 
+    /// Runs something that [`stop`](Self::stop) waits for.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.shared.turns.spawn(task)
+    }
+
+    /// Whose the memory of a conversation is: users of two tenants may have one name.
+    fn owner(&self, caller: &Caller) -> String {
+        format!("{}\0{}", self.registry.tenant(), caller.user)
+    }
+
     /// Cancels the turns that run, and those to come, and waits until their tools have left their records.
     pub async fn stop(&self) {
-        self.0.stopping.cancel();
-        self.0.turns.close();
+        self.shared.stopping.cancel();
+        self.shared.turns.close();
         // A tool that blocks its thread is not waited for.
-        let _ = tokio::time::timeout(2 * LAST_WORDS, self.0.turns.wait()).await;
+        let _ = tokio::time::timeout(2 * LAST_WORDS, self.shared.turns.wait()).await;
     }
 
     fn refuses_tools(&self, model: &str) -> bool {
-        self.0.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
     }
 
     fn set_refuses_tools(&self, model: &str) {
-        self.0.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
+        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod ask;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use registry_core::{Caller, Conversation, ToolContext};
 use serde_json::Value;
@@ -59,10 +59,10 @@ impl Turn {
 }
 
 pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
-    let cancellation = backend.0.stopping.child_token();
+    let cancellation = backend.shared.stopping.child_token();
     let context = context_of(&backend, &request, caller)?.with_cancellation(cancellation.clone());
     let offer = Arc::new(Offer::new(&backend, &request, context)?);
-    let messages = backend.0.memory.complete(&offer.context.caller().user, request.messages);
+    let messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), request.messages);
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let run = Run {
         meter: Meter::new(backend.settings().limits),
@@ -80,7 +80,7 @@ pub(super) fn start(backend: Backend, request: ChatRequest, caller: Caller) -> R
         tools: TaskTracker::new(),
         events: sender,
     };
-    backend.0.turns.spawn(run.run_to_end(cancellation.clone()));
+    backend.shared.turns.spawn(run.run_to_end(cancellation.clone()));
     Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
@@ -94,12 +94,18 @@ fn context_of(backend: &Backend, request: &ChatRequest, caller: Caller) -> Resul
         .rfind(|message| openai::role(message) == "user")
         .and_then(|message| message.get("content"))
         .map(text_of);
-    Ok(backend.registry().context(caller).with_conversation(Conversation {
+    let context = backend.registry().context(caller).with_conversation(Conversation {
         user_message,
         chat_id: extension.chat_id.clone(),
         kb_context: extension.kb_context.clone(),
         confidence: extension.confidence,
-    }))
+    });
+    // Whoever reads no stream is told nothing while the call waits: then the answer says that it does.
+    let patience = extension.approval_wait_seconds.or((!request.stream).then_some(0));
+    Ok(match patience {
+        Some(seconds) => context.with_approval_wait(Duration::from_secs(seconds)),
+        None => context,
+    })
 }
 
 struct Run {
@@ -268,9 +274,9 @@ impl Run {
             return None;
         }
         if must_be_kept {
-            let user = &self.offer.context.caller().user;
-            self.backend.0.memory.keep(
-                user,
+            let owner = self.backend.owner(self.offer.context.caller());
+            self.backend.shared.memory.keep(
+                &owner,
                 client.iter().map(|call| call.id.as_str()),
                 self.history.added(),
             );

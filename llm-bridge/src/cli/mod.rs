@@ -18,7 +18,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use registry_core::{Permission, Registry, Resources, guard::audit::FileAudit};
+use registry_core::{Permission, Registry, Resources, guard::audit::FileAudit, store::MemoryStore};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -103,7 +103,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     }
     let registry = || registry(&settings, host);
     match command {
-        Command::Serve => serve::run(&settings, registry()?).await,
+        Command::Serve => serve::run(&settings, registry()?, Arc::new(MemoryStore::default())).await,
         Command::Chat(arguments) => chat::run(arguments, &settings, registry()?).await,
         Command::Tools { command: ToolsCommand::List(arguments) } => {
             tools::list(&arguments, &settings, &registry()?)

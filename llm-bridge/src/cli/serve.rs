@@ -1,8 +1,8 @@
 //! `toolrack serve`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
-use registry_core::Registry;
+use registry_core::{Registry, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -12,10 +12,14 @@ use crate::{
     server,
 };
 
-pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitCode, String> {
+pub(super) async fn run(
+    settings: &Settings,
+    registry: Registry,
+    store: Arc<dyn Store>,
+) -> Result<ExitCode, String> {
     registry.check();
-    let access = settings.server_settings().access;
-    access.check_address(settings.listen)?;
+    let server_settings = settings.server_settings(store);
+    server::check_address(&server_settings, settings.listen).await?;
     let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
         format!("cannot listen on {}: {error}. Another one? See --listen", settings.listen)
     })?;
@@ -33,7 +37,7 @@ pub(super) async fn run(settings: &Settings, registry: Registry) -> Result<ExitC
 
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    server::serve(listener, backend, settings.server_settings(), stop).await?;
+    server::serve(listener, backend, server_settings, stop).await?;
     Ok(ExitCode::SUCCESS)
 }
 

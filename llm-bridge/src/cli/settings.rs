@@ -6,10 +6,11 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
-use registry_core::{Caller, Permission};
+use registry_core::{Caller, Permission, store::Store};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
 
@@ -324,11 +325,13 @@ impl Settings {
     }
 
     /// What the server needs to know.
-    pub fn server_settings(&self) -> ServerSettings {
+    pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
         ServerSettings {
             caller: self.caller(),
+            store,
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
+                key_required: !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.clone(),
             },
             grace: server::GRACE,

@@ -10,19 +10,24 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{StatusCode, header},
     middleware::Next,
     response::Response,
 };
-use subtle::ConstantTimeEq;
 
-use super::{ServerSettings, error};
+use super::{
+    ServerSettings, error,
+    identity::{Identities, Stranger},
+};
 
 /// Who may come in.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// The key that every request has to bring as `Authorization: Bearer KEY`; `None` for no key, on loopback only.
+    /// A key that stands for the configured user. Like a user's own it is brought as `Authorization: Bearer KEY`.
     pub api_key: Option<String>,
+    /// Whether every request has to bring a key, as it has to where `api_key` is set. Otherwise one without is the configured
+    /// user's, which is for loopback only.
+    pub key_required: bool,
     /// Names of this server beside `localhost` and plain addresses; a port behind a name says nothing.
     pub allowed_hosts: Vec<String>,
 }
@@ -34,18 +39,26 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// Whether this is safe on an address.
+    /// Whether this is safe on an address, where `has_keys` says whether any user has a key.
     ///
     /// # Errors
-    /// When anybody in the network could use the tools.
-    pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
-        if self.api_key.is_some() || address.ip().is_loopback() {
+    /// When anybody in the network could use the tools, or nobody could.
+    pub fn check_address(&self, address: SocketAddr, has_keys: bool) -> Result<(), String> {
+        if address.ip().is_loopback() {
+            return Ok(());
+        }
+        if self.api_key.is_some() || self.key_required && has_keys {
             return Ok(());
         }
         Err(format!(
             "refusing to serve on {address} without a key: anybody who reaches it could run the tools. \
-             Set TOOLRACK_API_KEY, or listen on 127.0.0.1"
+             Set TOOLRACK_API_KEY, make a key with `toolrack key create USER`, or listen on 127.0.0.1"
         ))
+    }
+
+    /// Whether a request without a key is nobody's.
+    pub(super) fn requires_key(&self) -> bool {
+        self.key_required || self.api_key.is_some()
     }
 
     fn knows_host(&self, host: &str) -> bool {
@@ -54,18 +67,6 @@ impl Access {
         is_address
             || name.eq_ignore_ascii_case("localhost")
             || self.allowed_hosts.iter().any(|allowed| name_of(allowed).eq_ignore_ascii_case(name))
-    }
-
-    fn has_key(&self, headers: &HeaderMap) -> bool {
-        let Some(key) = &self.api_key else { return true };
-        let given = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
-            .map_or("", |(_, key)| key);
-        // Equal lengths are compared in a time that says nothing about where they differ.
-        given.as_bytes().ct_eq(key.as_bytes()).into()
     }
 }
 
@@ -104,17 +105,27 @@ pub(super) async fn check_sender(
     next.run(request).await
 }
 
-/// Lets in who brings the key.
+/// Lets in who is somebody, and says who that is.
 pub(super) async fn check_key(
-    State(settings): State<Arc<ServerSettings>>,
-    request: Request,
+    State(identities): State<Arc<Identities>>,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    if !settings.access.has_key(request.headers()) {
-        let message = "this server asks for a key: send `Authorization: Bearer KEY`";
-        return error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None);
+    match identities.of(request.headers()).await {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
+        Err(Stranger::NoKey) => {
+            let message = "this server asks for a key that opens something: send `Authorization: Bearer KEY`";
+            error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None)
+        }
+        Err(Stranger::Store(cause)) => {
+            tracing::error!(cause, "store_failed");
+            let message = "the server cannot look the key up now; try again";
+            error(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message, None)
+        }
     }
-    next.run(request).await
 }
 
 #[cfg(test)]
@@ -144,9 +155,12 @@ mod tests {
     #[test]
     fn an_open_address_needs_a_key() {
         let with_key = Access { api_key: Some("k".into()), ..Access::default() };
+        let required = Access { key_required: true, ..Access::default() };
         let open: SocketAddr = "0.0.0.0:7331".parse().unwrap();
-        assert!(Access::default().check_address(open).is_err());
-        assert!(Access::default().check_address("127.0.0.1:7331".parse().unwrap()).is_ok());
-        assert!(with_key.check_address(open).is_ok());
+        assert!(Access::default().check_address(open, true).is_err());
+        assert!(required.check_address(open, false).is_err());
+        assert!(Access::default().check_address("127.0.0.1:7331".parse().unwrap(), false).is_ok());
+        assert!(with_key.check_address(open, false).is_ok());
+        assert!(required.check_address(open, true).is_ok());
     }
 }

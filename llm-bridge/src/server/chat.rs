@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::StatusCode,
     response::{
@@ -15,7 +15,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, body::JsonBody, error, models::explained};
+use super::{App, body::JsonBody, error, identity::Identity, models::explained};
 use crate::{
     chat::{Turn, TurnEvent, Upstream, UpstreamError},
     provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
@@ -26,7 +26,11 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn completions(State(app): State<App>, JsonBody(body): JsonBody) -> Response {
+pub(super) async fn completions(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    JsonBody(body): JsonBody,
+) -> Response {
     let bad = |param: &str, message: &str| {
         error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
     };
@@ -35,7 +39,8 @@ pub(super) async fn completions(State(app): State<App>, JsonBody(body): JsonBody
         Err(fault) => return bad(fault.param, &fault.message),
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
-    let turn = match app.backend.start(request, app.settings.caller.clone()) {
+    let backend = app.backend.with_registry(identity.registry);
+    let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,
         Err(fault) => return bad(fault.param, &fault.message),
     };

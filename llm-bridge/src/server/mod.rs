@@ -1,8 +1,11 @@
 //! The HTTP doors, one file for each group of routes.
 
 mod access;
+mod approvals;
 mod body;
 mod chat;
+mod execute;
+mod identity;
 mod markdown;
 mod models;
 mod page;
@@ -19,12 +22,13 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::Caller;
+use registry_core::{Caller, DEFAULT_TENANT, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
 
@@ -39,21 +43,28 @@ pub const GRACE: Duration = Duration::from_secs(10);
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// What the server needs to know beside its backend.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ServerSettings {
     /// Who a request without further identity is.
     pub caller: Caller,
     /// Who may come in.
     pub access: Access,
+    /// Where users and their keys are kept.
+    pub store: Arc<dyn Store>,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,
+}
+
+impl std::fmt::Debug for ServerSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerSettings").field("access", &self.access).finish_non_exhaustive()
+    }
 }
 
 /// What the routes share.
 #[derive(Debug, Clone)]
 struct App {
     backend: Backend,
-    settings: Arc<ServerSettings>,
     /// Cancelled when open answers have to end.
     closing: CancellationToken,
 }
@@ -61,13 +72,18 @@ struct App {
 /// All routes. `closing` ends the answers that are open.
 pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationToken) -> Router {
     let settings = Arc::new(settings);
-    let app = App { backend, settings: Arc::clone(&settings), closing };
+    let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
+    let app = App { backend, closing };
     let with_key = Router::new()
         .route("/v1/chat/completions", post(chat::completions))
         .route("/v1/models", get(models::list))
+        .route("/execute", post(execute::execute))
         .route("/api/tools", get(tools::list))
+        .route("/api/tools/{name}", post(tools::switch))
+        .route("/api/approvals", get(approvals::list))
+        .route("/api/approvals/{id}", post(approvals::answer))
         .route("/api/render", post(markdown::render))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&settings), access::check_key));
+        .route_layer(middleware::from_fn_with_state(identities, access::check_key));
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
     page::routes()
         .route("/healthz", get(models::health).options(page::methods))
@@ -96,6 +112,15 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .with_state(app)
 }
 
+/// Whether it is safe to serve on an address.
+///
+/// # Errors
+/// When anybody in the network could use the tools, or the store cannot say whether there is a key.
+pub async fn check_address(settings: &ServerSettings, address: SocketAddr) -> Result<(), String> {
+    let keys = settings.store.keys(DEFAULT_TENANT).await?;
+    settings.access.check_address(address, keys.iter().any(|key| key.revoked_at.is_none()))
+}
+
 /// Serves until `stop` is cancelled. Open answers may then go on for the time of grace.
 ///
 /// # Errors
@@ -107,7 +132,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
-    settings.access.check_address(address)?;
+    check_address(&settings, address).await?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
     let router = router(backend.clone(), settings, closing.clone());
     let closed = closing.clone();

@@ -1,13 +1,53 @@
-//! `GET /api/tools`: the tools there are and whether they can be used.
+//! `GET /api/tools`: the tools there are and whether they can be used; `POST /api/tools/{name}`: on and off.
 
-use axum::{Json, extract::State};
+use axum::{
+    Extension, Json,
+    extract::Path,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use registry_core::{Permission, RegistryError};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::App;
+use super::{body::JsonBody, error, identity::Identity};
 use crate::listing;
 
-pub(super) async fn list(State(app): State<App>) -> Json<Value> {
-    let registry = app.backend.registry();
-    let context = registry.context(app.settings.caller.clone());
-    Json(json!({"tools": listing::rows(registry, &context, false)}))
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Json<Value> {
+    let Identity { registry, caller, .. } = identity;
+    let context = registry.context(caller);
+    Json(json!({"tools": listing::rows(&registry, &context, false)}))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switch {
+    enabled: bool,
+}
+
+pub(super) async fn switch(
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    JsonBody(body): JsonBody,
+) -> Response {
+    let Identity { registry, caller, .. } = identity;
+    if caller.level < Permission::Admin {
+        let message = format!("switching tools needs the level admin, {} has {}", caller.user, caller.level);
+        return error(StatusCode::FORBIDDEN, "permission_denied", &message, None);
+    }
+    let Switch { enabled } = match serde_json::from_value(body) {
+        Ok(switch) => switch,
+        Err(fault) => {
+            let message =
+                format!("not understood: {fault}; send `{{\"enabled\": true}}` or `{{\"enabled\": false}}`");
+            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("enabled"));
+        }
+    };
+    match registry.set_enabled(&name, enabled) {
+        Ok(()) => Json(json!({"name": name, "enabled": enabled})).into_response(),
+        Err(fault @ RegistryError::Unknown { .. }) => {
+            error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
+        }
+        Err(fault) => error(StatusCode::CONFLICT, "tool_not_changed", &fault.to_string(), None),
+    }
 }

@@ -182,7 +182,7 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
             "it is not written",
         ),
         (
-            "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}",
+            "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}",
             "length",
             "at the token limit",
         ),

@@ -19,6 +19,7 @@ use registry_core::{
     BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,
     ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
+    store::MemoryStore,
 };
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -202,7 +203,8 @@ impl Setup {
         let backend = Backend::new(self.registry.clone(), model, self.chat);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let settings = ServerSettings { caller: self.caller, access: self.access, grace: self.grace };
+        let store = Arc::new(MemoryStore::default());
+        let settings = ServerSettings { caller: self.caller, access: self.access, store, grace: self.grace };
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
         let client = registry_core::http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();

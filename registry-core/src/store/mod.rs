@@ -5,6 +5,7 @@
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.
 
+mod key;
 mod memory;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use key::{KEY_PREFIX, hash_key};
 pub use memory::MemoryStore;
 
 /// What is kept about one tool.

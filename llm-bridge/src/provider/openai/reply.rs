@@ -260,7 +260,7 @@ fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
             false,
             json!({
                 "type": "call_status", "id": status.call_id, "name": status.tool_name,
-                "message": status.message, "progress": status.progress,
+                "message": status.message, "progress": status.progress, "approval": status.approval,
             }),
         ),
         TurnEvent::CallFinished(outcome) => {
@@ -273,7 +273,8 @@ fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
             let details = json!({
                 "type": "call_finished", "id": outcome.call_id, "name": reply.tool_name, "success": reply.success,
                 "result": reply.result, "error": reply.error, "message": reply.message,
-                "side_effects": reply.side_effects, "duration_ms": took,
+                "side_effects": reply.side_effects, "duration_ms": took, "approval": reply.approval,
+                "retry_at": reply.retry_at,
             });
             (text, true, details)
         }

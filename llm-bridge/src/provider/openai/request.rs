@@ -70,6 +70,9 @@ pub struct Extension {
     pub kb_context: Option<String>,
     /// How sure the model says it is.
     pub confidence: Option<f64>,
+    /// How long a call may wait for a person's approval, in seconds. Where nothing is said: in a stream until the approval
+    /// expires, otherwise not at all; the answer then says that the call has to be made again.
+    pub approval_wait_seconds: Option<u64>,
     /// Calls are told of while the model writes them, in [`TurnEvent::CallBegun`](crate::chat::TurnEvent::CallBegun) and the
     /// events after it. Without it there is no such event, and a call is sent when it is whole.
     pub deltas: bool,

@@ -1,0 +1,118 @@
+//! `POST /execute`: one call of one tool.
+
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use registry_core::{ErrorKind, Origin, ToolCall, ToolOutcome};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{App, body::JsonBody, error, identity::Identity};
+
+/// A call as a client asks for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    tool_name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// Believed from a key with the right to delegate only.
+    #[serde(default)]
+    user_id: Option<String>,
+    /// How long to wait for a person's approval, in seconds.
+    #[serde(default)]
+    approval_wait_seconds: u64,
+}
+
+pub(super) async fn execute(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    JsonBody(body): JsonBody,
+) -> Response {
+    let wanted: Wanted = match serde_json::from_value(body) {
+        Ok(wanted) => wanted,
+        Err(fault) => {
+            let message = format!(
+                "the call is not understood: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`"
+            );
+            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
+        }
+    };
+    let mut caller = identity.caller;
+    if let Some(user) = wanted.user_id.filter(|user| *user != caller.user) {
+        if !identity.delegate {
+            let message = format!("this key may not call for `{user}`; leave `user_id` out");
+            return error(StatusCode::FORBIDDEN, "user_id_not_allowed", &message, Some("user_id"));
+        }
+        caller.user = user;
+    }
+    // A client that goes away drops this future, and with it the guard.
+    let cancellation = app.closing.child_token();
+    let _cancel = cancellation.clone().drop_guard();
+    let context = identity
+        .registry
+        .context(caller)
+        .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
+        .with_cancellation(cancellation);
+    let call = ToolCall::new(wanted.tool_name, Value::Object(wanted.arguments)).with_origin(Origin::Http);
+    // As a task of its own, so that a call whose client has gone away still leaves its record.
+    let registry = identity.registry;
+    let running = app.backend.spawn(async move { registry.execute(&context, call).await });
+    match running.await {
+        Ok(outcome) => reply(&outcome),
+        Err(fault) => {
+            let message = format!("the call was not finished: {fault}");
+            error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
+        }
+    }
+}
+
+/// The outcome in the shape of every door, under the status that says what to do about it.
+fn reply(outcome: &ToolOutcome) -> Response {
+    let failure = outcome.result.as_ref().err();
+    let status = match failure.map(|error| error.kind()) {
+        Some(ErrorKind::ToolNotFound) => StatusCode::NOT_FOUND,
+        Some(ErrorKind::PermissionDenied) => StatusCode::FORBIDDEN,
+        Some(ErrorKind::InvalidArguments) => StatusCode::UNPROCESSABLE_ENTITY,
+        Some(ErrorKind::ToolRateLimited) => StatusCode::TOO_MANY_REQUESTS,
+        Some(ErrorKind::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(ErrorKind::ApprovalPending) => StatusCode::ACCEPTED,
+        // The tool was asked and has answered, if only that it failed.
+        _ => StatusCode::OK,
+    };
+    let mut response = (status, Json(outcome.to_reply())).into_response();
+    let busy = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+    let retry_after =
+        failure.and_then(|error| error.retry_at()).map(|at| seconds_until(at, outcome.ts)).or(busy);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Whole seconds, rounded up, and at least one.
+fn seconds_until(at: Timestamp, now: Timestamp) -> u64 {
+    let millis = at.duration_since(now).as_millis().max(1);
+    u64::try_from(millis).unwrap_or(u64::MAX).div_ceil(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_back_then_is_not_too_early() {
+        let now: Timestamp = "2026-03-01T12:00:00.5Z".parse().unwrap();
+        for (at, seconds) in
+            [("2026-03-01T12:01:00Z", 60), ("2026-03-01T12:00:00.5Z", 1), ("2026-03-01T11:00:00Z", 1)]
+        {
+            assert_eq!(seconds_until(at.parse().unwrap(), now), seconds, "{at}");
+        }
+    }
+}
