@@ -39,6 +39,7 @@ pub struct Approval {
     /// From when on the answer is no (UTC).
     pub expires_at: Timestamp,
     /// What has become of it.
+    #[serde(flatten)]
     pub state: ApprovalState,
 }
 

@@ -106,7 +106,12 @@ export class Answer {
         else this.#add(started(event));
         break;
       case 'call_status':
-        card?.update({ message: event.message ?? card.call.message, progress: event.progress });
+        if (event.approval) announce(`${card?.call.name ?? event.name} waits for your approval`);
+        card?.update({
+          message: event.message ?? card.call.message,
+          progress: event.progress,
+          approval: event.approval ?? null,
+        });
         break;
       case 'call_finished':
         // A call that was refused may finish without having started.

@@ -29,6 +29,11 @@ export async function rendered(markdown) {
   return (await response.json()).html;
 }
 
+/** Says whether a call that waits for a person may be made. */
+export async function answerApproval(id, approve) {
+  await send(`api/approvals/${encodeURIComponent(id)}`, { approve });
+}
+
 /** Streams one answer as chunks of the chat completions API. */
 export async function* complete(model, messages, signal) {
   const request = { model, messages, stream: true, stream_options: { include_usage: true } };

@@ -1,5 +1,6 @@
 // The card of one tool call.
 
+import { answerApproval } from './api.js';
 import { copyButton, duration, el, icon } from './dom.js';
 
 /** Longest result shown and kept; copying gives what is kept, too. */
@@ -24,8 +25,10 @@ export function started(event) {
 export function finished(event) {
   return {
     state: event.success ? 'ok' : 'failed',
-    result: capped(event.result),
-    error: event.success ? null : (event.error ?? 'The tool failed without a message.'),
+    approval: null,
+    // A call that a person refused has no result, and says so in its message.
+    result: capped(event.result ?? event.message),
+    error: event.success ? null : (event.error ?? event.message ?? 'The tool failed without a message.'),
     duration_ms: event.duration_ms ?? null,
   };
 }
@@ -39,11 +42,12 @@ export class CallCard {
     this.time = el('span', { class: 'call-time' });
     this.line = el('span', { class: 'call-line' });
     this.bar = el('progress', { max: 1, 'aria-label': 'Progress' });
+    this.ask = el('div', { class: 'call-ask', hidden: true });
     this.body = el('div', { class: 'call-body' });
     const head = el('summary', {}, this.state, el('code', { class: 'call-name' }, call.name),
       el('span', { class: 'call-brief' }, argumentsBrief(call.arguments)), this.time,
       el('span', { class: 'chevron' }, icon('chevron')), this.line, this.bar);
-    this.element = el('details', { class: 'call', 'data-name': call.name }, head, this.body);
+    this.element = el('details', { class: 'call', 'data-name': call.name }, head, this.ask, this.body);
     this.update({});
     if (call.state === 'running') this.clock = setInterval(() => this.#showTime(), 1000);
   }
@@ -59,7 +63,34 @@ export class CallCard {
     this.line.hidden = this.line.textContent === '';
     this.#showProgress();
     this.#showTime();
+    this.#showAsk();
     this.#showBody();
+  }
+
+  // The arguments stand below: nobody should allow what he has not seen.
+  #showAsk() {
+    const { approval, state } = this.call;
+    const asking = Boolean(approval) && state === 'running';
+    if (asking && this.ask.hidden) {
+      const answer = (approve, text) => el('button', { type: 'button', class: approve ? 'allow' : 'refuse', onclick: () => this.#answer(approval, approve) }, text);
+      this.ask.replaceChildren(
+        el('p', {}, 'This call cannot be undone. Is it to be made?'),
+        el('div', { class: 'call-answers' }, answer(true, 'Allow once'), answer(false, 'Refuse')));
+      this.element.open = true;
+    }
+    this.ask.hidden = !asking;
+  }
+
+  async #answer(id, approve) {
+    const buttons = [...this.ask.querySelectorAll('button')];
+    for (const button of buttons) button.disabled = true;
+    try {
+      await answerApproval(id, approve);
+      this.update({ approval: null, message: approve ? 'Allowed' : 'Refused' });
+    } catch (error) {
+      for (const button of buttons) button.disabled = false;
+      this.ask.firstChild.textContent = error.message;
+    }
   }
 
   #showProgress() {
