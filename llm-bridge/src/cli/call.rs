@@ -1,16 +1,13 @@
 //! `toolrack call NAME JSON`.
 
-use std::{io::IsTerminal, pin::pin, process::ExitCode, sync::Arc};
+use std::{pin::pin, process::ExitCode, sync::Arc};
 
-use registry_core::{
-    Origin, Permission, Registry, ToolCall,
-    guard::approval::{AnswerError, ApprovalAnswer},
-};
+use registry_core::{Origin, Permission, Registry, ToolCall};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    Settings, caller_at,
+    Settings, approve, caller_at,
     out::{print_line, tell},
     stopped_by_ctrl_c,
 };
@@ -49,39 +46,16 @@ pub(super) async fn run(
             (None, None) => tell(event.message),
         }));
     let call = ToolCall::new(arguments.name, value).with_origin(Origin::CommandLine);
+    let mut input = approve::input();
     let mut calling = pin!(registry.execute(&context, call));
     let reply = loop {
         tokio::select! {
             outcome = &mut calling => break outcome.to_reply(),
-            Some(id) = approvals.recv() => approve(&registry, &id, arguments.yes).await?,
+            Some(id) = approvals.recv() => {
+                approve::ask(&registry, &id, arguments.yes, &mut input, "say --yes to make the call").await?;
+            }
         }
     };
     print_line(serde_json::to_string_pretty(&reply).map_err(|error| error.to_string())?)?;
     Ok(if reply.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Asks the person at the terminal, who is the one that wants the call.
-async fn approve(registry: &Registry, id: &str, yes: bool) -> Result<(), String> {
-    let Some(approval) = registry.approval(id).await? else { return Ok(()) };
-    let approve = yes || {
-        if !std::io::stdin().is_terminal() {
-            tell(format_args!("{} cannot be undone; say --yes to make the call", approval.tool));
-            false
-        } else {
-            tell(format_args!(
-                "{} {}\nThis call cannot be undone. Make it? [y/N]",
-                approval.tool, approval.arguments
-            ));
-            // A thread of its own, so that Ctrl-C is heard while it waits.
-            let line =
-                tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
-            matches!(line, Ok(Some(line)) if matches!(line.trim(), "y" | "Y" | "yes"))
-        }
-    };
-    let answer = ApprovalAnswer { approve, by: approval.user, reason: None };
-    match registry.answer_approval(id, answer).await {
-        // Somebody else has answered, or it has expired: the call knows.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
-        Err(AnswerError::Store(cause)) => Err(cause),
-    }
 }

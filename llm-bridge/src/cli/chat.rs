@@ -5,13 +5,13 @@ use std::{
     process::ExitCode,
 };
 
-use registry_core::Registry;
+use registry_core::{Registry, ToolEvent};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings,
+    approve::{self, Input},
     out::{print, tell},
     stopped_by_ctrl_c, usage_fault,
 };
@@ -41,7 +41,13 @@ pub(super) async fn run(
     }
     let upstream = settings.upstream().await?;
     let backend = Backend::new(registry, upstream, settings.chat_settings());
-    let mut chat = Chat { backend: &backend, settings, messages: Vec::new(), stop: stopped_by_ctrl_c() };
+    let mut chat = Chat {
+        backend: &backend,
+        settings,
+        messages: Vec::new(),
+        input: approve::input(),
+        stop: stopped_by_ctrl_c(),
+    };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
     // Tools that still run leave their records.
     backend.stop().await;
@@ -67,6 +73,7 @@ struct Chat<'s> {
     backend: &'s Backend,
     settings: &'s Settings,
     messages: Vec<Value>,
+    input: Input,
     stop: CancellationToken,
 }
 
@@ -78,14 +85,13 @@ impl Chat<'_> {
             let who = if upstream.is_demo() { "the built-in demo model" } else { upstream.address() };
             tell(format_args!("Chatting with {who}. An empty line or Ctrl-D ends it."));
         }
-        let mut lines = BufReader::new(tokio::io::stdin()).lines();
         let mut all = Asked::Answered;
         loop {
             if interactive {
                 let _ = write!(std::io::stderr(), "> ");
             }
             let line = tokio::select! {
-                line = lines.next_line() => line.map_err(|error| format!("cannot read standard input: {error}"))?,
+                line = self.input.next_line() => line.map_err(|error| format!("cannot read standard input: {error}"))?,
                 () = self.stop.cancelled() => return Ok(Asked::Stopped),
             };
             match line {
@@ -136,6 +142,10 @@ impl Chat<'_> {
                 Some(TurnEvent::Failed(failure)) => {
                     tell(format_args!("error: {}", explained(&failure, self.backend.upstream())));
                     break;
+                }
+                Some(TurnEvent::CallStatus(ToolEvent { approval: Some(id), .. })) => {
+                    let how = "chat in a terminal, where you can allow it";
+                    approve::ask(self.backend.registry(), &id, false, &mut self.input, how).await?;
                 }
                 Some(event) => note(&event),
             }

@@ -1,6 +1,7 @@
 //! A whole program around a registry: `serve`, `chat`, `parse`, `tools` and `call`.
 
 mod address;
+mod approve;
 mod call;
 mod chat;
 mod out;
