@@ -50,6 +50,8 @@ pub mod resource;
 pub mod result;
 pub mod schema;
 mod select;
+#[cfg(feature = "config")]
+pub mod source;
 pub mod spec;
 pub mod store;
 pub mod tool;

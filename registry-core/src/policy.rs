@@ -64,6 +64,19 @@ pub enum Cost {
     Expensive,
 }
 
+impl FromStr for Cost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "free" => Ok(Self::Free),
+            "cheap" => Ok(Self::Cheap),
+            "expensive" => Ok(Self::Expensive),
+            _ => Err(format!("unknown cost `{text}`; the costs are free, cheap, expensive")),
+        }
+    }
+}
+
 /// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,6 +98,17 @@ impl Effect {
             Self::Write => "write",
             Self::Destructive => "destructive",
         }
+    }
+}
+
+impl FromStr for Effect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Read, Self::Write, Self::Destructive]
+            .into_iter()
+            .find(|effect| effect.as_str() == text)
+            .ok_or_else(|| format!("unknown effect `{text}`; the effects are read, write, destructive"))
     }
 }
 
