@@ -179,6 +179,11 @@ impl Definer {
         Self { provider, strict: false, reserved: Vec::new() }
     }
 
+    /// The provider it is for.
+    pub fn provider(&self) -> Provider {
+        self.provider
+    }
+
     /// In the form in which the provider promises that arguments fit, for each tool whose schema that form can hold: OpenAI's
     /// `strict: true`. What is optional becomes required and takes null, so arguments have to go through
     /// [`remove_nulls`](super::remove_nulls). The other providers have no such form here, and nothing changes.

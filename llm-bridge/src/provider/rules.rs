@@ -94,6 +94,13 @@ impl Form {
     };
 }
 
+impl Form {
+    /// Whether the form is a subset that takes nothing it does not know, and not JSON Schema with exceptions.
+    pub(super) fn is_subset(&self) -> bool {
+        matches!(self.keywords, Keywords::Only(_))
+    }
+}
+
 /// A set of keywords.
 #[derive(Debug)]
 pub(super) enum Keywords {

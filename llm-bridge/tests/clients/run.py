@@ -23,6 +23,7 @@ LLAMA = HERE.parent / "llama" / "requirements.txt"
 def clients():
     """(name, command) of each client; what it needs is installed on the way."""
     current = environment.python("python", HERE / "requirements.txt")
+    providers = environment.python("python-definitions", HERE / "requirements-definitions.txt")
     older = environment.python("python-litellm", HERE / "requirements-litellm.txt")
     folder = environment.node("node", [HERE / name for name in (
         "package.json", "package-lock.json", "checks.mjs", "openai_client.mjs", "ai_sdk.mjs")])
@@ -33,6 +34,7 @@ def clients():
         ("litellm", [older, HERE / "litellm_client.py"]),
         ("openai (Node)", [node, folder / "openai_client.mjs"]),
         ("AI SDK", [node, folder / "ai_sdk.mjs"]),
+        ("definitions", [providers, HERE / "definitions.py"]),
         ("curl", [sys.executable, HERE / "curl_client.py"]),
     ]
 

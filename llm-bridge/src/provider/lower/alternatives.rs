@@ -49,7 +49,9 @@ impl Lowering<'_> {
             apart.iter().skip(index + 1).any(|other| !are_apart(one.as_ref(), other.as_ref()))
         });
         if overlap {
-            words.push("exactly one of its forms".to_owned());
+            if !self.path.is_empty() {
+                words.push("exactly one of its forms".to_owned());
+            }
             self.lose("oneOf", "became `anyOf`", true);
         }
         schema.insert("anyOf".to_owned(), branches.into());
@@ -71,21 +73,22 @@ impl Lowering<'_> {
         schema: &mut Schema,
         words: &mut Vec<String>,
     ) -> Result<(), String> {
+        let count = schema.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+        if !self.keeps("not") && schema.get("items") == Some(&json!(false)) {
+            let max = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
+            schema.insert("maxItems".to_owned(), json!(max.min(count as u64)));
+            schema.insert("items".to_owned(), json!(true));
+        }
         if self.keeps("prefixItems") {
             return Ok(());
         }
         let Some(places) = schema.shift_remove("prefixItems") else { return Ok(()) };
         words.extend(say("prefixItems", &places));
         let mut kinds = list("prefixItems", places)?;
-        let count = kinds.len();
-        match schema.shift_remove("items") {
-            Some(Value::Bool(false)) => {
-                let max = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
-                schema.insert("maxItems".to_owned(), json!(max.min(count as u64)));
-            }
-            Some(others) => kinds.push(others),
-            None => kinds.push(json!(true)),
-        }
+        // Where no more than the tuple is let in, what else might come need not be.
+        let is_whole = schema.get("maxItems").and_then(Value::as_u64).is_some_and(|max| max <= count as u64);
+        let others = schema.shift_remove("items").unwrap_or(json!(true));
+        kinds.extend(Some(others).filter(|_| !is_whole));
         let mut seen = HashSet::new();
         kinds.retain(|kind| seen.insert(kind.to_string()));
         self.lose("prefixItems", "became `items` that take what any place takes", kinds.len() > 1);
@@ -96,6 +99,15 @@ impl Lowering<'_> {
         };
         schema.insert("items".to_owned(), items);
         Ok(())
+    }
+
+    /// A condition is one thing to say, whatever keywords it has.
+    pub(super) fn settle_conditions(&mut self, schema: &mut Schema, words: &mut Vec<String>) {
+        if !self.keeps("if") && schema.contains_key("if") {
+            let keywords = ["if", "then", "else"].into_iter();
+            let whole: Schema = keywords.filter_map(|keyword| schema.shift_remove_entry(keyword)).collect();
+            self.drop_keyword("if", &whole.into(), words);
+        }
     }
 
     /// Values that `enum` does not take become types, or alternatives of their own.

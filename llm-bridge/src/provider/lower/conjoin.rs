@@ -23,7 +23,7 @@ pub(super) const IN_PLACE: [&str; 9] =
 pub(super) fn conjoin(outer: &mut Schema, mut inner: Schema) {
     settle_unevaluated(&mut inner);
     let mut rest = Map::new();
-    if inner.contains_key("unevaluatedProperties") || inner.contains_key("unevaluatedItems") {
+    if has_unevaluated(&inner) {
         // It is about what the inner one has said, which would not be seen any more.
         rest = inner;
     } else {
@@ -62,7 +62,11 @@ pub(super) fn conjoin(outer: &mut Schema, mut inner: Schema) {
     }
 }
 
-/// Two schemas as one, where they may be true or false too.
+fn has_unevaluated(schema: &Schema) -> bool {
+    schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems")
+}
+
+/// Two schemas as one, neither part of the other, where they may be true or false too.
 pub(super) fn both(outer: &Value, inner: &Value) -> Value {
     match (outer, inner) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => json!(false),
@@ -71,6 +75,11 @@ pub(super) fn both(outer: &Value, inner: &Value) -> Value {
             let (mut outer, mut inner) = (outer.clone(), inner.clone());
             modernize(&mut outer);
             modernize(&mut inner);
+            settle_unevaluated(&mut outer);
+            if has_unevaluated(&outer) {
+                // Neither is part of the other, so what it is about is not what the inner one has said.
+                return json!({ "allOf": [outer, inner] });
+            }
             conjoin(&mut outer, inner);
             outer.into()
         }

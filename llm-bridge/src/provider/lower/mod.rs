@@ -226,6 +226,9 @@ impl<'s> Lowering<'s> {
             Some(open) if open >= self.own_references => {}
             Some(_) => {
                 self.lose("$ref", "leads back to what it is part of and was cut there", true);
+                let name = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("whole");
+                let told = format!("The same form again as the {name} that it is part of.");
+                schema.entry("description").or_insert_with(|| told.into());
                 if let Some(named) = target.get("type") {
                     conjoin(schema, Map::from_iter([("type".to_owned(), named.clone())]));
                 }
@@ -288,6 +291,7 @@ impl<'s> Lowering<'s> {
         }
         self.settle_one_of(&mut schema, &mut words)?;
         self.settle_tuple(&mut schema, &mut words)?;
+        self.settle_conditions(&mut schema, &mut words);
         self.settle_values(&mut schema, &mut words)?;
         self.settle_types(&mut schema)?;
         if self.form.typed && schema.contains_key("anyOf") {
@@ -306,18 +310,21 @@ impl<'s> Lowering<'s> {
         let required = schema.get("required").cloned().unwrap_or_default();
         let closed =
             self.keeps("additionalProperties") && schema.get("additionalProperties") == Some(&json!(false));
-        let only_type = schema.get("type").and_then(Value::as_str).map(str::to_owned);
-        let is_object = only_type.as_deref() == Some("object");
+        let named: Option<Vec<String>> =
+            types(&schema)?.map(|names| names.into_iter().map(str::to_owned).collect());
+        let is_object = named.as_deref() == Some(&["object".to_owned()]);
         for (keyword, value) in schema {
-            let is_apt =
-                |kind: &String| domain(&keyword).is_none_or(|domain| domain.contains(&kind.as_str()));
+            // What is said of other types than the schema's says nothing.
+            let is_apt = domain(&keyword).is_none_or(|domain| {
+                named.as_ref().is_none_or(|named| named.iter().any(|name| domain.contains(&name.as_str())))
+            });
             if !self.keeps(&keyword) {
-                if only_type.as_ref().is_none_or(is_apt) {
+                if is_apt {
                     self.drop_keyword(&keyword, &value, words);
                 }
                 continue;
             }
-            if self.form.typed && !only_type.as_ref().is_none_or(is_apt) {
+            if !is_apt && self.form.is_subset() {
                 continue;
             }
             if keyword == "format" && self.refuses_format(&value) {
@@ -344,15 +351,14 @@ impl<'s> Lowering<'s> {
             }
             let value = match kind(&keyword) {
                 Kind::Plain => value,
-                Kind::Schema => self.part(&keyword, &keyword, &value, &mut lowered)?,
+                Kind::Schema => self.part(&keyword, &keyword, &value)?,
                 Kind::Map => {
                     let Value::Object(parts) = value else {
                         return Err(format!("`{}`: `{keyword}` has to be schemas by name", self.path));
                     };
                     let mut all = Map::new();
                     for (name, part) in parts {
-                        let part =
-                            self.inside(&keyword, |this| this.part(&keyword, &name, &part, &mut lowered))?;
+                        let part = self.inside(&keyword, |this| this.part(&keyword, &name, &part))?;
                         all.insert(name, part);
                     }
                     all.into()
@@ -360,9 +366,7 @@ impl<'s> Lowering<'s> {
                 Kind::List => {
                     let parts = list(&keyword, value)?.into_iter().enumerate();
                     let part = |(index, part): (usize, Value)| {
-                        self.inside(&keyword, |this| {
-                            this.part(&keyword, &index.to_string(), &part, &mut lowered)
-                        })
+                        self.inside(&keyword, |this| this.part(&keyword, &index.to_string(), &part))
                     };
                     parts.map(part).collect::<Result<Value, String>>()?
                 }
@@ -373,7 +377,7 @@ impl<'s> Lowering<'s> {
     }
 
     /// The schema under a key, as a value.
-    fn part(&mut self, keyword: &str, key: &str, part: &Value, whole: &mut Schema) -> Result<Value, String> {
+    fn part(&mut self, keyword: &str, key: &str, part: &Value) -> Result<Value, String> {
         let may_be_bool = keyword.starts_with("additional") || keyword.starts_with("unevaluated");
         if may_be_bool && part.is_boolean() {
             return Ok(part.clone());
@@ -384,16 +388,18 @@ impl<'s> Lowering<'s> {
                 Some(lowered) => this.not_null(lowered)?.into(),
                 None if may_be_bool => json!(false),
                 None if this.keeps("not") => never().into(),
-                None if keyword == "items" && this.keeps("maxItems") => {
-                    whole.insert("maxItems".to_owned(), json!(0));
-                    json!({})
-                }
-                None => {
-                    this.lose(keyword, "was dropped, though nothing fits here", true);
-                    json!({})
-                }
+                None => this.anything(keyword)?.into(),
             })
         })
+    }
+
+    /// What stands where nothing fits, in a form that cannot say so.
+    fn anything(&mut self, keyword: &str) -> Result<Schema, String> {
+        if self.form.typed {
+            return Err(format!("`{}`: a part that nothing fits is not taken", self.path));
+        }
+        self.lose(keyword, "takes anything, though nothing fits here", true);
+        Ok(Map::new())
     }
 
     fn refuses_format(&self, format: &Value) -> bool {

@@ -48,8 +48,8 @@ impl Lowering<'_> {
                 }
                 None if is_required && is_object => return Ok(None),
                 None if is_required => {
-                    self.lose("properties", "takes anything where nothing fits", true);
-                    kept.insert(name, json!({}));
+                    let anything = self.anything("properties")?;
+                    kept.insert(name, anything.into());
                 }
                 None => {}
             }

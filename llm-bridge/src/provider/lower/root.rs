@@ -39,7 +39,11 @@ impl Lowering<'_> {
         let Some(branches) = root.shift_remove("anyOf") else { return Ok(Some(root)) };
         let mut forms: Vec<Schema> = Vec::new();
         for branch in list("anyOf", branches)? {
-            let Some(branch) = self.resolve(&branch, false)? else { continue };
+            // What one branch refers to is not said by the next.
+            let open = self.references.len();
+            let branch = self.resolve(&branch, false)?;
+            self.references.truncate(open);
+            let Some(branch) = branch else { continue };
             let mut form = root.clone();
             conjoin(&mut form, branch);
             settle_unevaluated(&mut form);
@@ -64,7 +68,8 @@ impl Lowering<'_> {
         let required = |form: &Schema| names(form.get("required"));
         let mut common = forms.first().map(required).unwrap_or_default();
         common.retain(|name| forms.iter().all(|form| required(form).contains(name)));
-        root.insert("required".to_owned(), json!(common));
+        root.shift_remove("required");
+        root.extend((!common.is_empty()).then(|| ("required".to_owned(), json!(common))));
         let closed = forms.iter().all(|form| form.get("additionalProperties") == Some(&json!(false)));
         for others in ["additionalProperties", "unevaluatedProperties"] {
             root.shift_remove(others);

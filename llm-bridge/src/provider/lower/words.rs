@@ -26,11 +26,12 @@ pub(super) fn say(keyword: &str, value: &Value) -> Option<String> {
         "pattern" => format!("matches the regular expression `{}`", text()),
         "format" if value.as_str().is_some_and(is_format) => format!("in the format `{}`", text()),
         "default" => format!("default: {value}"),
-        "examples" => format!("for example {}", list(value, ", ")?),
-        "enum" => format!("one of {}", list(value, ", ")?),
-        "required" => format!("needs {}", list(value, ", ")?),
+        "examples" => format!("for example {}", list(value)?),
+        "enum" if value.as_array().is_some_and(|all| all.len() == 1) => format!("only {}", list(value)?),
+        "enum" => format!("one of {}", list(value)?),
+        "if" => format!("fits the JSON Schema {}", bounded(value)?),
+        "required" => format!("needs {}", list(value)?),
         "not"
-        | "if"
         | "allOf"
         | "oneOf"
         | "anyOf"
@@ -49,14 +50,18 @@ pub(super) fn say(keyword: &str, value: &Value) -> Option<String> {
 }
 
 fn as_json(keyword: &str, value: &Value) -> Option<String> {
-    let json = value.to_string();
     // That nothing else is taken goes without saying.
-    (!value.is_boolean() && json.len() <= MAX_JSON).then(|| format!("JSON Schema `{keyword}`: {json}"))
+    let json = bounded(value).filter(|_| !value.is_boolean())?;
+    Some(format!("fits the JSON Schema {{\"{keyword}\":{json}}}"))
 }
 
-fn list(values: &Value, separator: &str) -> Option<String> {
+fn bounded(value: &Value) -> Option<String> {
+    Some(value.to_string()).filter(|json| json.len() <= MAX_JSON)
+}
+
+fn list(values: &Value) -> Option<String> {
     let values: Vec<String> = values.as_array()?.iter().map(Value::to_string).collect();
-    let text = values.join(separator);
+    let text = values.join(", ");
     (!values.is_empty() && text.len() <= MAX_JSON).then_some(text)
 }
 
