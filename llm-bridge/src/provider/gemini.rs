@@ -68,7 +68,13 @@ const OPEN_API: Form = Form {
     needs_items: true,
     declared: true,
     values: Values::Texts,
-    formats: Some(&["date-time", "float", "double", "int32", "int64"]),
+    formats: Some(&[
+        ("string", "date-time"),
+        ("number", "float"),
+        ("number", "double"),
+        ("integer", "int32"),
+        ("integer", "int64"),
+    ]),
     property_names: Some((PROPERTY, Depth::Everywhere)),
     strict: false,
 };

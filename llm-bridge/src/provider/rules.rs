@@ -66,8 +66,8 @@ pub(super) struct Form {
     pub(super) declared: bool,
     /// The values that `enum` takes.
     pub(super) values: Values,
-    /// The values of `format`, where they are limited.
-    pub(super) formats: Option<&'static [&'static str]>,
+    /// The values of `format` with the type that each is for, where they are limited.
+    pub(super) formats: Option<&'static [(&'static str, &'static str)]>,
     /// What properties may be called, and where that is asked.
     pub(super) property_names: Option<(NameRule, Depth)>,
     /// Whether all properties are required and objects closed; optional ones take null instead.

@@ -1,8 +1,12 @@
 //! What each provider refuses, written from what the providers say and not from how schemas are lowered.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{LazyLock, Mutex},
+};
 
 use llm_bridge::provider::Provider;
+use regex::Regex;
 use serde_json::{Map, Value};
 
 /// What is wrong with the `tools` of a request.
@@ -82,7 +86,7 @@ impl Checker {
             Provider::Gemini => ("^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$", usize::MAX),
             Provider::Mcp => ("^[A-Za-z0-9_.-]{1,128}$", usize::MAX),
         };
-        self.ask(regex::Regex::new(pattern).unwrap().is_match(&name), &format!("name {name}"));
+        self.ask(matches(pattern, &name), &format!("name {name}"));
         let description = function.get("description").map(|text| text.as_str().unwrap());
         self.ask(
             description.map_or(0, |text| text.chars().count()) <= longest_description,
@@ -133,9 +137,9 @@ impl Checker {
             );
         }
         if self.provider == Provider::Anthropic {
-            let legal = regex::Regex::new("^[a-zA-Z0-9_.-]{1,64}$").unwrap();
+            let legal = "^[a-zA-Z0-9_.-]{1,64}$";
             for key in schema["properties"].as_object().into_iter().flat_map(Map::keys) {
-                self.ask(legal.is_match(key), &format!("{name}: property {key}"));
+                self.ask(matches(legal, key), &format!("{name}: property {key}"));
             }
         }
         self.references(schema, schema, name);
@@ -225,9 +229,9 @@ impl Checker {
 
     /// The names and the required ones of an object of Gemini's.
     fn gemini_object(&mut self, schema: &Value, name: &str) {
-        let legal = regex::Regex::new("^[A-Za-z_][A-Za-z0-9_]{0,63}$").unwrap();
+        let legal = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
         for key in schema["properties"].as_object().into_iter().flat_map(Map::keys) {
-            self.ask(legal.is_match(key), &format!("{name}: property {key}"));
+            self.ask(matches(legal, key), &format!("{name}: property {key}"));
         }
         for required in schema["required"].as_array().into_iter().flatten() {
             let is_there = schema["properties"].get(required.as_str().unwrap()).is_some();
@@ -331,6 +335,13 @@ impl Checker {
         self.gemini_object(schema, name);
         self.parts(schema, name, Self::gemini_json);
     }
+}
+
+/// Whether a pattern matches; patterns are read once.
+fn matches(pattern: &'static str, text: &str) -> bool {
+    static READ: LazyLock<Mutex<HashMap<&str, Regex>>> = LazyLock::new(Mutex::default);
+    let mut read = READ.lock().unwrap();
+    read.entry(pattern).or_insert_with(|| Regex::new(pattern).unwrap()).is_match(text)
 }
 
 /// The schemas that are parts of a schema.

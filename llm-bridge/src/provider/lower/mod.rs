@@ -21,9 +21,8 @@ pub use nulls::remove_nulls;
 pub(super) use words::with_words;
 
 use self::{
-    conjoin::{conjoin, settle_unevaluated},
-    reference::{pointer, step},
-    vocabulary::{Kind, check, domain, is_constraint, kind, modernize, types},
+    reference::step,
+    vocabulary::{Kind, check, domain, is_constraint, kind, types},
     words::say,
 };
 use super::rules::Form;
@@ -172,112 +171,6 @@ impl<'s> Lowering<'s> {
         lowered
     }
 
-    /// A schema as an object, with references followed and `allOf` made part of it where they cannot stay.
-    fn resolve(&mut self, schema: &Value, keep_references: bool) -> Result<Option<Schema>, String> {
-        self.count()?;
-        let is_document = std::ptr::eq(schema, self.document);
-        let mut schema = match schema {
-            Value::Bool(true) => Map::new(),
-            Value::Bool(false) => return Ok(None),
-            Value::Object(schema) => schema.clone(),
-            other => return Err(format!("`{}`: {other} is no schema", self.path)),
-        };
-        for keyword in ["$dynamicRef", "$recursiveRef"] {
-            if schema.contains_key(keyword) {
-                return Err(format!("`{}`: `{keyword}` is not followed", self.path));
-            }
-        }
-        if !is_document && schema.contains_key("$id") {
-            return Err(format!(
-                "`{}`: a schema in a schema with an `$id` of its own is not read",
-                self.path
-            ));
-        }
-        modernize(&mut schema);
-        if !keep_references && let Some(reference) = schema.shift_remove("$ref") {
-            let at = self.target(&reference)?;
-            if !self.write_out(&mut schema, at)? {
-                return Ok(None);
-            }
-        }
-        if !self.keeps("allOf")
-            && let Some(branches) = schema.shift_remove("allOf")
-        {
-            for branch in list("allOf", branches)? {
-                let Some(branch) = self.resolve(&branch, false)? else { return Ok(None) };
-                conjoin(&mut schema, branch);
-            }
-        }
-        settle_unevaluated(&mut schema);
-        Ok(Some(schema))
-    }
-
-    /// The place that a reference leads to.
-    fn target(&self, reference: &Value) -> Result<String, String> {
-        pointer(self.document, reference.as_str().ok_or("`$ref` has to be a text")?)
-    }
-
-    /// Writes a reference out; whether anything fits.
-    fn write_out(&mut self, schema: &mut Schema, at: String) -> Result<bool, String> {
-        let document = self.document;
-        let Some(target) = document.pointer(&at) else { return Ok(true) };
-        match self.references.iter().position(|open| *open == at) {
-            // It says again what is being said of this place.
-            Some(open) if open >= self.own_references => {}
-            Some(_) => {
-                self.lose("$ref", "leads back to what it is part of and was cut there", true);
-                let name = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("whole");
-                let told = format!("The same form again as the {name} that it is part of.");
-                schema.entry("description").or_insert_with(|| told.into());
-                if let Some(named) = target.get("type") {
-                    conjoin(schema, Map::from_iter([("type".to_owned(), named.clone())]));
-                }
-            }
-            None => {
-                self.references.push(at);
-                let Some(target) = self.resolve(target, false)? else { return Ok(false) };
-                conjoin(schema, target);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The name in `$defs` of a reference's target.
-    fn name_target(&mut self, reference: &Value) -> Result<String, String> {
-        let at = self.target(reference)?;
-        if let Some((_, name)) = self.targets.iter().find(|(known, _)| *known == at) {
-            return Ok(name.clone());
-        }
-        let base = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("root");
-        let base: String = base.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let is_free = |name: &str| self.targets.iter().all(|(_, other)| other != name);
-        let mut name = base.clone();
-        let mut number = 2_u32;
-        while !is_free(&name) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        self.targets.push((at, name.clone()));
-        Ok(name)
-    }
-
-    /// Puts the targets of references that stayed into `$defs`.
-    fn lower_targets(&mut self, root: &mut Schema) -> Result<(), String> {
-        let mut definitions = Map::new();
-        // Targets refer to further ones.
-        while let Some((at, name)) = self.targets.get(definitions.len()).cloned() {
-            let document = self.document;
-            let Some(target) = document.pointer(&at) else { break };
-            self.path = step("/$defs", &name);
-            let lowered = self.schema(target)?.unwrap_or_else(never);
-            definitions.insert(name, lowered.into());
-        }
-        if !definitions.is_empty() {
-            root.insert("$defs".to_owned(), definitions.into());
-        }
-        Ok(())
-    }
-
     /// A schema without references to follow, in the form's words.
     fn resolved(&mut self, mut schema: Schema) -> Result<Option<Schema>, String> {
         for (keyword, value) in &schema {
@@ -327,53 +220,54 @@ impl<'s> Lowering<'s> {
             if !is_apt && self.form.is_subset() {
                 continue;
             }
-            if keyword == "format" && self.refuses_format(&value) {
-                self.drop_keyword(&keyword, &value, words);
-                continue;
-            }
-            if keyword == "$ref" {
-                let name = self.name_target(&value)?;
-                lowered.insert(keyword, json!(format!("#/$defs/{name}")));
-                continue;
-            }
-            if keyword == "anyOf" {
-                if !self.any_of(&mut lowered, value)? {
-                    return Ok(None);
+            let value = match keyword.as_str() {
+                "format" if self.refuses_format(named.as_deref(), &value) => {
+                    self.drop_keyword(&keyword, &value, words);
+                    continue;
                 }
-                continue;
-            }
-            if keyword == "properties" {
-                let Some(properties) = self.properties(value, &required, is_object, closed)? else {
-                    return Ok(None);
-                };
-                lowered.insert(keyword, properties.into());
-                continue;
-            }
-            let value = match kind(&keyword) {
-                Kind::Plain => value,
-                Kind::Schema => self.part(&keyword, &keyword, &value)?,
-                Kind::Map => {
-                    let Value::Object(parts) = value else {
-                        return Err(format!("`{}`: `{keyword}` has to be schemas by name", self.path));
-                    };
-                    let mut all = Map::new();
-                    for (name, part) in parts {
-                        let part = self.inside(&keyword, |this| this.part(&keyword, &name, &part))?;
-                        all.insert(name, part);
+                "anyOf" => {
+                    if !self.any_of(&mut lowered, value)? {
+                        return Ok(None);
                     }
-                    all.into()
+                    continue;
                 }
-                Kind::List => {
-                    let parts = list(&keyword, value)?.into_iter().enumerate();
-                    let part = |(index, part): (usize, Value)| {
-                        self.inside(&keyword, |this| this.part(&keyword, &index.to_string(), &part))
-                    };
-                    parts.map(part).collect::<Result<Value, String>>()?
-                }
+                "properties" => match self.properties(value, &required, is_object, closed)? {
+                    Some(properties) => properties.into(),
+                    None => return Ok(None),
+                },
+                "$ref" => format!("#/$defs/{}", self.name_target(&value)?).into(),
+                _ => self.parts(&keyword, value)?,
             };
             lowered.insert(keyword, value);
         }
         Ok(Some(lowered))
+    }
+
+    /// The value of a keyword, with the schemas in it lowered.
+    fn parts(&mut self, keyword: &str, value: Value) -> Result<Value, String> {
+        match kind(keyword) {
+            Kind::Plain => Ok(value),
+            Kind::Schema => self.part(keyword, keyword, &value),
+            Kind::Map => {
+                let Value::Object(parts) = value else {
+                    return Err(format!("`{}`: `{keyword}` has to be schemas by name", self.path));
+                };
+                self.inside(keyword, |this| {
+                    let mut all = Map::new();
+                    for (name, part) in parts {
+                        let part = this.part(keyword, &name, &part)?;
+                        all.insert(name, part);
+                    }
+                    Ok(all.into())
+                })
+            }
+            Kind::List => {
+                let parts = list(keyword, value)?.into_iter().enumerate();
+                self.inside(keyword, |this| {
+                    parts.map(|(index, part)| this.part(keyword, &index.to_string(), &part)).collect()
+                })
+            }
+        }
     }
 
     /// The schema under a key, as a value.
@@ -402,9 +296,11 @@ impl<'s> Lowering<'s> {
         Ok(Map::new())
     }
 
-    fn refuses_format(&self, format: &Value) -> bool {
-        let name = format.as_str().unwrap_or_default();
-        self.form.formats.is_some_and(|formats| !formats.contains(&name))
+    fn refuses_format(&self, types: Option<&[String]>, format: &Value) -> bool {
+        let is_taken = |&(kind, taken): &(&str, &str)| {
+            *format == *taken && types.is_none_or(|types| types.iter().all(|name| name == kind))
+        };
+        self.form.formats.is_some_and(|formats| !formats.iter().any(is_taken))
     }
 
     /// Tells the model what the schema does not say.

@@ -31,7 +31,7 @@ impl Lowering<'_> {
             Value::Object(fields) => {
                 fields.retain(|name, field| !field.is_null() || !self.stands_for_nothing(&branches, name));
                 for (name, field) in fields {
-                    for part in branches.iter().filter_map(|branch| branch.get("properties")?.get(name)) {
+                    for part in branches.iter().filter_map(|branch| property(branch, name)) {
                         self.remove_nulls(part, field);
                     }
                 }
@@ -91,4 +91,10 @@ impl Lowering<'_> {
         }
         Ok(all)
     }
+}
+
+/// What a schema says of a property, by its name or of all the rest.
+fn property<'s>(schema: &'s Schema, name: &str) -> Option<&'s Value> {
+    let named = schema.get("properties").and_then(|properties| properties.get(name));
+    named.or_else(|| schema.get("additionalProperties"))
 }

@@ -70,7 +70,17 @@ pub(in crate::provider) const STRICT: Form = Form {
     needs_items: true,
     declared: true,
     values: Values::Any,
-    formats: Some(&["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]),
+    formats: Some(&[
+        ("string", "date-time"),
+        ("string", "time"),
+        ("string", "date"),
+        ("string", "duration"),
+        ("string", "email"),
+        ("string", "hostname"),
+        ("string", "ipv4"),
+        ("string", "ipv6"),
+        ("string", "uuid"),
+    ]),
     strict: true,
     ..Form::JSON_SCHEMA
 };
