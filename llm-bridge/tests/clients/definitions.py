@@ -27,6 +27,12 @@ def defined(provider, *flags):
     return json.loads(done.stdout)
 
 
+def recorded(name):
+    """What the tests of the lowering have on record for schemas that are hard to say."""
+    file = environment.HERE.parent / "data" / "providers" / f"tricky.{name}.json"
+    return json.loads(file.read_text())["list"]
+
+
 class Kept(Exception):
     """What would have been sent."""
 
@@ -62,13 +68,12 @@ def _():
     import openai
     from openai.types.chat import ChatCompletionToolParam
 
-    for flags in ([], ["--strict"]):
-        tools = defined("openai", *flags)
+    for tools in defined("openai"), defined("openai", "--strict"), recorded("openai"), recorded("openai.strict"):
         for tool in tools:
             fits(ChatCompletionToolParam, tool)
         client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1", http_client=CLIENT, max_retries=0)
         body = sent(lambda: client.chat.completions.create(model="m", messages=ASKED, tools=tools))
-        expect(body["tools"] == tools and len(tools) == len(TOOLS), f"{body}")
+        expect(body["tools"] == tools and len(tools) >= len(TOOLS), f"{body}")
 
 
 @check("openai takes Responses definitions")
@@ -76,13 +81,12 @@ def _():
     import openai
     from openai.types.responses import FunctionTool
 
-    for flags in ([], ["--strict"]):
-        tools = defined("responses", *flags)
+    for tools in defined("responses"), defined("responses", "--strict"), recorded("responses"):
         for tool in tools:
             FunctionTool.model_validate(tool, strict=True)
         client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1", http_client=CLIENT, max_retries=0)
         body = sent(lambda: client.responses.create(model="m", input="hello", tools=tools))
-        expect(body["tools"] == tools and len(tools) == len(TOOLS), f"{body}")
+        expect(body["tools"] == tools and len(tools) >= len(TOOLS), f"{body}")
 
 
 @check("anthropic takes definitions")
@@ -90,13 +94,13 @@ def _():
     import anthropic
     from anthropic.types import ToolParam
 
-    tools = defined("anthropic")
-    for tool in tools:
-        fits(ToolParam, tool)
     client = anthropic.Anthropic(api_key="k", base_url="http://127.0.0.1:9", max_retries=0,
                                  http_client=httpx2.Client(transport=httpx2.MockTransport(keep)))
-    body = sent(lambda: client.messages.create(model="m", max_tokens=9, messages=ASKED, tools=tools))
-    expect(body["tools"] == tools and len(tools) == len(TOOLS), f"{body}")
+    for tools in defined("anthropic"), recorded("anthropic"):
+        for tool in tools:
+            fits(ToolParam, tool)
+        body = sent(lambda: client.messages.create(model="m", max_tokens=9, messages=ASKED, tools=tools))
+        expect(body["tools"] == tools and len(tools) >= len(TOOLS), f"{body}")
 
 
 @check("google-genai takes definitions")
@@ -104,19 +108,18 @@ def _():
     from google import genai
     from google.genai import types
 
-    tools = defined("gemini")
-    # These types refuse keys that they do not know.
-    read = [types.Tool.model_validate(tool) for tool in tools]
-    expect(len(read) == 1, f"{read}")
-    declared = [declaration.name for declaration in read[0].function_declarations]
-    expect(declared == TOOLS, f"{declared}")
     client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url="http://127.0.0.1:9", httpx_client=CLIENT))
-    config = types.GenerateContentConfig(tools=read)
-    body = sent(lambda: client.models.generate_content(model="m", contents="What is 2 + 3?", config=config))
-    declarations = body["tools"][0]["functionDeclarations"]
-    expect([declaration["name"] for declaration in declarations] == TOOLS, f"{body}")
-    wanted = [declaration["description"] for declaration in tools[0]["functionDeclarations"]]
-    expect([declaration["description"] for declaration in declarations] == wanted, f"{body}")
+    for tools in defined("gemini"), recorded("gemini"):
+        # These types refuse keys that they do not know.
+        read = [types.Tool.model_validate(tool) for tool in tools]
+        config = types.GenerateContentConfig(tools=read)
+        body = sent(lambda: client.models.generate_content(model="m", contents="What is 2 + 3?", config=config))
+        expect(len(body["tools"]) == 1, f"{body}")
+        for given, made in zip(tools[0]["functionDeclarations"], body["tools"][0]["functionDeclarations"], strict=True):
+            expect(given["name"] == made["name"] and given["description"] == made["description"], f"{made}")
+            schema = given.get("parameters") or given["parametersJsonSchema"]
+            kept = made.get("parameters") or made.get("parametersJsonSchema") or made.get("parameters_json_schema")
+            expect(list(schema["properties"]) == list(kept["properties"]), f"{made}")
 
 
 @check("ollama takes definitions")
@@ -128,8 +131,14 @@ def _():
         ollama.Tool.model_validate(tool)
     client = ollama.Client(host="http://127.0.0.1:9", transport=httpx.MockTransport(keep))
     body = sent(lambda: client.chat(model="m", messages=ASKED, tools=tools))
-    # The package leaves out what its types do not have; names and what the bundled tools say come through.
     expect(body["tools"] == tools and len(tools) == len(TOOLS), f"{body['tools']}\n{tools}")
+    # Of nested properties the package's types know nothing, so it leaves these out.
+    tools = recorded("ollama")
+    body = sent(lambda: client.chat(model="m", messages=ASKED, tools=tools))
+    for given, made in zip(tools, body["tools"], strict=True):
+        given, made = given["function"], made["function"]
+        expect(given["name"] == made["name"] and given["description"] == made["description"], f"{made}")
+        expect(set(given["parameters"]["properties"]) == set(made["parameters"].get("properties", {})), f"{made}")
 
 
 @check("an unknown provider ends with 2 and names the known")

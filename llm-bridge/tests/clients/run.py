@@ -23,7 +23,6 @@ LLAMA = HERE.parent / "llama" / "requirements.txt"
 def clients():
     """(name, command) of each client; what it needs is installed on the way."""
     current = environment.python("python", HERE / "requirements.txt")
-    providers = environment.python("python-definitions", HERE / "requirements-definitions.txt")
     older = environment.python("python-litellm", HERE / "requirements-litellm.txt")
     folder = environment.node("node", [HERE / name for name in (
         "package.json", "package-lock.json", "checks.mjs", "openai_client.mjs", "ai_sdk.mjs")])
@@ -34,9 +33,18 @@ def clients():
         ("litellm", [older, HERE / "litellm_client.py"]),
         ("openai (Node)", [node, folder / "openai_client.mjs"]),
         ("AI SDK", [node, folder / "ai_sdk.mjs"]),
-        ("definitions", [providers, HERE / "definitions.py"]),
         ("curl", [sys.executable, HERE / "curl_client.py"]),
     ]
+
+
+def without_server():
+    """The same for what needs no server."""
+    providers = environment.python("python-definitions", HERE / "requirements-definitions.txt")
+    return [("definitions", [providers, HERE / "definitions.py"])]
+
+
+def is_wanted(client):
+    return not sys.argv[1:] or any(word in client[0] for word in sys.argv[1:])
 
 
 def run(name, command, address, model):
@@ -61,9 +69,8 @@ def run(name, command, address, model):
 
 
 def main():
-    wanted = [client for client in clients()
-              if not sys.argv[1:] or any(word in client[0] for word in sys.argv[1:])]
-    counts = []
+    counts = [run(*client, "", "no server") for client in without_server() if is_wanted(client)]
+    wanted = [client for client in clients() if is_wanted(client)]
     with environment.toolrack("demo") as address:
         counts += [run(*client, address, "demo") for client in wanted]
     if environment.TINY_LLAMA.exists():

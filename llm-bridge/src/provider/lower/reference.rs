@@ -66,6 +66,9 @@ impl Lowering<'_> {
         match self.references.iter().position(|open| *open == at) {
             // It says again what is being said of this place.
             Some(open) if open >= self.own_references => {}
+            Some(_) if self.form.typed => {
+                return Err(format!("`{}`: `$ref` leads back to what it is part of", self.path));
+            }
             Some(_) => {
                 self.lose("$ref", "leads back to what it is part of and was cut there", true);
                 let name = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("whole");
