@@ -16,7 +16,7 @@ use common::{Dice, lines};
 use llm_bridge::provider::{Definer, Definitions, Provider, definition, definitions, remove_nulls};
 use proptest::prelude::*;
 use registry_core::{Caller, Permission, Registry, ToolCall, ToolPolicy, ToolResult, ToolSpec, handler_fn};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 fn spec(name: &str, schema: Value) -> ToolSpec {
     ToolSpec { description: Some("Does it.".into()), ..ToolSpec::new(name, schema) }
@@ -221,8 +221,7 @@ fn shown(defined: &Definitions) -> Value {
 #[test]
 fn c5_tricky_schemas_are_lowered_as_recorded() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers/tricky.json");
-    let schemas: serde_json::Map<String, Value> =
-        serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let schemas: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let tools: Vec<ToolSpec> = schemas.into_iter().map(|(name, schema)| spec(&name, schema)).collect();
     for provider in Provider::ALL {
         let defined = definitions(provider, &tools);
@@ -287,7 +286,7 @@ fn b4_the_benchmarks_functions_are_taken_by_every_provider() {
 fn as_json_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
-            let mut fields: serde_json::Map<String, Value> =
+            let mut fields: Map<String, Value> =
                 fields.iter().map(|(key, value)| (key.clone(), as_json_schema(value))).collect();
             if fields.get("nullable") == Some(&json!(true)) {
                 fields.remove("nullable");
@@ -442,7 +441,7 @@ fn b4_hostile_schemas_end_soon() {
     for _ in 0..400 {
         deep = json!({"type": "array", "items": deep});
     }
-    let doubling: serde_json::Map<String, Value> = (0..40)
+    let doubling: Map<String, Value> = (0..40)
         .map(|n| {
             let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
             (format!("d{n}"), json!({"type": "object", "properties": {"a": next, "b": next}}))
@@ -454,7 +453,11 @@ fn b4_hostile_schemas_end_soon() {
         "c": {"allOf": [{"$ref": "#/properties/c"}]}, "d": {"$ref": "#"}, "e": {"anyOf": [{"$ref": "#/properties/e"}]},
     }});
     let wide: Vec<Value> =
-        (0..3000).map(|n| json!({"properties": {(format!("p{n}")): {"const": n}}})).collect();
+        (0..1000).map(|n| json!({"properties": {(format!("p{n}")): {"const": n}}})).collect();
+    let much: Map<String, Value> = (0..1000).map(|n| (format!("m{n}"), json!({"type": "null"}))).collect();
+    let values: Vec<u32> = (0..20_000).collect();
+    let often: Map<String, Value> =
+        (0..1000).map(|n| (format!("o{n}"), json!({"$ref": "#/$defs/d"}))).collect();
     for (name, schema) in [
         ("deep", json!({"type": "object", "properties": {"a": deep}})),
         (
@@ -463,6 +466,8 @@ fn b4_hostile_schemas_end_soon() {
         ),
         ("loops", loops),
         ("wide", json!({"type": "object", "anyOf": wide})),
+        ("wide_beside_much", json!({"type": "object", "anyOf": wide, "properties": much})),
+        ("often", json!({"type": "object", "properties": often, "$defs": {"d": {"enum": values}}})),
     ] {
         for definer in definers() {
             let defined = definer.definitions([&spec(name, schema.clone())]);

@@ -239,7 +239,7 @@ impl Lowering<'_> {
         *schema = told;
         let mut all = Vec::with_capacity(branches.len());
         for branch in branches {
-            self.count()?;
+            self.count(constraints.values())?;
             let branch = match branch {
                 Value::Bool(false) => continue,
                 Value::Bool(true) => Map::new(),

@@ -32,9 +32,11 @@ type Schema = Map<String, Value>;
 /// How deep a schema may be, references followed.
 const MAX_DEPTH: usize = 64;
 /// How many schemas a schema may have in it, references followed.
-const MAX_SCHEMAS: usize = 20_000;
-/// The same for the values of the original.
+const MAX_SCHEMAS: usize = 10_000;
+/// How many values a schema may have in it.
 const MAX_VALUES: usize = 100_000;
+/// How many values may be copied, for a large part that is referred to often.
+const MAX_COPIED: usize = 500_000;
 
 /// A schema in a provider's form.
 #[derive(Debug)]
@@ -71,20 +73,27 @@ pub(super) fn lower(schema: &Value, form: &Form) -> Result<Lowered, String> {
 
 /// Deep values would end the stack of what walks them.
 fn check_size(schema: &Value) -> Result<(), String> {
-    let mut open = vec![(schema, 0)];
-    let mut count = 0;
+    let (values, depth) = size([schema]);
+    if depth > 2 * MAX_DEPTH || values > MAX_VALUES {
+        return Err("the schema is nested too deep or too large".to_owned());
+    }
+    Ok(())
+}
+
+/// How many values there are in some, and how deep they nest.
+fn size<'v>(values: impl IntoIterator<Item = &'v Value>) -> (usize, usize) {
+    let mut open: Vec<(&Value, usize)> = values.into_iter().map(|value| (value, 0)).collect();
+    let (mut count, mut deepest) = (0, 0);
     while let Some((value, depth)) = open.pop() {
         count += 1;
-        if depth > 2 * MAX_DEPTH || count > MAX_VALUES {
-            return Err("the schema is nested too deep or too large".to_owned());
-        }
+        deepest = deepest.max(depth);
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
             Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
             _ => {}
         }
     }
-    Ok(())
+    (count, deepest)
 }
 
 /// A walk through one schema.
@@ -95,6 +104,7 @@ struct Lowering<'s> {
     path: String,
     depth: usize,
     schemas: usize,
+    copied: usize,
     /// The references that are being written out, by their pointers. Those from `own_references` on are of this very place.
     references: Vec<String>,
     own_references: usize,
@@ -114,6 +124,7 @@ impl<'s> Lowering<'s> {
             path: String::new(),
             depth: 0,
             schemas: 0,
+            copied: 0,
             references: Vec::new(),
             own_references: 0,
             targets: Vec::new(),
@@ -150,9 +161,11 @@ impl<'s> Lowering<'s> {
         self.lose(keyword, done, is_constraint(keyword, value));
     }
 
-    fn count(&mut self) -> Result<(), String> {
+    /// Keeps the work within bounds: one more schema, of which a copy is made.
+    fn count<'v>(&mut self, copied: impl IntoIterator<Item = &'v Value>) -> Result<(), String> {
         self.schemas += 1;
-        if self.depth > MAX_DEPTH || self.schemas > MAX_SCHEMAS {
+        self.copied += size(copied).0;
+        if self.depth > MAX_DEPTH || self.schemas > MAX_SCHEMAS || self.copied > MAX_COPIED {
             return Err("the schema is nested too deep or too large with its references followed".to_owned());
         }
         Ok(())

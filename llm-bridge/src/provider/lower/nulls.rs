@@ -83,6 +83,7 @@ impl Lowering<'_> {
         for alternative in alternatives {
             let open = self.references.len();
             for branch in self.branches(&alternative)? {
+                self.count(whole.values())?;
                 let mut one: Map<String, Value> = whole.clone();
                 conjoin(&mut one, branch);
                 all.push(one);

@@ -16,7 +16,7 @@ impl Lowering<'_> {
         schema: &Value,
         keep_references: bool,
     ) -> Result<Option<Schema>, String> {
-        self.count()?;
+        self.count([schema])?;
         let is_document = std::ptr::eq(schema, self.document);
         let mut schema = match schema {
             Value::Bool(true) => Map::new(),

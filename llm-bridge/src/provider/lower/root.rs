@@ -35,7 +35,6 @@ impl Lowering<'_> {
 
     /// Alternatives of the whole object as one that takes the properties of each; `None` where nothing fits any.
     fn one_object(&mut self, mut root: Schema, words: &mut Vec<String>) -> Result<Option<Schema>, String> {
-        self.count()?;
         let Some(branches) = root.shift_remove("anyOf") else { return Ok(Some(root)) };
         let mut forms: Vec<Schema> = Vec::new();
         for branch in list("anyOf", branches)? {
@@ -44,6 +43,7 @@ impl Lowering<'_> {
             let branch = self.resolve(&branch, false)?;
             self.references.truncate(open);
             let Some(branch) = branch else { continue };
+            self.count(root.values())?;
             let mut form = root.clone();
             conjoin(&mut form, branch);
             settle_unevaluated(&mut form);
