@@ -18,3 +18,7 @@ struct Embedding;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/dialects.md")]
 struct Dialects;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/providers.md")]
+struct Providers;

@@ -59,9 +59,12 @@ enum Command {
     /// Read a model's output on standard input and print the calls in it
     Parse(parse::Arguments),
     /// Look at the tools
+    #[command(args_conflicts_with_subcommands = true)]
     Tools {
+        #[command(flatten)]
+        list: tools::ListArguments,
         #[command(subcommand)]
-        command: ToolsCommand,
+        command: Option<ToolsCommand>,
     },
     /// Call a tool and print its reply
     Call(call::Arguments),
@@ -69,7 +72,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ToolsCommand {
-    /// List the tools and whether they can be used
+    /// List the tools and whether they can be used (what happens without a command)
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of the prompt
     Check(tools::CheckArguments),
@@ -106,10 +109,13 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     match command {
         Command::Serve => serve::run(&settings, registry()?, Arc::new(MemoryStore::default())).await,
         Command::Chat(arguments) => chat::run(arguments, &settings, registry()?).await,
-        Command::Tools { command: ToolsCommand::List(arguments) } => {
+        Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
+            tools::check(&arguments, &registry()?)
+        }
+        Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
+        | Command::Tools { list: arguments, command: None } => {
             tools::list(&arguments, &settings, &registry()?)
         }
-        Command::Tools { command: ToolsCommand::Check(arguments) } => tools::check(&arguments, &registry()?),
         Command::Call(arguments) => call::run(arguments, &settings, registry()?).await,
         Command::Parse(arguments) => parse::run(arguments),
     }

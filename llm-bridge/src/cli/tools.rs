@@ -3,10 +3,16 @@
 use std::{io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
-use registry_core::{Permission, Registry};
+use registry_core::{Permission, Registry, Tool};
 
-use super::{Settings, caller_at, out::print_line};
-use crate::listing::{self, Row};
+use super::{
+    Settings, caller_at,
+    out::{print_line, tell},
+};
+use crate::{
+    listing::{self, Row},
+    provider::{Definer, Definitions, Provider},
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArguments {
@@ -19,6 +25,16 @@ pub(super) struct ListArguments {
     /// Only this module; tools without one are in `local`
     #[arg(long, value_name = "M")]
     module: Option<String>,
+    /// Only these tools, by their names with commas between them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    allowed: Option<Vec<String>>,
+    /// Print the definitions of the tools that can be used, as a provider takes them: openai, responses, ollama, gemini,
+    /// anthropic or mcp. What they do not say of a tool is told on standard error
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
+    format: Option<Provider>,
+    /// With strict schemas where the provider has such
+    #[arg(long, requires = "format")]
+    strict: bool,
 }
 
 pub(super) fn list(
@@ -27,13 +43,28 @@ pub(super) fn list(
     registry: &Registry,
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller_at(settings, arguments.user));
-    let mut rows = listing::rows(registry, &context, arguments.user.is_none());
-    if let Some(module) = &arguments.module {
-        rows.retain(|row| row.module == *module);
-        if rows.is_empty() && !registry.list_all(true).iter().any(|tool| tool.module() == module) {
-            return Err(format!("there is no module `{module}`"));
-        }
+    if let Some(module) = &arguments.module
+        && !registry.list_all(true).iter().any(|tool| tool.module() == module)
+    {
+        return Err(format!("there is no module `{module}`"));
     }
+    for name in arguments.allowed.iter().flatten().filter(|name| registry.get(name).is_none()) {
+        tell(format_args!("warning: there is no tool `{name}`"));
+    }
+    let is_asked_for = |name: &str, module: &str| {
+        arguments.module.as_ref().is_none_or(|asked| asked == module)
+            && arguments.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == name))
+    };
+    if let Some(provider) = arguments.format {
+        let selection = registry.select(&context);
+        let tools = selection.tools().iter().map(AsRef::as_ref);
+        let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
+        let definer = Definer::new(provider);
+        let definer = if arguments.strict { definer.strict() } else { definer };
+        return print_definitions(&definer.definitions(tools));
+    }
+    let mut rows = listing::rows(registry, &context, arguments.user.is_none());
+    rows.retain(|row| is_asked_for(&row.name, &row.module));
     if arguments.json {
         print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
     } else {
@@ -43,6 +74,18 @@ pub(super) fn list(
         let tools = count(rows.len(), "tool");
         print_line(format_args!("{tools}, {enabled} enabled, about {tokens} tokens in a prompt"))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The list on standard output, and on standard error what it does not say.
+fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
+    for loss in &definitions.losses {
+        tell(loss);
+    }
+    for left_out in &definitions.left_out {
+        tell(left_out);
+    }
+    print_line(serde_json::to_string_pretty(&definitions.list).map_err(|error| error.to_string())?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,51 +1,98 @@
-//! Names that every provider takes, and the way back.
-//!
-//! The set that all of them accept is `[A-Za-z_][A-Za-z0-9_-]{0,63}`: no dot, which is what stands between a module and
-//! its tool here.
+//! Names that a provider takes, and the way back.
 
 use std::collections::{HashMap, HashSet};
 
-/// The longest name that every provider takes.
-const MAX_LENGTH: usize = 64;
+/// What names a provider takes: ASCII letters, digits, `_` and some more characters, up to a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameRule {
+    /// The characters that are legal beside letters, digits and `_`.
+    pub extra: &'static str,
+    /// Whether a name has to begin with a letter or `_`.
+    pub begins_with_letter: bool,
+    /// The most characters.
+    pub max_length: usize,
+}
 
-/// Makes a name legal: other characters become `_`, and a long name keeps its end, which is the tool's own.
+impl NameRule {
+    /// What every provider takes: `[A-Za-z_][A-Za-z0-9_-]{0,63}`. No dot, which is what stands between a module and its tool here.
+    pub const COMMON: Self = Self { extra: "-", begins_with_letter: true, max_length: 64 };
+
+    /// Whether a name is legal as it is.
+    pub fn allows(&self, name: &str) -> bool {
+        !name.is_empty()
+            && name.len() <= self.max_length
+            && name.chars().all(|c| self.allows_char(c))
+            && self.allows_beginning(name)
+    }
+
+    fn allows_char(&self, c: char) -> bool {
+        c.is_ascii_alphanumeric() || c == '_' || self.extra.contains(c)
+    }
+
+    fn allows_beginning(&self, name: &str) -> bool {
+        !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    }
+
+    /// Makes a name legal: other characters become `_`, and a long name keeps its end, which is the tool's own.
+    pub fn legal(&self, name: &str) -> String {
+        let mut legal: String = name.chars().map(|c| if self.allows_char(c) { c } else { '_' }).collect();
+        if legal.is_empty() || !self.allows_beginning(&legal) {
+            legal.insert(0, '_');
+        }
+        if legal.len() > self.max_length {
+            // All characters are ASCII by now.
+            let tail = legal.split_off(legal.len() - self.max_length.saturating_sub(1));
+            legal = format!("_{tail}");
+        }
+        legal
+    }
+}
+
+/// Makes a name legal for every provider; see [`NameRule::legal`].
 pub fn legal(name: &str) -> String {
-    let mut legal: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
-        .collect();
-    if !legal.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        legal.insert(0, '_');
-    }
-    if legal.len() > MAX_LENGTH {
-        // All characters are ASCII by now.
-        let tail = legal.split_off(legal.len() - (MAX_LENGTH - 1));
-        legal = format!("_{tail}");
-    }
-    legal
+    NameRule::COMMON.legal(name)
 }
 
 /// Gives out names for one request and knows whose they are.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct WireNames {
+    rule: NameRule,
     taken: HashSet<String>,
     original: HashMap<String, String>,
 }
 
+impl Default for WireNames {
+    fn default() -> Self {
+        Self::new(NameRule::COMMON)
+    }
+}
+
 impl WireNames {
-    /// Names of which some belong to others already, such as the client's own tools.
+    /// Names under a provider's rule.
+    pub fn new(rule: NameRule) -> Self {
+        Self { rule, taken: HashSet::new(), original: HashMap::new() }
+    }
+
+    /// Names that every provider takes, of which some belong to others already, such as the client's own tools.
     pub fn reserving<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
-        Self { taken: names.into_iter().map(str::to_owned).collect(), original: HashMap::new() }
+        let mut all = Self::default();
+        all.reserve(names);
+        all
+    }
+
+    /// Sets names aside that belong to others.
+    pub fn reserve<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        self.taken.extend(names.into_iter().map(str::to_owned));
     }
 
     /// The name to use on the wire. Where two names become the same, the later gets `_2`, `_3` and so on.
     pub fn assign(&mut self, name: &str) -> String {
-        let base = legal(name);
+        let base = self.rule.legal(name);
         let mut wire = base.clone();
         let mut number = 2_u32;
         while self.taken.contains(&wire) {
             let suffix = format!("_{number}");
-            let keep = base.len().min(MAX_LENGTH - suffix.len());
+            let keep = base.len().min(self.rule.max_length.saturating_sub(suffix.len()));
             wire = format!("{}{suffix}", base.get(..keep).unwrap_or(&base));
             number += 1;
         }
@@ -78,6 +125,19 @@ mod tests {
         let long = legal(&format!("{}.tool", "m".repeat(80)));
         assert_eq!(long.len(), 64);
         assert!(long.ends_with("m_tool"));
+    }
+
+    #[test]
+    fn what_is_legal_stays() {
+        let dotted = NameRule { extra: ".-", begins_with_letter: false, max_length: 128 };
+        for name in ["a.b", "2fa", "_", "a-b"] {
+            assert!(dotted.allows(name), "{name}");
+            assert_eq!(dotted.legal(name), name);
+        }
+        for name in ["", "a b", "é", "2fa", "a.b"] {
+            assert!(!NameRule::COMMON.allows(name), "{name}");
+            assert!(NameRule::COMMON.allows(&legal(name)), "{name}");
+        }
     }
 
     #[test]

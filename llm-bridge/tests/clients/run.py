@@ -37,6 +37,16 @@ def clients():
     ]
 
 
+def without_server():
+    """The same for what needs no server."""
+    providers = environment.python("python-definitions", HERE / "requirements-definitions.txt")
+    return [("definitions", [providers, HERE / "definitions.py"])]
+
+
+def is_wanted(client):
+    return not sys.argv[1:] or any(word in client[0] for word in sys.argv[1:])
+
+
 def run(name, command, address, model):
     """Runs a client; how many of its checks passed and failed."""
     variables = {
@@ -59,9 +69,8 @@ def run(name, command, address, model):
 
 
 def main():
-    wanted = [client for client in clients()
-              if not sys.argv[1:] or any(word in client[0] for word in sys.argv[1:])]
-    counts = []
+    counts = [run(*client, "", "no server") for client in without_server() if is_wanted(client)]
+    wanted = [client for client in clients() if is_wanted(client)]
     with environment.toolrack("demo") as address:
         counts += [run(*client, address, "demo") for client in wanted]
     if environment.TINY_LLAMA.exists():

@@ -5,6 +5,7 @@
 //! arguments as objects, `reasoning` or `reasoning_content`), and reading is tolerant of that.
 
 mod answer;
+pub(super) mod definition;
 mod extra;
 mod reply;
 mod request;

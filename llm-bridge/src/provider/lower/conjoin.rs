@@ -1,0 +1,255 @@
+//! Two schemas as one: what fits it fits both, and the other way round.
+
+use serde_json::{Map, Value, json};
+
+use super::vocabulary::{is_annotation, modernize};
+
+type Schema = Map<String, Value>;
+
+const PROPERTIES: [&str; 3] = ["properties", "patternProperties", "additionalProperties"];
+/// Keywords that mean something only together.
+const GROUPS: [&[&str]; 4] = [
+    &PROPERTIES,
+    &["items", "prefixItems", "unevaluatedItems"],
+    &["contains", "minContains", "maxContains"],
+    &["if", "then", "else"],
+];
+/// Keywords whose schemas apply at the same place.
+pub(super) const IN_PLACE: [&str; 9] =
+    ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "$dynamicRef", "patternProperties"];
+
+/// Adds what `inner` says to `outer`, of which `inner` is a part. What does not go into one keyword goes into `allOf`. Texts for people
+/// stay the outer's.
+pub(super) fn conjoin(outer: &mut Schema, mut inner: Schema) {
+    settle_unevaluated(&mut inner);
+    let mut rest = Map::new();
+    if has_unevaluated(&inner) {
+        // It is about what the inner one has said, which would not be seen any more.
+        rest = inner;
+    } else {
+        conjoin_properties(outer, &mut inner);
+        conjoin_items(outer, &mut inner);
+        for group in GROUPS {
+            if group.iter().any(|keyword| outer.contains_key(*keyword)) {
+                rest.extend(group.iter().filter_map(|keyword| inner.shift_remove_entry(*keyword)));
+            }
+        }
+        for (keyword, value) in inner {
+            match outer.get(&keyword) {
+                None => {
+                    outer.insert(keyword, value);
+                }
+                Some(same) if *same == value || is_annotation(&keyword) => {}
+                Some(other) if keyword == "type" && common_types(other, &value).is_none() => {
+                    // Nothing is of both types.
+                    outer.insert("enum".to_owned(), json!([]));
+                }
+                Some(other) => match merge(&keyword, other, &value) {
+                    Some(merged) => {
+                        outer.insert(keyword, merged);
+                    }
+                    None => {
+                        rest.insert(keyword, value);
+                    }
+                },
+            }
+        }
+    }
+    if !rest.is_empty()
+        && let Value::Array(branches) = outer.entry("allOf").or_insert_with(|| json!([]))
+    {
+        branches.push(rest.into());
+    }
+}
+
+fn has_unevaluated(schema: &Schema) -> bool {
+    schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems")
+}
+
+/// Two schemas as one, neither part of the other, where they may be true or false too.
+pub(super) fn both(outer: &Value, inner: &Value) -> Value {
+    match (outer, inner) {
+        (Value::Bool(false), _) | (_, Value::Bool(false)) => json!(false),
+        (Value::Bool(true), other) | (other, Value::Bool(true)) => other.clone(),
+        (Value::Object(outer), Value::Object(inner)) => {
+            let (mut outer, mut inner) = (outer.clone(), inner.clone());
+            modernize(&mut outer);
+            modernize(&mut inner);
+            settle_unevaluated(&mut outer);
+            if has_unevaluated(&outer) {
+                // Neither is part of the other, so what it is about is not what the inner one has said.
+                return json!({ "allOf": [outer, inner] });
+            }
+            conjoin(&mut outer, inner);
+            outer.into()
+        }
+        _ => json!({ "allOf": [outer, inner] }),
+    }
+}
+
+/// Says `unevaluatedProperties` as `additionalProperties` where that means the same.
+pub(super) fn settle_unevaluated(schema: &mut Schema) {
+    if IN_PLACE.iter().any(|keyword| *keyword != "patternProperties" && schema.contains_key(*keyword)) {
+        return;
+    }
+    if let Some(others) = schema.shift_remove("unevaluatedProperties") {
+        schema.entry("additionalProperties").or_insert(others);
+    }
+}
+
+/// A property is under everything that either schema says of it, by name or of all the rest.
+fn conjoin_properties(outer: &mut Schema, inner: &mut Schema) {
+    let has = |schema: &Schema, keyword: &str| schema.contains_key(keyword);
+    if has(outer, "patternProperties")
+        || has(inner, "patternProperties")
+        || !PROPERTIES.iter().any(|keyword| has(outer, keyword))
+        || !PROPERTIES.iter().any(|keyword| has(inner, keyword))
+    {
+        return;
+    }
+    let named = |schema: &Schema| match schema.get("properties") {
+        None => Some(Map::new()),
+        Some(Value::Object(named)) => Some(named.clone()),
+        Some(_) => None,
+    };
+    let (Some(of_outer), Some(of_inner)) = (named(outer), named(inner)) else { return };
+    let others = |schema: &Schema| schema.get("additionalProperties").cloned().unwrap_or(json!(true));
+    let (outer_rest, inner_rest) = (others(outer), others(inner));
+    let mut all = Map::new();
+    for name in of_outer.keys().chain(of_inner.keys()) {
+        if !all.contains_key(name) {
+            let one = of_outer.get(name).unwrap_or(&outer_rest);
+            let other = of_inner.get(name).unwrap_or(&inner_rest);
+            all.insert(name.clone(), both(one, other));
+        }
+    }
+    for keyword in PROPERTIES {
+        inner.shift_remove(keyword);
+    }
+    outer.insert("properties".to_owned(), all.into());
+    let rest = both(&outer_rest, &inner_rest);
+    if rest == true {
+        outer.shift_remove("additionalProperties");
+    } else {
+        outer.insert("additionalProperties".to_owned(), rest);
+    }
+}
+
+fn conjoin_items(outer: &mut Schema, inner: &mut Schema) {
+    if ["prefixItems", "unevaluatedItems"]
+        .iter()
+        .any(|keyword| outer.contains_key(*keyword) || inner.contains_key(*keyword))
+    {
+        return;
+    }
+    if let Some(one) = outer.get_mut("items")
+        && let Some(other) = inner.shift_remove("items")
+    {
+        *one = both(one, &other);
+    }
+}
+
+/// One value that says what both say, where there is one.
+fn merge(keyword: &str, one: &Value, other: &Value) -> Option<Value> {
+    let numbers = || one.as_f64().zip(other.as_f64());
+    let pick = |first: bool| if first { one.clone() } else { other.clone() };
+    match keyword {
+        "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
+            numbers().map(|(a, b)| pick(a >= b))
+        }
+        "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
+            numbers().map(|(a, b)| pick(a <= b))
+        }
+        "uniqueItems" => Some(json!(*one == true || *other == true)),
+        "required" => {
+            let mut names = one.as_array()?.clone();
+            names.extend(
+                other.as_array()?.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>(),
+            );
+            Some(names.into())
+        }
+        "enum" => {
+            let values = other.as_array()?;
+            Some(one.as_array()?.iter().filter(|value| values.contains(value)).cloned().collect())
+        }
+        "type" => common_types(one, other),
+        _ => None,
+    }
+}
+
+/// What both lists of types hold; a whole number is a number too.
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let list = |value: &Value| -> Option<Vec<String>> {
+        match value {
+            Value::String(name) => Some(vec![name.clone()]),
+            Value::Array(names) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect(),
+            _ => None,
+        }
+    };
+    let (one, other) = (list(one)?, list(other)?);
+    let has = |types: &[String], name: &str| types.iter().any(|have| have == name);
+    let takes =
+        |types: &[String], name: &str| has(types, name) || (name == "integer" && has(types, "number"));
+    let mut common: Vec<&String> = one.iter().filter(|name| takes(&other, name)).collect();
+    common.extend(other.iter().filter(|name| takes(&one, name) && !has(&one, name)));
+    match common.as_slice() {
+        [] => None,
+        [only] => Some(json!(only)),
+        several => Some(json!(several)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn conjoined(outer: Value, inner: Value) -> Value {
+        both(&outer, &inner)
+    }
+
+    #[test]
+    fn what_both_say_is_said_once() {
+        for (outer, inner, expected) in [
+            (json!({"minimum": 1}), json!({"minimum": 3, "maximum": 9}), json!({"minimum": 3, "maximum": 9})),
+            (
+                json!({"type": ["string", "number"]}),
+                json!({"type": ["integer", "null"]}),
+                json!({"type": "integer"}),
+            ),
+            (json!({"enum": [1, 2, 3]}), json!({"enum": [3, 2, 5]}), json!({"enum": [2, 3]})),
+            (json!({"required": ["a"]}), json!({"required": ["b", "a"]}), json!({"required": ["a", "b"]})),
+            (json!({"description": "mine"}), json!({"description": "its"}), json!({"description": "mine"})),
+            (
+                json!({"pattern": "a"}),
+                json!({"pattern": "b"}),
+                json!({"pattern": "a", "allOf": [{"pattern": "b"}]}),
+            ),
+            (json!({"type": "string"}), json!({"type": "null"}), json!({"type": "string", "enum": []})),
+            (json!(true), json!({"minimum": 1}), json!({"minimum": 1})),
+            (json!({"minimum": 1}), json!(false), json!(false)),
+        ] {
+            assert_eq!(conjoined(outer.clone(), inner.clone()), expected, "{outer} and {inner}");
+        }
+    }
+
+    #[test]
+    fn a_closed_object_closes_the_other() {
+        let outer = json!({"properties": {"a": {"type": "string"}}, "additionalProperties": false});
+        let inner = json!({"properties": {"a": {"minLength": 1}, "b": {"type": "null"}}});
+        let expected = json!({
+            "properties": {"a": {"type": "string", "minLength": 1}, "b": false},
+            "additionalProperties": false,
+        });
+        assert_eq!(conjoined(outer, inner), expected);
+    }
+
+    #[test]
+    fn what_is_about_the_inner_schema_stays_with_it() {
+        let outer = json!({"properties": {"a": {}}});
+        let inner = json!({"anyOf": [{"properties": {"b": {}}}], "unevaluatedProperties": false});
+        let expected = json!({"properties": {"a": {}}, "allOf": [inner.clone()]});
+        assert_eq!(conjoined(outer, inner), expected);
+    }
+}

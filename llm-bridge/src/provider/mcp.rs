@@ -1,0 +1,48 @@
+//! Tool definitions of the Model Context Protocol, as in the `tools` of a `tools/list` result:
+//! <https://modelcontextprotocol.io/specification/draft/server/tools>.
+//!
+//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 whole; the root of the input's has type
+//! `object`. So has that of the output's here: the revisions before 2026-07-28 take no other, and say nothing where it is left out.
+//! Schemas that are `true` or `false` become objects of the same meaning, which more readers take.
+
+use registry_core::Effect;
+use serde_json::{Map, Value, json};
+
+use super::{
+    names::NameRule,
+    rules::{Form, Parts, Rules},
+};
+
+pub(super) const RULES: Rules = Rules {
+    name: NameRule { extra: ".-", begins_with_letter: false, max_length: 128 },
+    max_description: None,
+    needs_description: false,
+    max_tools: None,
+    forms: &[Form::JSON_SCHEMA],
+    strict: None,
+    write,
+    list: Value::Array,
+};
+
+fn write(parts: &Parts<'_>) -> Value {
+    let mut tool = Map::new();
+    tool.insert("name".to_owned(), parts.name.into());
+    tool.extend(parts.spec.title.as_deref().map(|title| ("title".to_owned(), title.into())));
+    tool.extend(parts.description.map(|text| ("description".to_owned(), text.into())));
+    tool.insert(parts.field.to_owned(), parts.schema.clone().into());
+    let output = &parts.spec.output_schema;
+    if output.get("type").and_then(Value::as_str) == Some("object") {
+        tool.insert("outputSchema".to_owned(), output.clone());
+    }
+    tool.extend(parts.effect.map(|effect| ("annotations".to_owned(), annotations(effect))));
+    tool.into()
+}
+
+/// Without `destructiveHint` a tool that writes counts as destructive.
+fn annotations(effect: Effect) -> Value {
+    match effect {
+        Effect::Read => json!({ "readOnlyHint": true }),
+        Effect::Write => json!({ "readOnlyHint": false, "destructiveHint": false }),
+        Effect::Destructive => json!({ "readOnlyHint": false, "destructiveHint": true }),
+    }
+}
