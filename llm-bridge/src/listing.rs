@@ -1,6 +1,6 @@
 //! The tools there are, for people and programs that look at them from outside.
 
-use registry_core::{ErrorKind, Registry, Tool, ToolContext};
+use registry_core::{Registry, Tool, ToolContext};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,11 +45,10 @@ pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row
 }
 
 fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) -> Option<Row> {
-    let refusal = registry.why_not(tool, context);
-    let is_denied = refusal.as_ref().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
-    if is_denied && !denied {
+    if !denied && !registry.may_see(tool, context) {
         return None;
     }
+    let refusal = registry.why_not(tool, context);
     let spec = tool.spec();
     Some(Row {
         name: spec.tool_name.clone(),
