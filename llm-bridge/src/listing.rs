@@ -78,3 +78,22 @@ fn tokens(tool: &Tool) -> usize {
     tool.write_definition(tool.name(), &mut definition);
     definition.len().div_ceil(4)
 }
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, Permission, ToolPolicy, ToolSpec};
+
+    use super::*;
+
+    #[test]
+    fn b5_who_is_not_allowed_a_tool_does_not_see_it_while_it_is_off_either() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
+        registry.register(ToolSpec::new("shell", Value::Null), policy, None).unwrap();
+        registry.set_enabled("shell", false).unwrap();
+        let seen =
+            |level, denied| rows(&registry, &registry.context(Caller::new("ada", level)), denied).len();
+        assert_eq!((seen(Permission::User, false), seen(Permission::User, true)), (0, 1));
+        assert_eq!(seen(Permission::Admin, false), 1);
+    }
+}

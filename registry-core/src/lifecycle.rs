@@ -36,23 +36,36 @@ pub(crate) enum Verdict {
     Replaces(Arc<Tool>),
 }
 
-/// The right to change a registry. Whoever holds it is alone.
+/// The right to change a registry. Whoever holds it is alone. What was changed is there for all, and told, once it is dropped;
+/// only switches act at once.
 pub(crate) struct Changing<'a> {
     shared: &'a Shared,
     cause: Cause,
     switched_off: MutexGuard<'a, BTreeSet<String>>,
+    tools: Arc<ToolSet>,
+    events: Vec<RegistryEvent>,
 }
 
 impl Shared {
     pub(crate) fn changing(&self, cause: Cause) -> Changing<'_> {
         let switched_off = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        Changing { shared: self, cause, switched_off }
+        Changing { shared: self, cause, switched_off, tools: self.tools.load_full(), events: Vec::new() }
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.shared.tools.store(Arc::clone(&self.tools));
+        for event in self.events.drain(..) {
+            // An error says that nobody listens.
+            let _ = self.shared.events.send(event);
+        }
     }
 }
 
 impl Changing<'_> {
     fn known(&self, name: &str) -> Option<Arc<Tool>> {
-        self.shared.tools.load().get(name).cloned()
+        self.tools.get(name).cloned()
     }
 
     /// What registering the spec would come to.
@@ -82,7 +95,7 @@ impl Changing<'_> {
     }
 
     /// Registers a tool by the rules for what happens at run time.
-    pub(crate) fn register(&self, tool: Tool) -> Result<Arc<Tool>, RegistryError> {
+    pub(crate) fn register(&mut self, tool: Tool) -> Result<Arc<Tool>, RegistryError> {
         match self.weigh(tool.spec())? {
             Verdict::New => Ok(self.add(tool)),
             Verdict::Unchanged(known) if known.handler().is_none() && tool.handler().is_some() => {
@@ -93,15 +106,19 @@ impl Changing<'_> {
         }
     }
 
-    fn add(&self, tool: Tool) -> Arc<Tool> {
-        tool.set_enabled(!self.switched_off.contains(tool.name()));
+    fn add(&mut self, tool: Tool) -> Arc<Tool> {
+        let is_off = self.switched_off.contains(tool.name());
+        tool.set_enabled(!is_off);
         let tool = self.swap(tool);
         self.tell(&tool, Change::Registered);
+        if is_off {
+            self.tell(&tool, Change::Disabled);
+        }
         tool
     }
 
     /// A new registration in place of another: it begins switched on.
-    fn replace(&self, known: &Tool, tool: Tool) -> Arc<Tool> {
+    fn replace(&mut self, known: &Tool, tool: Tool) -> Arc<Tool> {
         let (from, to) = (known.spec().version.clone(), tool.spec().version.clone());
         let older = is_older(to.as_deref(), from.as_deref());
         if older {
@@ -114,21 +131,13 @@ impl Changing<'_> {
         tool
     }
 
-    /// Puts a tool in place of the one of its name.
-    fn swap(&self, tool: Tool) -> Arc<Tool> {
+    fn swap(&mut self, tool: Tool) -> Arc<Tool> {
         let tool = Arc::new(tool);
-        self.keep_others(tool.name(), Some(&tool));
+        Arc::make_mut(&mut self.tools).put(Arc::clone(&tool));
         tool
     }
 
-    fn keep_others(&self, name: &str, and: Option<&Arc<Tool>>) {
-        let tools = self.shared.tools.load_full();
-        let others = tools.sorted().iter().filter(|known| known.name() != name);
-        let all = others.chain(and).cloned().collect();
-        self.shared.tools.store(Arc::new(ToolSet::from_tools(all)));
-    }
-
-    pub(crate) fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+    pub(crate) fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), RegistryError> {
         let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
         if tool.set_enabled(enabled) {
             self.tell(&tool, if enabled { Change::Enabled } else { Change::Disabled });
@@ -136,19 +145,20 @@ impl Changing<'_> {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         let Some(tool) = self.known(name) else { return };
         tool.set_removed();
-        self.keep_others(name, None);
+        Arc::make_mut(&mut self.tools).remove(name);
         self.tell(&tool, Change::Removed);
     }
 
     /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the
     /// rules for what happens at run time.
-    pub(crate) fn restore(&self, kept: ToolRegistration) -> Result<(), RegistryError> {
+    pub(crate) fn restore(&mut self, kept: ToolRegistration) -> Result<(), RegistryError> {
         let name = kept.spec.tool_name.clone();
         if !self.known(&name).is_some_and(|tool| tool.is_at_home()) {
-            self.register(self.without_code(kept.spec, kept.created_at))?;
+            let tool = self.without_code(kept.spec, kept.created_at);
+            self.register(tool)?;
         }
         self.set_enabled(&name, kept.enabled)
     }
@@ -165,13 +175,13 @@ impl Changing<'_> {
         if let Some(spec) = &row.spec
             && !known.as_ref().is_some_and(|tool| tool.is_at_home())
         {
-            let kept = || self.without_code(spec.clone(), Some(row.created_at));
+            let kept = self.without_code(spec.clone(), Some(row.created_at));
             match known {
                 _ if spec.tool_name != row.tool_name => {
                     tracing::warn!(tool = name, spec = spec.tool_name, "stored_tool_has_other_name");
                 }
-                None => drop(self.add(kept())),
-                Some(known) if known.spec() != spec => drop(self.replace(&known, kept())),
+                None => drop(self.add(kept)),
+                Some(known) if known.spec() != spec => drop(self.replace(&known, kept)),
                 Some(_) => {}
             }
         }
@@ -193,12 +203,11 @@ impl Changing<'_> {
         Tool::of_host(spec, ToolPolicy::new(), None, created_at)
     }
 
-    fn tell(&self, tool: &Tool, change: Change) {
+    fn tell(&mut self, tool: &Tool, change: Change) {
         if self.cause == Cause::Before {
             return;
         }
-        // An error says that nobody listens.
-        let _ = self.shared.events.send(RegistryEvent {
+        self.events.push(RegistryEvent {
             tenant: self.shared.tenant.to_string(),
             tool: tool.name().to_owned(),
             change,

@@ -47,7 +47,7 @@ impl Registry {
     /// # Errors
     /// One for each tool that could not be registered, as [`register`](Self::register) tells it. The others are.
     pub fn restore(&self, snapshot: ToolRegistrySnapshot) -> Result<(), Vec<RegistryError>> {
-        let changing = self.shared.changing(Cause::Here);
+        let mut changing = self.shared.changing(Cause::Here);
         let problems: Vec<_> =
             snapshot.tools.into_iter().filter_map(|kept| changing.restore(kept).err()).collect();
         if problems.is_empty() { Ok(()) } else { Err(problems) }

@@ -41,6 +41,21 @@ impl ToolSet {
         self.by_name.get(name)
     }
 
+    /// Puts a tool in place of the one of its name.
+    pub(crate) fn put(&mut self, tool: Arc<Tool>) {
+        self.remove(tool.name());
+        let at = self.sorted.partition_point(|other| other.name() < tool.name());
+        self.by_name.insert(tool.shared_name(), Arc::clone(&tool));
+        self.sorted.insert(at, tool);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.by_name.remove(name);
+        if let Ok(at) = self.sorted.binary_search_by(|other| other.name().cmp(name)) {
+            self.sorted.remove(at);
+        }
+    }
+
     pub(crate) fn sorted(&self) -> &[Arc<Tool>] {
         &self.sorted
     }

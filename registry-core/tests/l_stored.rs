@@ -254,8 +254,11 @@ async fn l2_what_is_compiled_replaces_what_was_stored_and_what_is_gone_does_no_h
     let unknown = stored.set_enabled("gone", true).await.unwrap_err();
     assert_eq!(unknown, ChangeError::Rule(RegistryError::Unknown { name: "gone".into() }));
     // The switch of a tool that comes later, such as a remote one, waits for it.
+    let mut events = registry.subscribe();
     registry.register(ToolSpec::new("gone", json!({})), ToolPolicy::new(), None).unwrap();
     assert!(!registry.get("gone").unwrap().is_enabled());
+    let changes: Vec<Change> = told(&mut events).into_iter().map(|(_, change, _)| change).collect();
+    assert_eq!(changes, [Change::Registered, Change::Disabled]);
     assert_eq!(store.tools("default").await.unwrap().len(), 3);
     // A compiled tool is switched off, not removed.
     let error = stored.remove("l_compiled").await.unwrap_err().to_string();
