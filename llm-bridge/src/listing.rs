@@ -1,6 +1,6 @@
 //! The tools there are, for people and programs that look at them from outside.
 
-use registry_core::{ErrorKind, Registry, Tool, ToolContext};
+use registry_core::{Registry, Tool, ToolContext};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,11 +45,10 @@ pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row
 }
 
 fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) -> Option<Row> {
-    let refusal = registry.why_not(tool, context);
-    let is_denied = refusal.as_ref().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied);
-    if is_denied && !denied {
+    if !denied && !registry.may_see(tool, context) {
         return None;
     }
+    let refusal = registry.why_not(tool, context);
     let spec = tool.spec();
     Some(Row {
         name: spec.tool_name.clone(),
@@ -78,4 +77,23 @@ fn tokens(tool: &Tool) -> usize {
     let mut definition = String::new();
     tool.write_definition(tool.name(), &mut definition);
     definition.len().div_ceil(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, Permission, ToolPolicy, ToolSpec};
+
+    use super::*;
+
+    #[test]
+    fn b5_who_is_not_allowed_a_tool_does_not_see_it_while_it_is_off_either() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
+        registry.register(ToolSpec::new("shell", Value::Null), policy, None).unwrap();
+        registry.set_enabled("shell", false).unwrap();
+        let seen =
+            |level, denied| rows(&registry, &registry.context(Caller::new("ada", level)), denied).len();
+        assert_eq!((seen(Permission::User, false), seen(Permission::User, true)), (0, 1));
+        assert_eq!(seen(Permission::Admin, false), 1);
+    }
 }

@@ -111,11 +111,24 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             })
             .collect::<Vec<_>>()
             .join("; "),
+        // The words for any other fault quote the value, and with it whatever is inside.
+        _ if holds_secret(schema) => format!("`{place}`: {}", error.masked()),
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             format!("`{place}` is {}, which is none of the forms it may have", shorten(error.instance()))
         }
         _ if place.is_empty() => error.to_string(),
         _ => format!("`{place}`: {error}"),
+    }
+}
+
+/// Whether anything of what the schema describes is to be shown to nobody.
+fn holds_secret(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            members.get("writeOnly") == Some(&Value::Bool(true)) || members.values().any(holds_secret)
+        }
+        Value::Array(items) => items.iter().any(holds_secret),
+        _ => false,
     }
 }
 

@@ -9,9 +9,11 @@ use std::{
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use tokio::sync::broadcast;
 
 use crate::{
     clock::{Clock, SystemClock},
+    events::EVENTS_KEPT,
     guard::{
         Concurrency, Guards, Lanes,
         approval::Approvals,
@@ -178,7 +180,8 @@ impl Shared {
             common,
             tenant: tenant.into(),
             tools: ArcSwap::from_pointee(ToolSet::from_tools(tools)),
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
+            events: broadcast::Sender::new(EVENTS_KEPT),
             duplicates,
         }
     }
@@ -202,8 +205,8 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
             Some(first) => {
                 let error = RegistryError::Duplicate {
                     name: tool.name().to_owned(),
-                    first: first.source(),
-                    second: tool.source(),
+                    first: first.source().clone(),
+                    second: tool.source().clone(),
                 };
                 duplicates.push(error);
             }

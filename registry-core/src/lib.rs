@@ -35,41 +35,57 @@ mod builder;
 pub mod clock;
 mod coerce;
 pub mod context;
+pub mod events;
 mod execute;
 pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
+mod lifecycle;
 mod nearest;
 mod outcome;
 mod parameter;
 pub mod plugin;
 pub mod policy;
 pub mod prelude;
+pub mod registration;
 pub mod registry;
 pub mod resource;
 pub mod result;
 pub mod schema;
+mod search;
 mod select;
 #[cfg(feature = "config")]
 pub mod source;
 pub mod spec;
 pub mod store;
+pub mod sync;
 pub mod tool;
+pub mod version;
+#[cfg(feature = "http")]
+pub mod webhook;
 
 pub use builder::{DEFAULT_TENANT, RegistryBuilder};
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
+pub use events::{Change, RegistryEvent};
 pub use execute::BoxFuture;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
+pub use registration::{ToolRegistration, ToolRegistrySnapshot};
 pub use registry::{Registry, RegistryError};
 pub use registry_macros::{args, discover, output, tool};
 pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
+pub use search::Query;
 pub use select::Selection;
 pub use spec::ToolSpec;
+pub use sync::{ChangeError, StoredRegistry};
 pub use tool::{Handler, Source, Tool, handler_fn};
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]
 struct WritingTools;
+
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../docs/lifecycle.md")]
+struct Lifecycle;

@@ -1,19 +1,22 @@
 //! The tools there are, by name. Reading takes no lock.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     error::Error,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use arc_swap::ArcSwap;
+use tokio::sync::broadcast;
 
 use crate::{
     builder::RegistryBuilder,
     clock::Clock,
     context::{Caller, ToolContext},
+    events::RegistryEvent,
     guard::{Guards, audit::AuditSink},
+    lifecycle::Cause,
     policy::ToolPolicy,
     resource::Resources,
     spec::ToolSpec,
@@ -38,6 +41,21 @@ impl ToolSet {
         self.by_name.get(name)
     }
 
+    /// Puts a tool in place of the one of its name.
+    pub(crate) fn put(&mut self, tool: Arc<Tool>) {
+        self.remove(tool.name());
+        let at = self.sorted.partition_point(|other| other.name() < tool.name());
+        self.by_name.insert(tool.shared_name(), Arc::clone(&tool));
+        self.sorted.insert(at, tool);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.by_name.remove(name);
+        if let Ok(at) = self.sorted.binary_search_by(|other| other.name().cmp(name)) {
+            self.sorted.remove(at);
+        }
+    }
+
     pub(crate) fn sorted(&self) -> &[Arc<Tool>] {
         &self.sorted
     }
@@ -59,7 +77,9 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) tenant: Arc<str>,
     pub(crate) tools: ArcSwap<ToolSet>,
-    pub(crate) writing: Mutex<()>,
+    /// Held by whoever changes something. Inside are the names that a store has switched off, for tools that come later.
+    pub(crate) writing: Mutex<BTreeSet<String>>,
+    pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) duplicates: Vec<RegistryError>,
 }
 
@@ -87,7 +107,7 @@ impl Registry {
     }
 
     /// The registry of another tenant: the same compiled tools and the same rules, and registrations, switches, limits,
-    /// approvals and audit of its own.
+    /// approvals and audit of its own. Each call makes a new one, with nothing registered and everything switched on.
     pub fn for_tenant(&self, tenant: &str) -> Self {
         Self { shared: Arc::new(Shared::new(Arc::clone(&self.shared.common), tenant)) }
     }
@@ -118,65 +138,35 @@ impl Registry {
         self.len() == 0
     }
 
-    /// Registers a tool of the host. Without a handler it is listed and cannot be called.
+    /// Registers a tool of the host, switched on. Without a handler it is listed and cannot be called.
+    ///
+    /// The same spec again changes nothing, but gives a tool its handler that had none. Another version replaces the tool;
+    /// that it is an older one is told in the log and in the event.
     ///
     /// # Errors
-    /// When the name is a compiled tool's, or when it is registered already with the same version and another spec. The
-    /// same spec again changes nothing; another version replaces it.
+    /// When the name is that of a compiled tool, or is registered already with the same version (or both with none) and
+    /// another spec.
     pub fn register(
         &self,
         spec: ToolSpec,
         policy: ToolPolicy,
         handler: Option<Arc<dyn Handler>>,
     ) -> Result<Arc<Tool>, RegistryError> {
-        let _writing = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let tools = self.shared.tools.load_full();
-        let replaced = tools.get(&spec.tool_name).cloned();
-        if let Some(known) = &replaced {
-            if let Source::Compiled(_) = known.source() {
-                return Err(RegistryError::Duplicate {
-                    name: spec.tool_name,
-                    first: known.source(),
-                    second: Source::Host,
-                });
-            }
-            if *known.spec() == spec {
-                return Ok(Arc::clone(known));
-            }
-            if known.spec().version == spec.version {
-                return Err(RegistryError::VersionUnchanged { name: spec.tool_name, version: spec.version });
-            }
-        }
         let tool = Tool::of_host(spec, policy, handler, self.shared.common.clock.now());
-        let tool = Arc::new(match &replaced {
-            Some(known) => tool.replacing(known),
-            None => tool,
-        });
-        let others = tools.sorted.iter().filter(|known| known.name() != tool.name()).cloned();
-        let all = others.chain([Arc::clone(&tool)]).collect();
-        self.shared.tools.store(Arc::new(ToolSet::from_tools(all)));
-        Ok(tool)
+        self.shared.changing(Cause::Here).register(tool)
     }
 
-    /// Switches a tool on or off, at once and for running turns too.
+    /// Switches a tool on or off, at once and for running turns too. It is so already: nothing to do.
     ///
     /// # Errors
     /// When there is no tool of that name.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), RegistryError> {
-        let tool = self.get(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
-        tool.set_enabled(enabled);
-        Ok(())
+        self.shared.changing(Cause::Here).set_enabled(name, enabled)
     }
 
     /// Removes a tool, at once and for running turns too. No such tool: nothing to do.
     pub fn remove(&self, name: &str) {
-        let _writing = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let tools = self.shared.tools.load_full();
-        if let Some(tool) = tools.get(name) {
-            tool.set_removed();
-            let others = tools.sorted.iter().filter(|known| known.name() != name).cloned().collect();
-            self.shared.tools.store(Arc::new(ToolSet::from_tools(others)));
-        }
+        self.shared.changing(Cause::Here).remove(name);
     }
 
     /// The compiled tools that were left out because another one has their name.
@@ -225,6 +215,13 @@ pub enum RegistryError {
         /// The name.
         name: String,
     },
+    /// The tool was not registered at run time, so that it would be back with the next start.
+    NotRemovable {
+        /// The tool's name.
+        name: String,
+        /// Where it comes from.
+        source: Source,
+    },
 }
 
 impl fmt::Display for RegistryError {
@@ -243,6 +240,9 @@ impl fmt::Display for RegistryError {
                 version.as_deref().unwrap_or("none")
             ),
             Self::Unknown { name } => write!(f, "there is no tool named {name}"),
+            Self::NotRemovable { name, source } => {
+                write!(f, "{name} cannot be removed here, as it comes from {source}; switch it off instead")
+            }
         }
     }
 }

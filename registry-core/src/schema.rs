@@ -128,7 +128,7 @@ fn remove_null(property: &mut Map<String, Value>) {
     }
 }
 
-/// Adds a bound to a schema; which keyword says it depends on the type. Used by `#[arg]`.
+/// What `#[arg]` adds to a schema; which keyword says it depends on the type.
 #[derive(Debug, Clone)]
 pub enum Bound {
     /// Least and greatest number, and whether the greatest is itself too much.
@@ -149,6 +149,8 @@ pub enum Bound {
     },
     /// A regular expression that has to match.
     Pattern(&'static str),
+    /// Shown to nobody: neither the audit nor a person who approves the call sees the value.
+    Secret,
 }
 
 impl schemars::transform::Transform for Bound {
@@ -172,6 +174,7 @@ impl schemars::transform::Transform for Bound {
                 set(object, greatest, max.map(Value::from));
             }
             Self::Pattern(pattern) => set(object, "pattern", Some((*pattern).into())),
+            Self::Secret => set(object, "writeOnly", Some(true.into())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     context::{ToolCall, ToolContext},
@@ -19,28 +19,30 @@ pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
         ToolError::new(ErrorKind::Unavailable, format!("{name} cannot be used: {why}"))
             .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
     };
-    let denied = |why: String| {
-        ToolError::new(ErrorKind::PermissionDenied, format!("{name} was refused: {why}"))
-            .with_feedback(format!("You may not use the tool `{name}` here. Do without it."))
-    };
     if !tool.is_enabled() {
         return Some(off("it is switched off"));
     }
     if let Some(fault) = tool.fault() {
         return Some(off(fault));
     }
-    let caller = context.caller();
+    denial(tool, context).or_else(|| tool.unavailable(context).map(|why| off(&why)))
+}
+
+/// Why a caller is not allowed a tool, whether it is there to be used or not.
+fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
+    let (name, caller) = (tool.name(), context.caller());
     let needed = tool.policy().permission;
-    if caller.level < needed {
-        return Some(denied(format!("it needs the level {needed}, {} has {}", caller.user, caller.level)));
-    }
-    if caller.allowed_modules.as_ref().is_some_and(|allowed| !allowed.contains(tool.module())) {
-        return Some(denied(format!("the module {} is not allowed", tool.module())));
-    }
-    if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
-        return Some(denied("it is not among the tools that this request allows".to_owned()));
-    }
-    tool.unavailable(context).map(|why| off(&why))
+    let why = if caller.level < needed {
+        format!("it needs the level {needed}, {} has {}", caller.user, caller.level)
+    } else if caller.allowed_modules.as_ref().is_some_and(|allowed| !allowed.contains(tool.module())) {
+        format!("the module {} is not allowed", tool.module())
+    } else if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
+        "it is not among the tools that this request allows".to_owned()
+    } else {
+        return None;
+    };
+    let error = ToolError::new(ErrorKind::PermissionDenied, format!("{name} was refused: {why}"));
+    Some(error.with_feedback(format!("You may not use the tool `{name}` here. Do without it.")))
 }
 
 fn not_pinned(name: &str) -> ToolError {
@@ -103,20 +105,14 @@ impl Registry {
         refusal(tool, context)
     }
 
-    /// The definitions of the tools that the context's caller may use now, in the common form
-    /// `{"type": "function", "function": {"name", "description", "parameters"}}`, with the registry's own names.
+    /// Whether the context's caller is allowed a tool, and so may know of it, also while it is switched off.
+    pub fn may_see(&self, tool: &Tool, context: &ToolContext) -> bool {
+        denial(tool, context).is_none()
+    }
+
+    /// The [definitions](Tool::definition) of the tools that the context's caller may use now, with the registry's own
+    /// names.
     pub fn get_tools(&self, context: &ToolContext) -> Vec<Value> {
-        let definition = |tool: &Arc<Tool>| {
-            let spec = tool.spec();
-            json!({
-                "type": "function",
-                "function": {
-                    "name": spec.tool_name,
-                    "description": spec.description,
-                    "parameters": spec.input_schema,
-                },
-            })
-        };
-        self.select(context).tools().iter().map(definition).collect()
+        self.select(context).tools().iter().map(|tool| tool.definition(tool.name())).collect()
     }
 }

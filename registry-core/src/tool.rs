@@ -1,6 +1,7 @@
 //! One tool in the registry: its spec and policy, the code behind it, and where it comes from.
 
 use std::{
+    borrow::Cow,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -10,7 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     arguments::ArgumentChecker,
@@ -18,9 +19,13 @@ use crate::{
     execute::BoxFuture,
     plugin::{Place, Plugin},
     policy::ToolPolicy,
+    registration::ToolRegistration,
     result::{ToolError, ToolResult},
     spec::ToolSpec,
 };
+
+/// How every definition begins, up to the name.
+const DEFINITION_HEAD: &str = r#"{"type":"function","function":{"name":""#;
 
 /// The module of tools that have no prefix.
 pub const LOCAL_MODULE: &str = "local";
@@ -82,7 +87,7 @@ impl Handler for Plugin {
 }
 
 /// Where a tool comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
     /// Compiled in with `#[tool]`.
@@ -176,15 +181,20 @@ impl Tool {
         Arc::clone(&self.name)
     }
 
-    /// Takes the place of another version, switched on.
+    /// Takes the place of a tool of the same name, with its switch.
     pub(crate) fn replacing(mut self, known: &Self) -> Self {
         self.switch = Arc::clone(&known.switch);
-        self.set_enabled(true);
         self
     }
 
-    pub(crate) fn set_enabled(&self, enabled: bool) {
-        self.switch.enabled.store(enabled, Ordering::Release);
+    /// The same registration with code behind it.
+    pub(crate) fn giving_code(self, known: &Self) -> Self {
+        Self { created_at: known.created_at, ..self }.replacing(known)
+    }
+
+    /// Whether that changed anything.
+    pub(crate) fn set_enabled(&self, enabled: bool) -> bool {
+        self.switch.enabled.swap(enabled, Ordering::AcqRel) != enabled
     }
 
     pub(crate) fn set_removed(&self) {
@@ -229,8 +239,8 @@ impl Tool {
     }
 
     /// Where it comes from.
-    pub fn source(&self) -> Source {
-        self.source
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     /// When it was registered.
@@ -255,16 +265,56 @@ impl Tool {
             .map_err(String::as_str)
     }
 
-    /// Appends the definition in the common form, `{"type": "function", "function": {"name", "description", "parameters"}}`, as
-    /// JSON. `name` is what the tool is called on the wire, with characters that need no escape.
+    /// What a model is told that it does. Of a deprecated tool that comes first, so that the model looks at another.
+    pub fn description(&self) -> Cow<'_, str> {
+        let spec = self.spec();
+        let description = spec.description.as_deref().unwrap_or_default();
+        match &spec.deprecated {
+            None => description.into(),
+            Some(why) => format!("Deprecated: {}. {description}", why.trim_end_matches('.'))
+                .trim_end()
+                .to_owned()
+                .into(),
+        }
+    }
+
+    /// The definition in the common form, `{"type": "function", "function": {"name", "description", "parameters"}}`. `name`
+    /// is what the tool is called on the wire.
+    pub fn definition(&self, name: &str) -> Value {
+        json!({
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": self.description(),
+                "parameters": self.spec().input_schema,
+            },
+        })
+    }
+
+    /// Appends the [`definition`](Self::definition) as JSON, which is made once for all names. The name is one with
+    /// characters that need no escape.
     pub fn write_definition(&self, name: &str, json: &mut String) {
         let tail = self.definition.get_or_init(|| {
-            let description = Value::from(self.spec().description.clone().unwrap_or_default());
-            format!("\",\"description\":{description},\"parameters\":{}}}}}", self.spec().input_schema).into()
+            let whole = self.definition("").to_string();
+            whole.strip_prefix(DEFINITION_HEAD).unwrap_or_default().into()
         });
-        json.push_str("{\"type\":\"function\",\"function\":{\"name\":\"");
+        json.push_str(DEFINITION_HEAD);
         json.push_str(name);
         json.push_str(tail);
+    }
+
+    /// What the registry holds of it now, to be kept or sent.
+    pub fn registration(&self) -> ToolRegistration {
+        ToolRegistration {
+            spec: self.spec().clone(),
+            enabled: self.is_enabled(),
+            created_at: Some(self.created_at),
+        }
+    }
+
+    /// Whether its code or its source is here, so that what a store or a snapshot says of its spec does not count.
+    pub(crate) fn is_at_home(&self) -> bool {
+        self.source != Source::Host || self.handler().is_some()
     }
 
     /// Why it is off for this request, beside what the registry itself knows.

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use registry_core::{
-    Caller, Cost, ErrorKind, Registry, RegistryBuilder, ToolCall, ToolOutcome, args, output, prelude::*,
+    Caller, Cost, ErrorKind, Registry, RegistryBuilder, ToolCall, ToolOutcome, args,
+    guard::audit::MemoryAudit, output, prelude::*,
 };
 
 /// Current weather for a city,
@@ -280,6 +281,7 @@ fn p2_every_tool_is_there_and_can_be_called() {
             "made",
             "note",
             "nothing",
+            "open_safe",
             "read_number",
             "repeat",
             "turn",
@@ -504,4 +506,60 @@ async fn b12_a_tool_stays_a_function() {
     let found = look_up(Resource::new(Index("mine")), Resource::new(1), None, 'x').await;
     assert_eq!(found, "x in mine, cached: false");
     nothing().await;
+}
+
+/// Opens the safe.
+#[tool]
+async fn open_safe(
+    /// What opens it.
+    #[arg(secret, length = 4)]
+    pin: &str,
+    /// Who opens it.
+    login: Login,
+) -> usize {
+    pin.len() + login.user.len() + login.password.map_or(0, |password| password.len())
+}
+
+#[args]
+struct Login {
+    /// The name.
+    user: String,
+    /// The password.
+    #[arg(secret)]
+    password: Option<String>,
+}
+
+#[tokio::test]
+async fn t5_a_secret_argument_is_marked_and_nobody_reads_it() {
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = Registry::builder().audit(audit.clone()).audit_arguments(true).build().unwrap();
+    let schema = registry.get("open_safe").unwrap().spec().input_schema.clone();
+    let properties = &schema["properties"];
+    assert_eq!(
+        properties["pin"],
+        json!({"type": "string", "minLength": 4, "maxLength": 4, "writeOnly": true, "description": "What opens it."})
+    );
+    let login = &properties["login"]["properties"];
+    assert_eq!((&login["password"]["writeOnly"], &login["user"]["writeOnly"]), (&json!(true), &Value::Null));
+    let context = registry.context(Caller::default());
+    let call = |arguments| registry.execute(&context, ToolCall::new("open_safe", arguments));
+    let good = json!({"pin": "hush", "login": {"user": "ada", "password": "quiet"}});
+    assert_eq!(call(good).await.for_model(), "12");
+    // Nor do errors tell them.
+    for bad in [
+        json!({"pin": "hushhush", "login": {"user": "ada", "password": "quiet"}}),
+        json!({"pin": "hush", "login": {"user": "ada", "password": {"quiet": 1}}}),
+        json!({"pin": ["hush"], "login": {"user": "ada"}}),
+    ] {
+        let outcome = call(bad).await;
+        let told = format!("{} {:?}", outcome.for_model(), outcome.result);
+        assert!(!told.contains("hush") && !told.contains("quiet"), "{told}");
+        assert!(told.contains("pin") || told.contains("login"), "{told}");
+    }
+    let records = serde_json::to_string(&audit.records()).unwrap();
+    assert!(!records.contains("hush") && !records.contains("quiet"), "{records}");
+    assert!(
+        records.contains(r#""arguments":{"pin":"(secret)","login":{"user":"ada","password":"(secret)"}}"#),
+        "{records}"
+    );
 }

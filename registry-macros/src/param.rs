@@ -123,6 +123,7 @@ pub(crate) struct Options {
     range: Option<Interval>,
     length: Option<Interval>,
     pattern: Option<(Span, Expr)>,
+    secret: Option<Span>,
 }
 
 struct Interval {
@@ -154,6 +155,13 @@ impl Options {
     fn set(&mut self, key: Key, shape: &Shape, errors: &mut Errors) {
         let span = key.name.span();
         let name = key.name.to_string();
+        if name == "secret" {
+            match key.value {
+                None => self.secret = Some(span),
+                Some(value) => errors.push(value, "`secret` takes no value", "write `secret` alone"),
+            }
+            return;
+        }
         let Some(value) = key.value.clone() else {
             errors.push(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
             return;
@@ -176,7 +184,7 @@ impl Options {
             _ => errors.push(
                 &key.name,
                 format!("`#[arg]` has no key `{name}`"),
-                "the keys are: default, range, length, pattern, rename, example",
+                "the keys are: default, range, length, pattern, rename, example, secret",
             ),
         }
     }
@@ -194,6 +202,9 @@ impl Options {
         if let Some((key, pattern)) = &self.pattern {
             let (private, ty) = (at(*key, private), at(*key, ty));
             bounds.push(quote_spanned!(*key=> #private::pattern::<#ty>(#pattern)));
+        }
+        if let Some(key) = self.secret {
+            bounds.push(quote_spanned!(key=> #private::Bound::Secret));
         }
         bounds
     }

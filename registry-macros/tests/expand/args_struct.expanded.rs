@@ -23,6 +23,16 @@ struct Note {
         )
     )]
     weight: Option<u8>,
+    /// What opens it.
+    #[schemars(
+        transform = ::registry_core::__private::length::<String>(
+            ::core::option::Option::Some(4),
+            ::core::option::Option::Some(4),
+            false
+        )
+    )]
+    #[schemars(transform = ::registry_core::__private::Bound::Secret)]
+    pin: Option<String>,
 }
 #[allow(non_snake_case)]
 const _: () = {

@@ -8,6 +8,9 @@ struct Note {
     /// How much it matters.
     #[arg(rename = "importance", range = 1..4, example = 2)]
     weight: Option<u8>,
+    /// What opens it.
+    #[arg(secret, length = 4)]
+    pin: Option<String>,
 }
 
 #[args]

@@ -7,11 +7,13 @@
 /// - `city`: City name, e.g. "Oslo".
 /// - `days`: Days ahead.
 /// - `style`: How it is written.
+/// - `key`: The key of the service.
 async fn weather(
     ctx: &ToolContext,
     city: String,
     days: u8,
     style: Option<Style>,
+    key: &str,
 ) -> Result<Forecast, ToolError> {
     forecast(ctx, city, days, style).await
 }
@@ -33,6 +35,10 @@ const _: () = {
     const __of_style: __private::Parameter<::core::option::Option<Style>> = __private::optional::<
         Style,
     >("style", "How it is written.");
+    const __of_key: __private::Parameter<::std::string::String> = __private::parameter::<
+        ::std::string::String,
+    >("key", "The key of the service.")
+        .bounds(|| ::std::vec::Vec::from([__private::Bound::Secret]));
     const __RETURNS: __private::Returns<Forecast> = __private::returns::<Forecast>();
     const __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
     fn __run<'__a>(
@@ -48,6 +54,7 @@ const _: () = {
                     __of_city.take(&mut __given)?,
                     __of_days.take(&mut __given)?,
                     __of_style.take(&mut __given)?,
+                    &__of_key.take(&mut __given)?,
                 )
                 .await
             {
@@ -62,7 +69,9 @@ const _: () = {
         let mut __plugin = __private::Plugin::new(
             "weather",
             "Current weather for a city.",
-            || __private::of_parameters(&[&__of_city, &__of_days, &__of_style]),
+            || __private::of_parameters(
+                &[&__of_city, &__of_days, &__of_style, &__of_key],
+            ),
             || __RETURNS.schema(),
             __run,
             __private::Place {

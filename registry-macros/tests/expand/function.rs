@@ -11,6 +11,9 @@ async fn weather(
     days: u8,
     /// How it is written.
     style: Option<Style>,
+    /// The key of the service.
+    #[arg(secret)]
+    key: &str,
 ) -> Result<Forecast, ToolError> {
     forecast(ctx, city, days, style).await
 }

@@ -1,0 +1,75 @@
+//! What changes in a registry, told to whoever listens.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+use crate::registry::Registry;
+
+/// How many events are kept for a listener that is slow. One that is slower still is told how many it has missed.
+pub(crate) const EVENTS_KEPT: usize = 1024;
+
+/// One change. As JSON it is one flat object:
+/// `{"tenant", "tool", "kind": "replaced", "from", "to", "older", "version", "elsewhere", "ts"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistryEvent {
+    /// Whose registry it is.
+    pub tenant: String,
+    /// The tool's name.
+    pub tool: String,
+    /// What has happened to it.
+    #[serde(flatten)]
+    pub change: Change,
+    /// The version it has now, or had last; none where it has none.
+    pub version: Option<String>,
+    /// Whether another server made the change, which then also tells the webhooks.
+    pub elsewhere: bool,
+    /// When it was made, or seen here where it was made elsewhere (UTC).
+    pub ts: Timestamp,
+}
+
+/// What has happened to a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// It is there, and was not.
+    Registered,
+    /// Another version stands in its place, switched on.
+    Replaced {
+        /// The version before.
+        from: Option<String>,
+        /// The version now.
+        to: Option<String>,
+        /// Whether that is the older one of the two.
+        older: bool,
+    },
+    /// It was switched on.
+    Enabled,
+    /// It was switched off.
+    Disabled,
+    /// It is there no more.
+    Removed,
+}
+
+impl Change {
+    /// Its kind, as JSON has it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Registered => "registered",
+            Self::Replaced { .. } => "replaced",
+            Self::Enabled => "enabled",
+            Self::Disabled => "disabled",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+impl Registry {
+    /// The changes from now on, in their order: one event for each, none where nothing changed.
+    ///
+    /// Whoever is more than 1024 events behind gets [`broadcast::error::RecvError::Lagged`] with the number of those that
+    /// were missed, and goes on from there.
+    pub fn subscribe(&self) -> broadcast::Receiver<RegistryEvent> {
+        self.shared.events.subscribe()
+    }
+}

@@ -1,0 +1,219 @@
+//! The rules by which a registry changes, one change at a time and each with its event.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    events::{Change, RegistryEvent},
+    policy::ToolPolicy,
+    registration::ToolRegistration,
+    registry::{RegistryError, Shared, ToolSet},
+    spec::ToolSpec,
+    store::StoredTool,
+    tool::{Source, Tool},
+    version::is_older,
+};
+
+/// Where a change was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// In this process.
+    Here,
+    /// On another server, with the same store.
+    Elsewhere,
+    /// Before this process: it is read again, and nobody is told.
+    Before,
+}
+
+/// What registering a spec comes to.
+pub(crate) enum Verdict {
+    New,
+    Unchanged(Arc<Tool>),
+    Replaces(Arc<Tool>),
+}
+
+/// The right to change a registry. Whoever holds it is alone. What was changed is there for all, and told, once it is dropped;
+/// only switches act at once.
+pub(crate) struct Changing<'a> {
+    shared: &'a Shared,
+    cause: Cause,
+    switched_off: MutexGuard<'a, BTreeSet<String>>,
+    tools: Arc<ToolSet>,
+    events: Vec<RegistryEvent>,
+}
+
+impl Shared {
+    pub(crate) fn changing(&self, cause: Cause) -> Changing<'_> {
+        let switched_off = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        Changing { shared: self, cause, switched_off, tools: self.tools.load_full(), events: Vec::new() }
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.shared.tools.store(Arc::clone(&self.tools));
+        for event in self.events.drain(..) {
+            // An error says that nobody listens.
+            let _ = self.shared.events.send(event);
+        }
+    }
+}
+
+impl Changing<'_> {
+    fn known(&self, name: &str) -> Option<Arc<Tool>> {
+        self.tools.get(name).cloned()
+    }
+
+    /// What registering the spec would come to.
+    ///
+    /// # Errors
+    /// When the name is taken by a tool that is not registered at run time, or the version stays and the spec does not.
+    pub(crate) fn weigh(&self, spec: &ToolSpec) -> Result<Verdict, RegistryError> {
+        let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
+        if *known.source() != Source::Host {
+            return Err(RegistryError::Duplicate {
+                name: spec.tool_name.clone(),
+                first: known.source().clone(),
+                second: Source::Host,
+            });
+        }
+        if known.spec() == spec {
+            return Ok(Verdict::Unchanged(known));
+        }
+        // Two without a version have the same one, so that forgetting it overwrites nothing.
+        if known.spec().version == spec.version {
+            return Err(RegistryError::VersionUnchanged {
+                name: spec.tool_name.clone(),
+                version: spec.version.clone(),
+            });
+        }
+        Ok(Verdict::Replaces(known))
+    }
+
+    /// Registers a tool by the rules for what happens at run time.
+    pub(crate) fn register(&mut self, tool: Tool) -> Result<Arc<Tool>, RegistryError> {
+        match self.weigh(tool.spec())? {
+            Verdict::New => Ok(self.add(tool)),
+            Verdict::Unchanged(known) if known.handler().is_none() && tool.handler().is_some() => {
+                Ok(self.swap(tool.giving_code(&known)))
+            }
+            Verdict::Unchanged(known) => Ok(known),
+            Verdict::Replaces(known) => Ok(self.replace(&known, tool)),
+        }
+    }
+
+    fn add(&mut self, tool: Tool) -> Arc<Tool> {
+        let is_off = self.switched_off.contains(tool.name());
+        tool.set_enabled(!is_off);
+        let tool = self.swap(tool);
+        self.tell(&tool, Change::Registered);
+        if is_off {
+            self.tell(&tool, Change::Disabled);
+        }
+        tool
+    }
+
+    /// A new registration in place of another: it begins switched on.
+    fn replace(&mut self, known: &Tool, tool: Tool) -> Arc<Tool> {
+        let (from, to) = (known.spec().version.clone(), tool.spec().version.clone());
+        let older = is_older(to.as_deref(), from.as_deref());
+        if older {
+            let (from, to) = (from.as_deref(), to.as_deref());
+            tracing::warn!(tool = tool.name(), from, to, "older_version_registered");
+        }
+        let tool = self.swap(tool.replacing(known));
+        tool.set_enabled(true);
+        self.tell(&tool, Change::Replaced { from, to, older });
+        tool
+    }
+
+    fn swap(&mut self, tool: Tool) -> Arc<Tool> {
+        let tool = Arc::new(tool);
+        Arc::make_mut(&mut self.tools).put(Arc::clone(&tool));
+        tool
+    }
+
+    pub(crate) fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+        let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
+        if tool.set_enabled(enabled) {
+            self.tell(&tool, if enabled { Change::Enabled } else { Change::Disabled });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        let Some(tool) = self.known(name) else { return };
+        tool.set_removed();
+        Arc::make_mut(&mut self.tools).remove(name);
+        self.tell(&tool, Change::Removed);
+    }
+
+    /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the
+    /// rules for what happens at run time.
+    pub(crate) fn restore(&mut self, kept: ToolRegistration) -> Result<(), RegistryError> {
+        let name = kept.spec.tool_name.clone();
+        if !self.known(&name).is_some_and(|tool| tool.is_at_home()) {
+            let tool = self.without_code(kept.spec, kept.created_at);
+            self.register(tool)?;
+        }
+        self.set_enabled(&name, kept.enabled)
+    }
+
+    /// Takes over a store's word, which counts for more than what is here: the switch of a tool that is at home here, and
+    /// of any other the registration. The switch of a tool that is not here waits for it.
+    pub(crate) fn follow(&mut self, row: &StoredTool) {
+        let name = &*row.tool_name;
+        match row.enabled {
+            true => self.switched_off.remove(name),
+            false => self.switched_off.insert(name.to_owned()),
+        };
+        let known = self.known(name);
+        if let Some(spec) = &row.spec
+            && !known.as_ref().is_some_and(|tool| tool.is_at_home())
+        {
+            let kept = self.without_code(spec.clone(), Some(row.created_at));
+            match known {
+                _ if spec.tool_name != row.tool_name => {
+                    tracing::warn!(tool = name, spec = spec.tool_name, "stored_tool_has_other_name");
+                }
+                None => drop(self.add(kept)),
+                Some(known) if known.spec() != spec => drop(self.replace(&known, kept)),
+                Some(_) => {}
+            }
+        }
+        // No tool of that name: the switch of one that is gone, which does no harm.
+        let _ = self.set_enabled(name, row.enabled);
+    }
+
+    /// A store has forgotten what it kept: no switch, and no registration.
+    pub(crate) fn forget(&mut self, row: &StoredTool) {
+        self.switched_off.remove(&row.tool_name);
+        let is_host = |tool: Arc<Tool>| *tool.source() == Source::Host;
+        if row.spec.is_some() && self.known(&row.tool_name).is_some_and(is_host) {
+            self.remove(&row.tool_name);
+        }
+    }
+
+    fn without_code(&self, spec: ToolSpec, created_at: Option<Timestamp>) -> Tool {
+        let created_at = created_at.unwrap_or_else(|| self.shared.common.clock.now());
+        Tool::of_host(spec, ToolPolicy::new(), None, created_at)
+    }
+
+    fn tell(&mut self, tool: &Tool, change: Change) {
+        if self.cause == Cause::Before {
+            return;
+        }
+        self.events.push(RegistryEvent {
+            tenant: self.shared.tenant.to_string(),
+            tool: tool.name().to_owned(),
+            change,
+            version: tool.spec().version.clone(),
+            elsewhere: self.cause == Cause::Elsewhere,
+            ts: self.shared.common.clock.now(),
+        });
+    }
+}

@@ -1,0 +1,55 @@
+//! A registry's state as data: to look at, to keep, to move.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    lifecycle::Cause,
+    registry::{Registry, RegistryError},
+    spec::ToolSpec,
+};
+
+/// A tool that is registered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRegistration {
+    /// What it is to a model.
+    pub spec: ToolSpec,
+    /// Whether it is switched on.
+    #[serde(default = "on")]
+    pub enabled: bool,
+    /// When it was registered (UTC). The registry sets it.
+    #[serde(default)]
+    pub created_at: Option<Timestamp>,
+}
+
+fn on() -> bool {
+    true
+}
+
+/// All that is registered, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolRegistrySnapshot {
+    /// The tools.
+    pub tools: Vec<ToolRegistration>,
+}
+
+impl Registry {
+    /// The whole state, by name. Policies and code are not part of it.
+    pub fn snapshot(&self) -> ToolRegistrySnapshot {
+        ToolRegistrySnapshot { tools: self.list_all(true).iter().map(|tool| tool.registration()).collect() }
+    }
+
+    /// Registers what a snapshot holds, without code, and sets the switches; what is registered already stays. Of a tool
+    /// whose code is here only the switch is taken.
+    ///
+    /// # Errors
+    /// One for each tool that could not be registered, as [`register`](Self::register) tells it. The others are.
+    pub fn restore(&self, snapshot: ToolRegistrySnapshot) -> Result<(), Vec<RegistryError>> {
+        let mut changing = self.shared.changing(Cause::Here);
+        let problems: Vec<_> =
+            snapshot.tools.into_iter().filter_map(|kept| changing.restore(kept).err()).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}

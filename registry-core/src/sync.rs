@@ -1,0 +1,233 @@
+//! A registry whose registrations and switches are kept in a store, and are the same on all servers that share it.
+
+use std::{collections::BTreeMap, error::Error, fmt, sync::Arc, time::Duration};
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    lifecycle::{Cause, Verdict},
+    policy::ToolPolicy,
+    registry::{Registry, RegistryError},
+    spec::ToolSpec,
+    store::{Store, StoreError, StoredTool},
+    tool::{Handler, Source, Tool},
+};
+
+/// The least time between two looks at the store: it bounds what a burst of changes, or a store that fails, costs, and is
+/// far below the second within which a change has to be seen.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A registry and the store behind it. Cheap to clone; the store is followed until the last clone is dropped.
+///
+/// What is changed here is kept by the store before it counts, and before anybody is told that it does. What is changed on
+/// the [`Registry`] itself is this process's own, and the store's next word may undo it.
+#[derive(Clone)]
+pub struct StoredRegistry {
+    follower: Arc<Follower>,
+    _following: Arc<DropGuard>,
+}
+
+struct Follower {
+    registry: Registry,
+    store: Arc<dyn Store>,
+    /// Held during a change and while the store is read, so that an older state never comes after a newer one.
+    seen: Mutex<Seen>,
+}
+
+/// What the store said last.
+#[derive(Default)]
+struct Seen {
+    revision: Option<u64>,
+    rows: BTreeMap<String, StoredTool>,
+}
+
+impl fmt::Debug for StoredRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredRegistry").field("registry", self.registry()).finish_non_exhaustive()
+    }
+}
+
+impl Registry {
+    /// Takes over what a store keeps for this tenant, and from then on what other servers change in it, within a second.
+    ///
+    /// A tool whose code is here, compiled or registered with a handler, is what the code says, and only its switch is the
+    /// store's. What the store keeps of a tool that is gone does no harm. Reading the registry never waits for the store:
+    /// where that fails, the last known state stays.
+    ///
+    /// # Errors
+    /// When the store fails now.
+    pub async fn attach(&self, store: Arc<dyn Store>) -> Result<StoredRegistry, StoreError> {
+        let follower = Arc::new(Follower { registry: self.clone(), store, seen: Mutex::default() });
+        follower.refresh(&mut *follower.seen.lock().await, Cause::Before).await?;
+        let stop = CancellationToken::new();
+        let (following, stopped) = (Arc::clone(&follower), stop.clone());
+        tokio::spawn(async move { stopped.run_until_cancelled(following.follow()).await });
+        Ok(StoredRegistry { follower, _following: Arc::new(stop.drop_guard()) })
+    }
+}
+
+impl StoredRegistry {
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.follower.registry
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.follower.store
+    }
+
+    /// [Registers](Registry::register) a tool on all servers. Policy and handler stay in this process; the others list the
+    /// tool and do not call it, until they register it with code of their own. A name that was switched off stays so.
+    ///
+    /// # Errors
+    /// When the registry's rules or the store do not let it. Then nothing has changed.
+    pub async fn register(
+        &self,
+        spec: ToolSpec,
+        policy: ToolPolicy,
+        handler: Option<Arc<dyn Handler>>,
+    ) -> Result<Arc<Tool>, ChangeError> {
+        let mut seen = self.follower.seen_now().await?;
+        let shared = &self.registry().shared;
+        let tool = Tool::of_host(spec, policy, handler, shared.common.clock.now());
+        let verdict = shared.changing(Cause::Here).weigh(tool.spec())?;
+        let (enabled, created_at) = match &verdict {
+            Verdict::New => (seen.rows.get(tool.name()).is_none_or(|row| row.enabled), tool.created_at()),
+            Verdict::Unchanged(known) => (known.is_enabled(), known.created_at()),
+            Verdict::Replaces(_) => (true, tool.created_at()),
+        };
+        let spec = Some(tool.spec().clone());
+        let row = StoredTool { tool_name: tool.name().to_owned(), enabled, spec, created_at };
+        self.follower.keep(&mut seen, row).await?;
+        Ok(shared.changing(Cause::Here).register(tool)?)
+    }
+
+    /// [Switches](Registry::set_enabled) a tool on or off on all servers.
+    ///
+    /// # Errors
+    /// When there is no tool of that name, or the store fails. Then nothing has changed.
+    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
+        let mut seen = self.follower.seen_now().await?;
+        let unknown = || RegistryError::Unknown { name: name.to_owned() };
+        let tool = self.registry().get(name).ok_or_else(unknown)?;
+        // What was once registered at run time and is compiled now is not the store's any more.
+        let kept = seen.rows.get(name).filter(|_| *tool.source() == Source::Host);
+        let row = StoredTool {
+            tool_name: name.to_owned(),
+            enabled,
+            spec: kept.and_then(|row| row.spec.clone()),
+            created_at: kept.map_or(tool.created_at(), |row| row.created_at),
+        };
+        self.follower.keep(&mut seen, row).await?;
+        Ok(self.registry().set_enabled(name, enabled)?)
+    }
+
+    /// [Removes](Registry::remove) a tool on all servers, and what is kept of its switch.
+    ///
+    /// # Errors
+    /// When it is not one that was registered at run time, or the store fails. Then nothing has changed.
+    pub async fn remove(&self, name: &str) -> Result<(), ChangeError> {
+        let mut seen = self.follower.seen_now().await?;
+        if let Some(tool) = self.registry().get(name).filter(|tool| *tool.source() != Source::Host) {
+            return Err(
+                RegistryError::NotRemovable { name: name.to_owned(), source: tool.source().clone() }.into()
+            );
+        }
+        self.follower.store.remove_tool(self.registry().tenant(), name).await?;
+        if let Some(row) = seen.rows.remove(name) {
+            self.registry().shared.changing(Cause::Here).forget(&row);
+        }
+        self.registry().remove(name);
+        Ok(())
+    }
+}
+
+impl Follower {
+    /// Takes over what others have changed, as long as the store is there.
+    async fn follow(self: Arc<Self>) {
+        let mut is_failing = false;
+        loop {
+            let revision = self.seen.lock().await.revision.unwrap_or_default();
+            self.store.changed(revision).await;
+            match self.refresh(&mut *self.seen.lock().await, Cause::Elsewhere).await {
+                Ok(()) if is_failing => {
+                    tracing::info!("store_back");
+                    is_failing = false;
+                }
+                Ok(()) => {}
+                Err(cause) if !is_failing => {
+                    tracing::warn!(cause, "store_not_read");
+                    is_failing = true;
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// What the store says now, for a change to be made to it.
+    async fn seen_now(&self) -> Result<MutexGuard<'_, Seen>, StoreError> {
+        let mut seen = self.seen.lock().await;
+        self.refresh(&mut seen, Cause::Elsewhere).await?;
+        Ok(seen)
+    }
+
+    async fn refresh(&self, seen: &mut Seen, cause: Cause) -> Result<(), StoreError> {
+        // Before the rows: what changes in between is read once more.
+        let revision = self.store.revision().await?;
+        if seen.revision == Some(revision) {
+            return Ok(());
+        }
+        let rows = self.store.tools(self.registry.tenant()).await?;
+        let rows = rows.into_iter().map(|row| (row.tool_name.clone(), row)).collect();
+        let before = std::mem::replace(seen, Seen { revision: Some(revision), rows }).rows;
+        let mut changing = self.registry.shared.changing(cause);
+        let gone = before.values().filter(|row| !seen.rows.contains_key(&row.tool_name));
+        gone.for_each(|row| changing.forget(row));
+        seen.rows.values().for_each(|row| changing.follow(row));
+        Ok(())
+    }
+
+    async fn keep(&self, seen: &mut Seen, row: StoredTool) -> Result<(), StoreError> {
+        if seen.rows.get(&row.tool_name) != Some(&row) {
+            self.store.put_tool(self.registry.tenant(), row.clone()).await?;
+            seen.rows.insert(row.tool_name.clone(), row);
+        }
+        Ok(())
+    }
+}
+
+/// Why a registration or switch could not be changed. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The registry's rules do not allow it.
+    Rule(RegistryError),
+    /// The store did not keep it; a text for the operator.
+    Store(StoreError),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(error) => error.fmt(f),
+            Self::Store(cause) => write!(f, "nothing was changed, as the store has failed: {cause}"),
+        }
+    }
+}
+
+impl Error for ChangeError {}
+
+impl From<RegistryError> for ChangeError {
+    fn from(error: RegistryError) -> Self {
+        Self::Rule(error)
+    }
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(cause: StoreError) -> Self {
+        Self::Store(cause)
+    }
+}
