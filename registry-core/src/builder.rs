@@ -1,5 +1,7 @@
 //! Puts a registry together: what the host provides, and the compiled tools.
 
+#[cfg(feature = "config")]
+use std::path::PathBuf;
 use std::{
     collections::HashMap,
     fmt,
@@ -24,7 +26,13 @@ use crate::{
     plugin::{Folder, Plugin},
     registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
+    source::{ConfigFault, Configured},
     tool::{Source, Tool},
+};
+#[cfg(feature = "config")]
+use crate::{
+    source::config::{self, Known},
+    tool::Handler,
 };
 
 /// The tenant where nothing is said of tenants.
@@ -38,6 +46,10 @@ pub struct RegistryBuilder {
     clock: Arc<dyn Clock>,
     guards: Guards,
     compiled: bool,
+    #[cfg(feature = "config")]
+    files: Vec<(PathBuf, Option<String>)>,
+    #[cfg(feature = "config")]
+    handlers: HashMap<String, Arc<dyn Handler>>,
 }
 
 impl Default for RegistryBuilder {
@@ -49,6 +61,10 @@ impl Default for RegistryBuilder {
             clock: Arc::new(SystemClock),
             guards: Guards::default(),
             compiled: true,
+            #[cfg(feature = "config")]
+            files: Vec::new(),
+            #[cfg(feature = "config")]
+            handlers: HashMap::new(),
         }
     }
 }
@@ -137,6 +153,31 @@ impl RegistryBuilder {
         self
     }
 
+    /// Adds the tools that a file defines, in TOML, JSON or YAML by its name's extension. What is wrong in it is logged,
+    /// with file, line and tool, and told by [`Registry::faults`]; the other tools of the file are there.
+    #[cfg(feature = "config")]
+    #[must_use]
+    pub fn tool_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.files.push((file.into(), None));
+        self
+    }
+
+    /// Adds the tools that a text defines, as a file of this name would.
+    #[cfg(feature = "config")]
+    #[must_use]
+    pub fn tool_text(mut self, file: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.files.push((file.into(), Some(text.into())));
+        self
+    }
+
+    /// Gives the tools that files define as `internal` a handler to name.
+    #[cfg(feature = "config")]
+    #[must_use]
+    pub fn handler(mut self, name: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
+        self.handlers.insert(name.into(), handler);
+        self
+    }
+
     /// Leaves out the compiled tools: only what the host registers.
     #[must_use]
     pub fn without_compiled(mut self) -> Self {
@@ -150,6 +191,7 @@ impl RegistryBuilder {
     /// # Errors
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
+        let (configured, faults) = self.read_files();
         let common = Common {
             resources: Arc::new(self.resources),
             audit: self.audit,
@@ -157,6 +199,8 @@ impl RegistryBuilder {
             clock: self.clock,
             guards: self.guards,
             compiled: self.compiled,
+            configured,
+            faults,
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if self.compiled && shared.tools.load().sorted().is_empty() {
@@ -165,17 +209,54 @@ impl RegistryBuilder {
         // Once, however many tenants there will be.
         shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
         shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
+        shared.common.faults.iter().for_each(|fault| tracing::error!("{fault}"));
         Ok(Registry { shared: Arc::new(shared) })
+    }
+
+    /// The tools of all files, and what is wrong with them.
+    #[cfg(feature = "config")]
+    fn read_files(&self) -> (Vec<Configured>, Vec<ConfigFault>) {
+        let compiled = if self.compiled { collect(self.clock.now()).0 } else { Vec::new() };
+        let find = |name: &str| compiled.iter().find(|tool| tool.name() == name).cloned();
+        let known = Known { compiled: &find, internal: &self.handlers };
+        let (mut tools, mut faults) = (Vec::new(), Vec::new());
+        for (file, text) in &self.files {
+            let text = text.clone().map_or_else(|| std::fs::read_to_string(file), Ok);
+            let (more, wrong) = match text {
+                Ok(text) => config::read(file, &text, &known),
+                Err(error) => {
+                    let file = file.display().to_string().into();
+                    let message = format!("cannot be read: {error}");
+                    (Vec::new(), vec![ConfigFault { file, line: 1, tool: None, message }])
+                }
+            };
+            tools.extend(more);
+            faults.extend(wrong);
+        }
+        (tools, faults)
+    }
+
+    #[cfg(not(feature = "config"))]
+    fn read_files(&self) -> (Vec<Configured>, Vec<ConfigFault>) {
+        Default::default()
     }
 }
 
 impl Shared {
-    /// A registry with nothing but the compiled tools, where they are wanted.
+    /// A registry with nothing but the compiled tools, where they are wanted, and the configured ones.
     pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Self {
-        let (tools, duplicates) = match common.compiled {
-            true => collect(common.clock.now()),
-            false => Default::default(),
-        };
+        let now = common.clock.now();
+        let (mut tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
+        for tool in common.configured.iter().map(|configured| configured.tool(now)) {
+            match tools.iter().find(|known| known.name() == tool.name()) {
+                Some(first) => duplicates.push(RegistryError::Duplicate {
+                    name: tool.name().to_owned(),
+                    first: first.source().clone(),
+                    second: tool.source().clone(),
+                }),
+                None => tools.push(Arc::new(tool)),
+            }
+        }
         Self {
             common,
             tenant: tenant.into(),
@@ -196,7 +277,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
         .collect();
     let place = |tool: &Tool| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
-        Source::Host => ("", 0),
+        Source::Configured { .. } | Source::Host => ("", 0),
     };
     all.sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| place(a).cmp(&place(b))));
     let (mut tools, mut duplicates): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(all.len()), Vec::new());

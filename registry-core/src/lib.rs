@@ -54,7 +54,6 @@ pub mod result;
 pub mod schema;
 mod search;
 mod select;
-#[cfg(feature = "config")]
 pub mod source;
 pub mod spec;
 pub mod store;

@@ -19,6 +19,7 @@ use crate::{
     lifecycle::Cause,
     policy::ToolPolicy,
     resource::Resources,
+    source::{ConfigFault, Configured},
     spec::ToolSpec,
     tool::{Handler, Source, Tool},
 };
@@ -71,6 +72,10 @@ pub(crate) struct Common {
     pub(crate) guards: Guards,
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
+    /// The tools that files define.
+    pub(crate) configured: Vec<Configured>,
+    /// What is wrong in those files.
+    pub(crate) faults: Vec<ConfigFault>,
 }
 
 pub(crate) struct Shared {
@@ -172,6 +177,11 @@ impl Registry {
     /// The compiled tools that were left out because another one has their name.
     pub fn duplicates(&self) -> &[RegistryError] {
         &self.shared.duplicates
+    }
+
+    /// What is wrong with the tools that files define; those tools were left out.
+    pub fn faults(&self) -> &[ConfigFault] {
+        &self.shared.common.faults
     }
 
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.

@@ -92,6 +92,13 @@ impl Handler for Plugin {
 pub enum Source {
     /// Compiled in with `#[tool]`.
     Compiled(Place),
+    /// Defined in a file.
+    Configured {
+        /// The file.
+        file: Arc<str>,
+        /// The line on which its definition begins.
+        line: u32,
+    },
     /// Registered by the host's code.
     Host,
 }
@@ -100,6 +107,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compiled(place) => write!(f, "{}:{}", place.file, place.line),
+            Self::Configured { file, line } => write!(f, "{file}:{line}"),
             Self::Host => f.write_str("host"),
         }
     }
@@ -175,6 +183,11 @@ impl Tool {
             checker: OnceLock::new(),
             definition: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn from_source(mut self, source: Source) -> Self {
+        self.source = source;
+        self
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {

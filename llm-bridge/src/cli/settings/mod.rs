@@ -1,18 +1,28 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
+mod flags;
+mod store;
+#[cfg(test)]
+mod tests;
+
 use std::{
-    convert::Infallible,
-    fmt,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    str::FromStr,
     sync::Arc,
     time::Duration,
 };
 
-use registry_core::{Caller, Permission, store::Store};
+use registry_core::{
+    Caller, Permission,
+    guard::{Concurrency, approval::APPROVAL_TIMEOUT},
+    store::Store,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
+
+use flags::API_KEY_VARIABLE;
+pub use flags::{Flags, Secret};
+pub use store::{Durability, StoreSettings};
 
 use super::address;
 use crate::{
@@ -23,61 +33,6 @@ use crate::{
 
 /// The file that is read where none is named.
 const DEFAULT_FILE: &str = "toolrack.toml";
-
-const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
-
-/// A key, which no log shows.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl FromStr for Secret {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-/// What can be set on the command line and in the environment, for every command. What is empty counts as not set: that is how
-/// tools that start containers write it.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Flags {
-    /// Configuration file [default: toolrack.toml where there is one]
-    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = address::path())]
-    pub config: Option<PathBuf>,
-    /// Address to serve on [default: 127.0.0.1:7331]
-    #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
-    pub listen: Option<String>,
-    /// Base address of an OpenAI-compatible server such as http://127.0.0.1:8080/v1, or `demo` for the built-in model
-    /// [default: the first found on the usual local ports, else demo]
-    #[arg(long, env = "TOOLRACK_UPSTREAM", global = true, value_name = "URL")]
-    pub upstream: Option<String>,
-    /// Key for the upstream
-    #[arg(
-        long,
-        env = "TOOLRACK_UPSTREAM_API_KEY",
-        global = true,
-        value_name = "KEY",
-        hide_env_values = true
-    )]
-    pub upstream_api_key: Option<Secret>,
-    /// Model to ask for where the client names none [default: the upstream's first]
-    #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
-    pub model: Option<String>,
-    /// Folder for what is kept [default: .toolrack]
-    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = address::path())]
-    pub data_dir: Option<PathBuf>,
-    /// Key that clients have to bring
-    #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
-    pub api_key: Option<Secret>,
-}
 
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
@@ -106,6 +61,12 @@ pub struct Settings {
     pub limits: Limits,
     /// What is set for single models.
     pub models: Models,
+    /// Where what has to last is kept.
+    pub store: StoreSettings,
+    /// What is asked before a call.
+    pub guard: Guard,
+    /// Files with tools; relative to this file.
+    pub tool_files: Vec<PathBuf>,
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
@@ -128,6 +89,9 @@ impl Default for Settings {
             chat: Chat::default(),
             limits: Limits::default(),
             models: Models::default(),
+            store: StoreSettings::default(),
+            guard: Guard::default(),
+            tool_files: Vec::new(),
             host: toml::Table::new(),
             file: None,
         }
@@ -149,6 +113,35 @@ pub struct User {
 impl Default for User {
     fn default() -> Self {
         Self { id: "local".into(), level: Permission::User, allowed_modules: None }
+    }
+}
+
+/// What is asked before a call.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guard {
+    /// Whether a person is asked before a destructive call.
+    pub approve_destructive: bool,
+    /// How long a person has to answer, in seconds.
+    pub approval_seconds: u64,
+    /// Calls that run at once; 0 for any number.
+    pub max_running: usize,
+    /// Calls that wait for their turn.
+    pub max_waiting: usize,
+    /// Whether the audit holds the arguments of calls, and not only their hash.
+    pub audit_arguments: bool,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        let Concurrency { max_running, max_waiting } = Concurrency::default();
+        Self {
+            approve_destructive: true,
+            approval_seconds: APPROVAL_TIMEOUT.as_secs(),
+            max_running,
+            max_waiting,
+            audit_arguments: false,
+        }
     }
 }
 
@@ -336,143 +329,5 @@ impl Settings {
             },
             grace: server::GRACE,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Debug, Default, PartialEq, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Search {
-        engine: String,
-    }
-
-    #[test]
-    fn a_file_is_read_and_flags_win() {
-        let text = "model = \"a\"\nlisten = \"127.0.0.1:1\"\n\n[user]\nlevel = \"admin\"\n\n[search]\nengine = \"x\"\n\n[limits]\nmax_rounds = 3\n";
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        let flags = Flags { config: Some(file.path().into()), model: Some("b".into()), ..Flags::default() };
-        let settings = Settings::load(&flags, &["search"]).unwrap();
-        assert_eq!(settings.model.as_deref(), Some("b"));
-        assert_eq!(settings.listen.port(), 1);
-        assert_eq!(settings.caller().level, Permission::Admin);
-        assert_eq!(settings.limits.max_rounds, 3);
-        assert_eq!(settings.host_table::<Search>("search"), Ok(Search { engine: "x".into() }));
-        assert_eq!(settings.host_table::<Search>("other"), Ok(Search::default()));
-    }
-
-    #[test]
-    fn a_fault_names_its_line() {
-        let error = Settings::from_toml("[search]\nengine = 1\n\n[user]\nlevl = \"admin\"\n", &["search"])
-            .unwrap_err();
-        assert!(error.contains("line 5") && error.contains("levl") && error.contains("level"), "{error}");
-        let error = Settings::from_toml("[user]\nlevel = \"king\"", &[]).unwrap_err();
-        assert!(error.contains("guest"), "{error}");
-        let error = Settings::from_toml("search.engine = 1\nmodl = 2", &["search"]).unwrap_err();
-        assert!(error.contains("line 2") && error.contains("modl"), "{error}");
-        let error =
-            Settings::from_toml("[models.m]\ndialect = \"hermes\"\n[models.n]\ndialect = \"hermed\"", &[]);
-        let error = error.unwrap_err();
-        assert!(
-            error.contains("line 4") && error.contains("`hermed`") && error.contains("qwen3_coder"),
-            "{error}"
-        );
-        let error = Settings::from_toml("[models.m]\ndialekt = \"hermes\"", &[]).unwrap_err();
-        assert!(
-            error.contains("line 2") && error.contains("dialekt") && error.contains("`dialect`"),
-            "{error}"
-        );
-        let error = Settings::from_toml("[models.m]", &[]).unwrap_err();
-        assert!(error.contains("line 1") && error.contains("`dialect`"), "{error}");
-        let error = Settings::from_toml("[models.\"a*b\"]\ndialect = \"hermes\"", &[]).unwrap_err();
-        assert!(error.contains("`a*b`"), "{error}");
-        let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
-        assert!(error.contains("line 1"), "{error}");
-    }
-
-    #[test]
-    fn the_reading_is_handed_on() {
-        let text = "[chat.reading]\nonly_closed = true\ntrim_values = true\n";
-        let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
-        assert_eq!(Ok(settings.reading), "only_closed,trim_values".parse());
-        assert_eq!(Settings::default().chat_settings().reading, Reading::default());
-        let error = Settings::from_toml("[chat.reading]\nonly_close = true", &[]).unwrap_err();
-        assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
-        let error = Settings::from_toml("[chat.reading]\nonly_closed = \"yes\"", &[]).unwrap_err();
-        assert!(error.contains("line 2") && error.contains("boolean"), "{error}");
-    }
-
-    #[test]
-    fn a_model_has_its_own_dialect() {
-        let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"";
-        let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
-        assert_eq!(
-            (chat.dialect_of("gemma-4-9b"), chat.dialect_of("other")),
-            (Some("gemma4"), Some("hermes"))
-        );
-    }
-
-    #[test]
-    fn an_unknown_dialect_names_the_known_ones() {
-        let settings =
-            Settings { chat: Chat { dialect: Some("x".into()), ..Chat::default() }, ..Settings::default() };
-        assert!(settings.check().unwrap_err().contains("hermes"));
-    }
-
-    /// The settings of a file with this text and of these flags.
-    fn load(text: &str, flags: Flags) -> Result<Settings, String> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        Settings::load(&Flags { config: Some(file.path().into()), ..flags }, &[])
-    }
-
-    #[test]
-    fn what_is_empty_is_not_set() {
-        let empty = || Flags {
-            config: None,
-            listen: Some(String::new()),
-            upstream: Some(String::new()),
-            upstream_api_key: Some(Secret(String::new())),
-            model: Some(String::new()),
-            data_dir: Some(PathBuf::new()),
-            api_key: Some(Secret(String::new())),
-        };
-        let text = "listen = \"127.0.0.1:1\"\nupstream = \"demo\"\nupstream_api_key = \"u\"\nmodel = \"m\"\n\
-                    data_dir = \"d\"\napi_key = \"k\"";
-        let settings = load(text, empty()).unwrap();
-        assert_eq!((settings.listen.port(), settings.upstream.as_deref()), (1, Some("demo")));
-        assert_eq!((settings.model.as_deref(), settings.data_dir), (Some("m"), PathBuf::from("d")));
-        assert_eq!(
-            (settings.api_key.unwrap().0, settings.upstream_api_key.unwrap().0),
-            ("k".into(), "u".into())
-        );
-        let settings = load("upstream = \"\"\nmodel = \"\"\napi_key = \"\"", empty()).unwrap();
-        assert!(settings.upstream.is_none() && settings.model.is_none() && settings.api_key.is_none());
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused_with_its_key() {
-        for (text, told) in [
-            ("[limits]\nmax_rounds = 0", "limits.max_rounds: 0"),
-            ("[limits]\nmax_calls = 0", "limits.max_calls: 0"),
-            ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),
-            ("[limits]\nmax_seconds = 0", "limits.max_seconds: 0"),
-            ("[limits]\nidle_seconds = 0", "limits.idle_seconds: 0"),
-            ("[chat]\ndialect = \"x\"", "chat.dialect"),
-            ("upstream = \"localhost:8080\"", "upstream: "),
-            ("upstream = \"ftp://a/v1\"", "not an HTTP address"),
-            ("upstream = \"http://a:b@c/v1\"", "TOOLRACK_UPSTREAM_API_KEY"),
-            ("upstream = \"http://c/v1?key=x\"", "no base address has"),
-            ("listen = \"7331\"", "127.0.0.1:7331"),
-            ("allowed_hosts = [\"http://rack.lan\"]", "allowed_hosts"),
-        ] {
-            let error = load(text, Flags::default()).unwrap_err();
-            assert!(error.contains(told) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");
-        }
-        let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
-        assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
     }
 }

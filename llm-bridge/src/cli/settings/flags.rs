@@ -1,0 +1,62 @@
+//! What can be said on the command line and in the environment.
+
+use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
+
+use serde::Deserialize;
+
+use crate::cli::address;
+
+pub(super) const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
+
+/// A key, which no log shows.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(pub(super) String);
+
+impl FromStr for Secret {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+/// What can be set on the command line and in the environment, for every command. What is empty counts as not set: that is how
+/// tools that start containers write it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Configuration file [default: toolrack.toml where there is one]
+    #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = address::path())]
+    pub config: Option<PathBuf>,
+    /// Address to serve on [default: 127.0.0.1:7331]
+    #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Base address of an OpenAI-compatible server such as http://127.0.0.1:8080/v1, or `demo` for the built-in model
+    /// [default: the first found on the usual local ports, else demo]
+    #[arg(long, env = "TOOLRACK_UPSTREAM", global = true, value_name = "URL")]
+    pub upstream: Option<String>,
+    /// Key for the upstream
+    #[arg(
+        long,
+        env = "TOOLRACK_UPSTREAM_API_KEY",
+        global = true,
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    pub upstream_api_key: Option<Secret>,
+    /// Model to ask for where the client names none [default: the upstream's first]
+    #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Folder for what is kept [default: .toolrack]
+    #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = address::path())]
+    pub data_dir: Option<PathBuf>,
+    /// Key that clients have to bring
+    #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
+    pub api_key: Option<Secret>,
+}

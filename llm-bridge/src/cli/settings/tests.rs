@@ -1,0 +1,125 @@
+use super::*;
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    engine: String,
+}
+
+#[test]
+fn a_file_is_read_and_flags_win() {
+    let text = "model = \"a\"\nlisten = \"127.0.0.1:1\"\n\n[user]\nlevel = \"admin\"\n\n[search]\nengine = \"x\"\n\n[limits]\nmax_rounds = 3\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let flags = Flags { config: Some(file.path().into()), model: Some("b".into()), ..Flags::default() };
+    let settings = Settings::load(&flags, &["search"]).unwrap();
+    assert_eq!(settings.model.as_deref(), Some("b"));
+    assert_eq!(settings.listen.port(), 1);
+    assert_eq!(settings.caller().level, Permission::Admin);
+    assert_eq!(settings.limits.max_rounds, 3);
+    assert_eq!(settings.host_table::<Search>("search"), Ok(Search { engine: "x".into() }));
+    assert_eq!(settings.host_table::<Search>("other"), Ok(Search::default()));
+}
+
+#[test]
+fn a_fault_names_its_line() {
+    let error =
+        Settings::from_toml("[search]\nengine = 1\n\n[user]\nlevl = \"admin\"\n", &["search"]).unwrap_err();
+    assert!(error.contains("line 5") && error.contains("levl") && error.contains("level"), "{error}");
+    let error = Settings::from_toml("[user]\nlevel = \"king\"", &[]).unwrap_err();
+    assert!(error.contains("guest"), "{error}");
+    let error = Settings::from_toml("search.engine = 1\nmodl = 2", &["search"]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("modl"), "{error}");
+    let error =
+        Settings::from_toml("[models.m]\ndialect = \"hermes\"\n[models.n]\ndialect = \"hermed\"", &[]);
+    let error = error.unwrap_err();
+    assert!(
+        error.contains("line 4") && error.contains("`hermed`") && error.contains("qwen3_coder"),
+        "{error}"
+    );
+    let error = Settings::from_toml("[models.m]\ndialekt = \"hermes\"", &[]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("dialekt") && error.contains("`dialect`"), "{error}");
+    let error = Settings::from_toml("[models.m]", &[]).unwrap_err();
+    assert!(error.contains("line 1") && error.contains("`dialect`"), "{error}");
+    let error = Settings::from_toml("[models.\"a*b\"]\ndialect = \"hermes\"", &[]).unwrap_err();
+    assert!(error.contains("`a*b`"), "{error}");
+    let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
+    assert!(error.contains("line 1"), "{error}");
+}
+
+#[test]
+fn the_reading_is_handed_on() {
+    let text = "[chat.reading]\nonly_closed = true\ntrim_values = true\n";
+    let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
+    assert_eq!(Ok(settings.reading), "only_closed,trim_values".parse());
+    assert_eq!(Settings::default().chat_settings().reading, Reading::default());
+    let error = Settings::from_toml("[chat.reading]\nonly_close = true", &[]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
+    let error = Settings::from_toml("[chat.reading]\nonly_closed = \"yes\"", &[]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("boolean"), "{error}");
+}
+
+#[test]
+fn a_model_has_its_own_dialect() {
+    let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"";
+    let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
+    assert_eq!((chat.dialect_of("gemma-4-9b"), chat.dialect_of("other")), (Some("gemma4"), Some("hermes")));
+}
+
+#[test]
+fn an_unknown_dialect_names_the_known_ones() {
+    let settings =
+        Settings { chat: Chat { dialect: Some("x".into()), ..Chat::default() }, ..Settings::default() };
+    assert!(settings.check().unwrap_err().contains("hermes"));
+}
+
+/// The settings of a file with this text and of these flags.
+fn load(text: &str, flags: Flags) -> Result<Settings, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    Settings::load(&Flags { config: Some(file.path().into()), ..flags }, &[])
+}
+
+#[test]
+fn what_is_empty_is_not_set() {
+    let empty = || Flags {
+        config: None,
+        listen: Some(String::new()),
+        upstream: Some(String::new()),
+        upstream_api_key: Some(Secret(String::new())),
+        model: Some(String::new()),
+        data_dir: Some(PathBuf::new()),
+        api_key: Some(Secret(String::new())),
+    };
+    let text = "listen = \"127.0.0.1:1\"\nupstream = \"demo\"\nupstream_api_key = \"u\"\nmodel = \"m\"\n\
+                data_dir = \"d\"\napi_key = \"k\"";
+    let settings = load(text, empty()).unwrap();
+    assert_eq!((settings.listen.port(), settings.upstream.as_deref()), (1, Some("demo")));
+    assert_eq!((settings.model.as_deref(), settings.data_dir), (Some("m"), PathBuf::from("d")));
+    assert_eq!((settings.api_key.unwrap().0, settings.upstream_api_key.unwrap().0), ("k".into(), "u".into()));
+    let settings = load("upstream = \"\"\nmodel = \"\"\napi_key = \"\"", empty()).unwrap();
+    assert!(settings.upstream.is_none() && settings.model.is_none() && settings.api_key.is_none());
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_key() {
+    for (text, told) in [
+        ("[limits]\nmax_rounds = 0", "limits.max_rounds: 0"),
+        ("[limits]\nmax_calls = 0", "limits.max_calls: 0"),
+        ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),
+        ("[limits]\nmax_seconds = 0", "limits.max_seconds: 0"),
+        ("[limits]\nidle_seconds = 0", "limits.idle_seconds: 0"),
+        ("[chat]\ndialect = \"x\"", "chat.dialect"),
+        ("upstream = \"localhost:8080\"", "upstream: "),
+        ("upstream = \"ftp://a/v1\"", "not an HTTP address"),
+        ("upstream = \"http://a:b@c/v1\"", "TOOLRACK_UPSTREAM_API_KEY"),
+        ("upstream = \"http://c/v1?key=x\"", "no base address has"),
+        ("listen = \"7331\"", "127.0.0.1:7331"),
+        ("allowed_hosts = [\"http://rack.lan\"]", "allowed_hosts"),
+    ] {
+        let error = load(text, Flags::default()).unwrap_err();
+        assert!(error.contains(told) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");
+    }
+    let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
+    assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
+}

@@ -1,0 +1,219 @@
+//! Tools that are defined in files: requirements C1, C2, C3 and C4.
+
+#![cfg(feature = "config")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use registry_core::{
+    Caller, Effect, Permission, Registry, RegistryBuilder, ToolOutcome, ToolResult, handler_fn, prelude::*,
+};
+
+/// Says a word several times.
+#[tool(permission = Permission::User, daily_limit = 9)]
+async fn say(
+    /// The word.
+    word: String,
+    /// How often.
+    #[arg(range = 1..=3)]
+    times: u8,
+) -> String {
+    word.repeat(times.into())
+}
+
+fn builder() -> RegistryBuilder {
+    let reverse = handler_fn(|_, arguments| async move {
+        let word = arguments.get("word").and_then(Value::as_str).unwrap_or_default();
+        Ok(ToolResult::new(word.chars().rev().collect::<String>()))
+    });
+    Registry::builder().handler("reverse", reverse)
+}
+
+fn from_toml(text: &str) -> Registry {
+    builder().tool_text("tools.toml", text).build().unwrap()
+}
+
+/// What is wrong with the text of a file, a line each.
+fn faults(file: &str, text: &str) -> Vec<String> {
+    let registry = builder().tool_text(file, text).build().unwrap();
+    registry.faults().iter().map(ToString::to_string).collect()
+}
+
+async fn call(registry: &Registry, name: &str, arguments: Value) -> ToolOutcome {
+    let context = registry.context(Caller::new("ada", Permission::User));
+    registry.execute_tool(name, arguments, &context, None).await
+}
+
+const MOCK: &str = r#"
+[[tools]]
+name = "weather.now"
+description = "The weather now."
+type = "function"
+handler = "weather"
+permission = "guest"
+effect = "destructive"
+daily_limit = 2
+
+[tools.parameters]
+type = "object"
+properties.city = { type = "string", description = "The city." }
+required = ["city"]
+
+[tools.implementation]
+type = "mock"
+mock_response = { celsius = 4, sky = ["grey", "wide"] }
+"#;
+
+#[tokio::test]
+async fn c1_a_tool_in_a_file_is_a_tool_like_any_other() {
+    let registry = builder().approve_destructive(false).tool_text("tools.toml", MOCK).build().unwrap();
+    assert_eq!(registry.faults(), []);
+    let tool = registry.get("weather.now").unwrap();
+    assert_eq!((tool.module(), tool.source().to_string().as_str()), ("weather", "tools.toml:2"));
+    assert_eq!((tool.policy().effect, tool.policy().daily_limit), (Effect::Destructive, 2));
+    assert_eq!(tool.policy().permission, Permission::Guest);
+    let outcome = call(&registry, "weather.now", json!({"city": "Oslo"})).await;
+    assert_eq!(outcome.result.unwrap().value, json!({"celsius": 4, "sky": ["grey", "wide"]}));
+    let wrong = call(&registry, "weather.now", json!({"town": "Oslo"})).await;
+    assert!(wrong.for_model().contains("city"), "{}", wrong.for_model());
+    // It is there for every tenant, as a compiled one is.
+    assert!(registry.for_tenant("other").get("weather.now").is_some());
+}
+
+#[tokio::test]
+async fn c2_a_builtin_is_a_compiled_tool_under_a_name_of_its_own() {
+    let registry = from_toml(
+        r#"
+[[tools]]
+name = "shout"
+description = "Says a word twice."
+type = "function"
+handler = "say"
+parameters = { type = "object", properties = { word = { type = "string" }, times = { type = "integer" } } }
+implementation = { type = "builtin", handler = "say" }
+"#,
+    );
+    assert_eq!(registry.faults(), []);
+    // What the file does not say is as the compiled tool has it.
+    let policy = *registry.get("shout").unwrap().policy();
+    assert_eq!((policy.permission, policy.daily_limit), (Permission::User, 9));
+    assert_eq!(call(&registry, "shout", json!({"word": "ha", "times": 2})).await.for_model(), "haha");
+    // The file's schema lets more through than the tool takes.
+    let wrong = call(&registry, "shout", json!({"word": "ha", "times": 7})).await;
+    assert!(!wrong.is_success() && wrong.for_model().contains('3'), "{}", wrong.for_model());
+}
+
+#[tokio::test]
+async fn c2_an_internal_tool_is_a_handler_of_the_program() {
+    for (file, text) in [
+        (
+            "tools.json",
+            r#"{"tools": [{"name": "mirror", "description": "Turns a word around.", "type": "function",
+                "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
+                "implementation": {"type": "internal", "handler": "reverse"}}]}"#,
+        ),
+        (
+            "tools.yaml",
+            "- name: mirror\n  description: Turns a word around.\n  type: function\n  parameters:\n    type: object\n    properties: {word: {type: string}}\n  implementation: {type: internal, handler: reverse}\n",
+        ),
+    ] {
+        let registry = builder().tool_text(file, text).build().unwrap();
+        assert_eq!(registry.faults(), [], "{file}");
+        assert_eq!(call(&registry, "mirror", json!({"word": "abc"})).await.for_model(), "cba");
+    }
+}
+
+#[test]
+fn c2_http_is_refused_in_the_words_of_the_seed() {
+    let text = "tools:\n- name: get\n  description: Gets.\n  type: function\n  parameters: {type: object}\n  implementation:\n    type: http\n    url: http://example.org\n";
+    let found = faults("a.yaml", text);
+    assert_eq!(found, ["a.yaml:7: tool get: HTTP tools not yet supported (coming in v2)"]);
+}
+
+#[test]
+fn c3_everything_that_is_wrong_is_told_at_once_with_its_place() {
+    let text = r#"[[tools]]
+name = "one"
+descripton = "Misspelt."
+type = "func"
+parameters = { type = "array" }
+implementation = { type = "mock" }
+
+[[tools]]
+description = "Nameless."
+type = "function"
+parameters = { type = "object", properties = { a = { type = "nothing" } } }
+implementation = { type = "builtin", handler = "sai" }
+permission = "king"
+daily_limit = "many"
+
+[[tools]]
+name = "three"
+description = "Two handlers."
+type = "function"
+handler = "say"
+parameters = { type = "object" }
+implementation = { type = "internal", handler = "revers" }
+
+[[tools]]
+name = "four"
+description = "Right."
+type = "function"
+parameters = { type = "object" }
+implementation = { type = "mock", mock_response = 4 }
+"#;
+    let registry = from_toml(text);
+    let found: Vec<String> = registry.faults().iter().map(ToString::to_string).collect();
+    for expected in [
+        "tools.toml:3: tool one: unknown key `descripton`: is `description` meant?",
+        "tools.toml:1: tool one: `description` is missing",
+        "tools.toml:4: tool one: `type` has to be \"function\" and is \"func\"",
+        "tools.toml:5: tool one: `parameters.type` has to be \"object\"",
+        "tools.toml:6: tool one: `implementation.mock_response` is missing",
+        "tools.toml:8: `name` is missing",
+        "tools.toml:12: `implementation.handler`: there is no compiled tool `sai`",
+        "tools.toml:13: `permission`: unknown level `king`",
+        "tools.toml:14: `daily_limit` has to be a whole number",
+        "tools.toml:20: tool three: `handler` says \"say\" and `implementation.handler` says \"revers\"",
+    ] {
+        assert!(found.iter().any(|fault| fault.starts_with(expected)), "{expected}\n{found:#?}");
+    }
+    assert!(registry.get("one").is_none() && registry.get("three").is_none());
+    assert!(registry.get("four").is_some(), "what is right is there");
+}
+
+#[test]
+fn c3_of_two_with_one_name_the_first_stays_and_compiled_ones_go_first() {
+    let tool = |name: &str, answer: u8| {
+        format!(
+            "[[tools]]\nname = \"{name}\"\ndescription = \"D.\"\ntype = \"function\"\nparameters = {{ type = \"object\" }}\nimplementation = {{ type = \"mock\", mock_response = {answer} }}\n"
+        )
+    };
+    let text = [tool("twice", 1), tool("twice", 2), tool("say", 3)].concat();
+    let registry = from_toml(&text);
+    let told: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("tools.toml:1 stays, tools.toml:7 is left out"), "{told:?}");
+    assert!(told[1].contains("c_config.rs") && told[1].contains("tools.toml:13 is left out"), "{told:?}");
+    assert_eq!(registry.get("twice").unwrap().source().to_string(), "tools.toml:1");
+}
+
+#[test]
+fn c3_a_file_that_cannot_be_read_stops_nothing() {
+    for (file, text, told) in [
+        ("a.toml", "[[tools]\n", "a.toml:1: "),
+        ("a.json", "{\"tools\": [\n1,]}", "a.json:2: "),
+        ("a.ini", "x", "a.ini:1: its name has to end in"),
+        ("a.json", "{\"tools\": {}}", "a.json:1: `tools` has to be an array"),
+        ("a.json", "[1, null]", "a.json:1: a tool has to be an object and is a number"),
+    ] {
+        let found = faults(file, text);
+        assert!(found.first().is_some_and(|fault| fault.starts_with(told)), "{text}: {found:?}");
+    }
+    let registry = builder().tool_file("no/such/file.toml").build().unwrap();
+    assert!(registry.faults()[0].to_string().starts_with("no/such/file.toml:1: cannot be read"));
+    assert!(registry.get("say").is_some());
+}
+
+#[test]
+fn c4_an_unknown_name_is_none() {
+    assert!(from_toml(MOCK).get("weather").is_none());
+}
