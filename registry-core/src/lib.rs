@@ -71,3 +71,7 @@ pub use tool::{Handler, Source, Tool, handler_fn};
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]
 struct WritingTools;
+
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/stores.md")]
+struct Stores;

@@ -36,8 +36,8 @@ pub enum Durability {
 /// use std::sync::Arc;
 /// use registry_core::{Registry, store::SqliteSettings};
 ///
-/// # let folder = std::env::temp_dir().join(format!("registry-core-doc-{}", std::process::id()));
-/// # let file = folder.join("toolrack.db");
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("toolrack.db");
 /// let store = Arc::new(SqliteSettings::new(file).open().await?);
 /// let registry = Registry::builder()
 ///     .without_compiled()
@@ -45,8 +45,6 @@ pub enum Durability {
 ///     .approvals(store.clone())
 ///     .audit(store)
 ///     .build()?;
-/// # drop(registry);
-/// # std::fs::remove_dir_all(folder)?;
 /// # Ok(())
 /// # }
 /// ```

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use registry_core::{
-    guard::limits::Usage,
+    guard::limits::{Charge, Usage},
     store::{Durability, SqliteSettings, Store},
 };
 
@@ -75,4 +75,25 @@ async fn t3_a_file_that_somebody_holds_is_a_refusal_and_no_hang() {
     assert!(cause.contains("locked"), "{cause}");
     sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
     assert_eq!(store.charge(&charge(at("12:00:00"), 0, 1)).await, Ok(None));
+}
+
+#[tokio::test]
+async fn t3_counts_that_say_nothing_any_more_are_removed() {
+    let place = Place::file();
+    let store = place.open("main").await;
+    let of = |number: u32, at| Charge { user: format!("user {number}"), ..charge(at, 0, 1) };
+    let first_day: Vec<Charge> = (0..5000).map(|number| of(number, at("12:00:00"))).collect();
+    let next_day: Vec<Charge> =
+        (0..5000).map(|number| of(number % 10, at("12:00:00") + Duration::from_secs(86_400))).collect();
+    for day in [first_day, next_day] {
+        futures_util::future::join_all(day.iter().map(|charge| store.charge(charge))).await;
+    }
+    // Answered behind the removal.
+    store.charge(&of(0, at("12:00:00"))).await.unwrap();
+    let mut link = <sqlx::SqliteConnection as sqlx::Connection>::connect(&format!("sqlite:{}", place.url()))
+        .await
+        .unwrap();
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM call_counts").fetch_one(&mut link).await.unwrap();
+    assert_eq!(left, 10);
 }
