@@ -88,3 +88,6 @@ struct WritingTools;
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/lifecycle.md")]
 struct Lifecycle;
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/stores.md")]
+struct Stores;

@@ -15,6 +15,8 @@ use crate::{execute::BoxFuture, policy::ToolPolicy};
 
 /// Seconds of a day; UTC as computers count it has no other days.
 const DAY: i64 = 86_400;
+/// How far the clocks of two servers, or two calls at once, may be apart and still be taken in their order.
+const SKEW: SignedDuration = SignedDuration::from_secs(10);
 
 /// One call to be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +49,9 @@ impl Charge {
         }
         let cooldown = SignedDuration::try_from(self.cooldown).unwrap_or(SignedDuration::MAX);
         let free_at = last?.checked_add(cooldown).unwrap_or(Timestamp::MAX);
-        // A clock that was set back must not lock anybody out for longer than the cooldown.
-        let pending = last? <= self.at && free_at > self.at;
+        // Of two calls at once the later may be counted first. A clock that was set back must not lock anybody out.
+        let at_once = last?.duration_since(self.at) <= SKEW;
+        let pending = at_once && free_at > self.at;
         pending.then_some(Limited { limit: Limit::Cooldown(self.cooldown), free_at })
     }
 }
@@ -104,15 +107,53 @@ struct Rows {
     sweep_at: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Row {
-    day: i64,
-    calls: u32,
-    last: Timestamp,
+/// What is known of one user's calls of one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) day: i64,
+    pub(crate) calls: u32,
+    pub(crate) last: Timestamp,
     /// The last call before that one, for taking it back.
-    before: Option<Timestamp>,
+    pub(crate) before: Option<Timestamp>,
     /// From here on the row says nothing any more.
-    until: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+impl Row {
+    /// The row with the call counted, or why it may not be made.
+    pub(crate) fn charged(known: Option<Self>, charge: &Charge) -> Result<Self, Limited> {
+        let day = charge.day();
+        // A row of a later day is one that a clock since set back has left: it goes on counting.
+        let calls = known.filter(|row| row.day >= day).map_or(0, |row| row.calls);
+        let last = known.map(|row| row.last);
+        if let Some(limited) = charge.refused(calls, last) {
+            return Err(limited);
+        }
+        let tomorrow = Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX);
+        let cooled = SignedDuration::try_from(charge.cooldown)
+            .ok()
+            .and_then(|cooldown| charge.at.checked_add(cooldown).ok())
+            .unwrap_or(Timestamp::MAX);
+        Ok(Self {
+            day: known.map_or(day, |row| row.day.max(day)),
+            calls: calls.saturating_add(1),
+            last: charge.at,
+            before: last,
+            until: tomorrow.max(cooled),
+        })
+    }
+
+    /// The row with the call taken back.
+    pub(crate) fn refunded(mut self, charge: &Charge) -> Self {
+        if self.day == charge.day() {
+            self.calls = self.calls.saturating_sub(1);
+        }
+        if self.last == charge.at {
+            // Where there was none, one so long ago that it says nothing.
+            self.last = self.before.take().unwrap_or(Timestamp::UNIX_EPOCH);
+        }
+        self
+    }
 }
 
 impl Rows {
@@ -132,41 +173,21 @@ impl Usage for MemoryUsage {
     fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.sweep(charge.at);
-        let day = charge.day();
         let known = rows.by_key.get(&key(charge)).copied();
-        // A row of a later day is one that a clock since set back has left: it goes on counting.
-        let calls = known.filter(|row| row.day >= day).map_or(0, |row| row.calls);
-        let last = known.map(|row| row.last);
-        let limited = charge.refused(calls, last);
-        if limited.is_none() {
-            let tomorrow = Timestamp::from_second((day + 1) * DAY).unwrap_or(Timestamp::MAX);
-            let cooled = SignedDuration::try_from(charge.cooldown)
-                .ok()
-                .and_then(|cooldown| charge.at.checked_add(cooldown).ok())
-                .unwrap_or(Timestamp::MAX);
-            let day = known.map_or(day, |row| row.day.max(day));
-            let row = Row {
-                day,
-                calls: calls.saturating_add(1),
-                last: charge.at,
-                before: last,
-                until: tomorrow.max(cooled),
-            };
-            rows.by_key.insert(key(charge), row);
-        }
+        let limited = match Row::charged(known, charge) {
+            Ok(row) => {
+                rows.by_key.insert(key(charge), row);
+                None
+            }
+            Err(limited) => Some(limited),
+        };
         Box::pin(std::future::ready(Ok(limited)))
     }
 
     fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(row) = rows.by_key.get_mut(&key(charge)) {
-            if row.day == charge.day() {
-                row.calls = row.calls.saturating_sub(1);
-            }
-            if row.last == charge.at {
-                // Where there was none, one so long ago that it says nothing.
-                row.last = row.before.take().unwrap_or(Timestamp::UNIX_EPOCH);
-            }
+            *row = row.refunded(charge);
         }
         Box::pin(std::future::ready(Ok(())))
     }
@@ -217,6 +238,14 @@ mod tests {
         usage.refund(&first).await.unwrap();
         assert_eq!(take(&usage, &charge("2026-03-01T12:00:01Z", 60, 1)).await, None);
         assert!(take(&usage, &charge("2026-03-01T12:05:00Z", 60, 1)).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn t3_of_two_calls_at_once_counted_in_the_other_order_one_has_to_wait() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:00.002Z", 60, 0)).await, None);
+        let other = take(&usage, &charge("2026-03-01T12:00:00.001Z", 60, 0)).await;
+        assert_eq!(other.as_deref(), Some("2026-03-01T12:01:00.002Z"));
     }
 
     #[tokio::test]

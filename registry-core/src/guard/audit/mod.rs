@@ -1,5 +1,8 @@
 //! The record of every call: its intent before the tool runs, its outcome after.
 
+pub mod chain;
+pub mod log;
+
 use std::{
     collections::VecDeque,
     fmt::Write as _,
@@ -10,7 +13,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -18,7 +21,7 @@ use super::gate::Decision;
 use crate::{context::Origin, execute::BoxFuture, policy::Permission, result::ErrorKind};
 
 /// Which of a call's two entries this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Written before the tool runs.
@@ -101,7 +104,7 @@ pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
     hex(&hash.finalize())
 }
 
-fn hex(digest: &[u8]) -> String {
+pub(crate) fn hex(digest: &[u8]) -> String {
     digest.iter().fold(String::with_capacity(2 * digest.len()), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");

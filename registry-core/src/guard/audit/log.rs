@@ -1,0 +1,153 @@
+//! Reads the audit: lists, exports and verifies what an [`AuditSink`](super::AuditSink) has kept.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::chain::{Fault, Head};
+use crate::execute::BoxFuture;
+
+/// How many records are read at a time where all are wanted.
+const PAGE: usize = 1000;
+
+/// What a record says happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happened {
+    /// The call was about to be made.
+    Intent,
+    /// The tool did what it was asked.
+    Success,
+    /// It did not, or the call was refused.
+    Failure,
+}
+
+impl Happened {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Intent, Self::Success, Self::Failure];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Success => "success",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// Which records are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Of this tenant.
+    pub tenant: String,
+    /// Of this user.
+    pub user: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// Of this call.
+    pub call_id: Option<String>,
+    /// Written at this time or later.
+    pub since: Option<Timestamp>,
+    /// Written before this time.
+    pub until: Option<Timestamp>,
+    /// Only those that say this.
+    pub happened: Option<Happened>,
+    /// Whether the newest come first.
+    pub newest_first: bool,
+    /// Those beyond this one, in the order that is asked for: the [`position`](ChainedRecord::position) of the last that is known.
+    pub beyond: Option<i64>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl AuditFilter {
+    /// All records of the tenant, oldest first.
+    pub fn new(tenant: impl Into<String>) -> Self {
+        Self {
+            tenant: tenant.into(),
+            user: None,
+            tool: None,
+            call_id: None,
+            since: None,
+            until: None,
+            happened: None,
+            newest_first: false,
+            beyond: None,
+            limit: usize::MAX,
+        }
+    }
+}
+
+/// A record as it is kept. As JSON it is a line of an export.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChainedRecord {
+    /// Its place among all records of the store, for [`AuditFilter::beyond`].
+    #[serde(skip)]
+    pub position: i64,
+    /// The server that wrote it.
+    pub server: String,
+    /// Its number in its chain.
+    pub seq: u64,
+    /// The hash of the record before.
+    pub previous: String,
+    /// Its own hash; [`chain`](super::chain) says of what.
+    pub sha256: String,
+    /// The [`AuditRecord`](super::AuditRecord) as JSON, to the byte as it was hashed.
+    pub record: Box<RawValue>,
+}
+
+/// What came of walking along a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChainReport {
+    /// The server that writes it.
+    pub server: String,
+    /// How many records were found in order.
+    pub records: u64,
+    /// The last of them. Noted elsewhere, it shows later whether the end was cut off.
+    pub head: Head,
+    /// What is wrong behind it, at which number; `None` where the chain is whole.
+    pub fault: Option<(u64, Fault)>,
+}
+
+/// Reads what is kept of the audit.
+pub trait AuditLog: Send + Sync {
+    /// The records that are wanted.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    fn list<'a>(&'a self, filter: &'a AuditFilter) -> BoxFuture<'a, Result<Vec<ChainedRecord>, String>>;
+
+    /// Walks along every chain of the tenant, by the names of the servers.
+    ///
+    /// # Errors
+    /// A text for the operator, when they could not be read. A chain that is broken is a report and no error.
+    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ChainReport>, String>>;
+
+    /// Gives the records that are wanted to `write`, each as one line of JSON without its end, and says how many they were.
+    ///
+    /// # Errors
+    /// A text for the operator, or what `write` says.
+    fn export<'a>(
+        &'a self,
+        filter: &'a AuditFilter,
+        write: &'a mut (dyn FnMut(&str) -> Result<(), String> + Send),
+    ) -> BoxFuture<'a, Result<usize, String>> {
+        Box::pin(async move {
+            let mut page = filter.clone();
+            let mut written = 0;
+            loop {
+                page.limit = PAGE.min(filter.limit - written);
+                let records = self.list(&page).await?;
+                for record in &records {
+                    write(&serde_json::to_string(record).map_err(|error| error.to_string())?)?;
+                }
+                written += records.len();
+                match records.last() {
+                    Some(last) if records.len() == PAGE => page.beyond = Some(last.position),
+                    _ => return Ok(written),
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! A connection to a database, so that what is asked of it is written once for all of them.
+//!
+//! Columns are whole numbers or texts and never null. Parameters are `$1`, `$2` …, which SQLite understands as well as PostgreSQL.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, Value as _, ValueRef};
+
+use crate::execute::BoxFuture;
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Int(i64),
+    Text(String),
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(at: Timestamp) -> Self {
+        Self::Text(sortable(at))
+    }
+}
+
+/// A time as a text that sorts like the time: always nine digits of a second.
+fn sortable(at: Timestamp) -> String {
+    format!("{at:.9}")
+}
+
+/// A row of an answer, read from its first column to its last.
+#[derive(Debug)]
+pub(crate) struct Row(std::vec::IntoIter<Value>);
+
+impl Row {
+    pub(crate) fn text(&mut self) -> Result<String, String> {
+        match self.0.next() {
+            Some(Value::Text(text)) => Ok(text),
+            other => Err(format!("the database holds {other:?} where a text is expected")),
+        }
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, String> {
+        match self.0.next() {
+            Some(Value::Int(number)) => Ok(number),
+            other => Err(format!("the database holds {other:?} where a number is expected")),
+        }
+    }
+
+    pub(crate) fn time(&mut self) -> Result<Timestamp, String> {
+        let text = self.text()?;
+        text.parse().map_err(|error| format!("the database holds `{text}` where a time is expected: {error}"))
+    }
+
+    /// A number that is never below zero.
+    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, String> {
+        let number = self.int()?;
+        T::try_from(number).map_err(|_| format!("the database holds {number} where a count is expected"))
+    }
+}
+
+/// Something to be asked of a database.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    pub(crate) sql: Cow<'static, str>,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Statement {
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
+        Self { sql: sql.into(), values }
+    }
+}
+
+/// `($1, $2), ($3, $4)` and so on: so many rows of so many parameters.
+pub(crate) fn parameters(rows: usize, columns: usize) -> String {
+    let mut text = String::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            text.push_str(match (row, column) {
+                (0, 0) => "($",
+                (_, 0) => "), ($",
+                _ => ", $",
+            });
+            text.push_str(&(row * columns + column + 1).to_string());
+        }
+    }
+    text + ")"
+}
+
+/// One connection.
+pub(crate) trait Link: Send {
+    fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
+
+    /// Runs several statements that have no parameters.
+    fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>>;
+}
+
+macro_rules! link {
+    ($connection:ty) => {
+        impl Link for $connection {
+            fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+                Box::pin(async move {
+                    let mut query = match statement.sql {
+                        Cow::Borrowed(sql) => sqlx::query(sql),
+                        // Made of constants and of parameters' numbers alone.
+                        Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+                    };
+                    for value in statement.values {
+                        query = match value {
+                            Value::Int(number) => query.bind(number),
+                            Value::Text(text) => query.bind(text),
+                        };
+                    }
+                    let rows = query.fetch_all(self).await?;
+                    rows.iter()
+                        .map(|row| {
+                            let column = |index| {
+                                let value = ValueRef::to_owned(&row.try_get_raw(index)?);
+                                match value.type_info().name() {
+                                    "TEXT" | "VARCHAR" => value.try_decode().map(Value::Text),
+                                    _ => value.try_decode().map(Value::Int),
+                                }
+                            };
+                            let columns: Result<Vec<Value>, sqlx::Error> =
+                                (0..row.len()).map(column).collect();
+                            columns.map(|columns| Row(columns.into_iter()))
+                        })
+                        .collect()
+                })
+            }
+
+            fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+                Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
+            }
+        }
+    };
+}
+
+#[cfg(feature = "sqlite")]
+link!(sqlx::SqliteConnection);
+#[cfg(feature = "postgres")]
+link!(sqlx::PgConnection);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_through() {
+        assert_eq!(parameters(2, 3), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(parameters(1, 1), "($1)");
+    }
+
+    #[test]
+    fn times_sort_as_texts() {
+        let text = |at: &str| sortable(at.parse().unwrap());
+        assert!(text("2026-03-01T12:00:00Z") < text("2026-03-01T12:00:00.5Z"));
+        assert!(text("2026-03-01T12:00:00.5Z") < text("2026-03-01T12:00:01Z"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Registrations and switches, users and keys.
+
+use jiff::Timestamp;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Row, SqlStore, Statement, link::Value};
+use crate::{
+    execute::BoxFuture,
+    store::{ApiKey, Store, StoreError, StoredTool, User},
+};
+
+const KEY_COLUMNS: &str =
+    "SELECT id, tenant, user_id, sha256, delegate, created_at, revoked_at FROM api_keys";
+
+impl SqlStore {
+    /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
+    async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        let revise = Statement::new("UPDATE revision SET number = number + 1", Vec::new());
+        let rows = self.write_statements(vec![revise, statement]).await;
+        self.shared.nudge.send_replace(());
+        rows
+    }
+
+    async fn put(
+        &self,
+        sql: &'static str,
+        tenant: &str,
+        name: &str,
+        row: &impl Serialize,
+    ) -> Result<(), StoreError> {
+        let document = serde_json::to_string(row).map_err(|error| error.to_string())?;
+        self.change(Statement::new(sql, vec![tenant.into(), name.into(), document.into()])).await.map(drop)
+    }
+}
+
+fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, String> {
+    serde_json::from_str(&row.text()?).map_err(|error| error.to_string())
+}
+
+fn api_key(mut row: Row) -> Result<ApiKey, String> {
+    Ok(ApiKey {
+        id: row.text()?,
+        tenant: row.text()?,
+        user: row.text()?,
+        sha256: row.text()?,
+        delegate: row.int()? != 0,
+        created_at: row.time()?,
+        revoked_at: match row.text()?.as_str() {
+            "" => None,
+            at => Some(at.parse().map_err(|error| format!("api_keys.revoked_at: {error}"))?),
+        },
+    })
+}
+
+impl Store for SqlStore {
+    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+    }
+
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "INSERT INTO tools (tenant, name, document) VALUES ($1, $2, $3) \
+                   ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
+        Box::pin(async move { self.put(sql, tenant, &tool.tool_name, &tool).await })
+    }
+
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "DELETE FROM tools WHERE tenant = $1 AND name = $2";
+        let remove = Statement::new(sql, vec![tenant.into(), tool.into()]);
+        Box::pin(async move { self.change(remove).await.map(drop) })
+    }
+
+    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+        let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+    }
+
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+        let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
+        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
+    }
+
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
+                   ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
+        Box::pin(async move { self.put(sql, tenant, &user.id, &user).await })
+    }
+
+    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
+    }
+
+    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+        let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
+        let find = Statement::new(sql, vec![sha256.into()]);
+        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+    }
+
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let values = vec![
+            key.id.into(),
+            key.tenant.into(),
+            key.user.into(),
+            key.sha256.into(),
+            i64::from(key.delegate).into(),
+            key.created_at.into(),
+            key.revoked_at.map_or_else(|| "".into(), Value::from),
+        ];
+        Box::pin(async move { self.change(Statement::new(sql, values)).await.map(drop) })
+    }
+
+    fn revoke_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
+        let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
+        Box::pin(async move { Ok(!self.change(revoke).await?.is_empty()) })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let number = Statement::new("SELECT number FROM revision", Vec::new());
+        Box::pin(async move {
+            let numbers = self.read(number, |mut row| row.count()).await?;
+            numbers.into_iter().next().ok_or_else(|| self.failed("the table `revision` is empty"))
+        })
+    }
+
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut nudge = self.shared.nudge.subscribe();
+            let mut failing = false;
+            loop {
+                match self.revision().await {
+                    Ok(revision) if revision != since => return,
+                    Ok(_) => failing = false,
+                    // It may come back. Whoever waits is told nothing wrong meanwhile.
+                    Err(cause) if !failing => {
+                        failing = true;
+                        tracing::warn!(cause, "store_not_watched");
+                    }
+                    Err(_) => {}
+                }
+                // Either the time is up or something may have changed; the sender lives as long as `self`.
+                let _ = tokio::time::timeout(self.shared.database.poll(), nudge.changed()).await;
+            }
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! A store in one file.
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::watch;
+
+use super::{
+    StoreError,
+    sql::{Database, Link, Row, SqlStore, Statement},
+};
+use crate::execute::BoxFuture;
+
+/// How soon a change by another process is seen.
+const POLL: Duration = Duration::from_millis(300);
+
+/// What an acknowledged record has survived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The end of the process, in whatever way. A machine that loses power may lose the last moments before it, never what is older,
+    /// and what is left is whole.
+    #[default]
+    Process,
+    /// A loss of power too. Every commit waits for the disk.
+    Power,
+}
+
+/// Where a store in a file is, and how it is kept.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use registry_core::{Registry, store::SqliteSettings};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("toolrack.db");
+/// let store = Arc::new(SqliteSettings::new(file).open().await?);
+/// let registry = Registry::builder()
+///     .without_compiled()
+///     .usage(store.clone())
+///     .approvals(store.clone())
+///     .audit(store)
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SqliteSettings {
+    /// The file. It is made where there is none, with its folder; two more lie beside it while it is open.
+    pub file: PathBuf,
+    /// The name of this server, for its chain in the audit.
+    pub server: String,
+    /// What an acknowledged record has survived.
+    pub durability: Durability,
+    /// How long to wait for another process that writes to the same file.
+    pub busy_timeout: Duration,
+}
+
+impl SqliteSettings {
+    /// The file at this path; the server is called `main`, and another process is waited for up to 5 s.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            server: "main".to_owned(),
+            durability: Durability::default(),
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// Opens the store, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// A text for the operator, that names the file: when it cannot be made or read, is no SQLite database, or was written by a newer
+    /// program.
+    pub async fn open(&self) -> Result<SqlStore, StoreError> {
+        if let Some(folder) = self.file.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        let options = SqliteConnectOptions::new()
+            .filename(&self.file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(match self.durability {
+                Durability::Process => SqliteSynchronous::Normal,
+                Durability::Power => SqliteSynchronous::Full,
+            })
+            .busy_timeout(self.busy_timeout)
+            .disable_statement_logging();
+        let file = File {
+            name: self.file.display().to_string(),
+            readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
+            options,
+        };
+        SqlStore::start(Arc::new(file), self.server.clone(), watch::Sender::new(())).await
+    }
+}
+
+struct File {
+    name: String,
+    options: SqliteConnectOptions,
+    readers: SqlitePool,
+}
+
+impl Database for File {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
+        Box::pin(async {
+            Ok(Box::new(SqliteConnection::connect_with(&self.options).await?) as Box<dyn Link>)
+        })
+    }
+
+    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+        Box::pin(async { self.readers.acquire().await?.fetch(statement).await })
+    }
+
+    fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {
+        // There is one lock, for the whole file, and it is taken before anything is read.
+        vec![Statement::new("BEGIN IMMEDIATE", Vec::new())]
+    }
+
+    fn poll(&self) -> Duration {
+        POLL
+    }
+
+    fn schema(&self) -> &'static [&'static str] {
+        &[include_str!("schema/sqlite.sql")]
+    }
+}

@@ -1,0 +1,287 @@
+//! What every store does alike: the same questions to each.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use registry_core::{
+    Permission, ToolSpec,
+    guard::{
+        approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
+        limits::{Charge, Limit, Limited, MemoryUsage, Usage},
+    },
+    store::{ApiKey, MemoryStore, Store, StoredTool, User},
+};
+use serde_json::json;
+
+use crate::{Place, at};
+
+pub(crate) fn charge(at: Timestamp, cooldown: u64, daily_limit: u32) -> Charge {
+    Charge {
+        tenant: "default".into(),
+        user: "ada".into(),
+        tool: "search".into(),
+        cooldown: Duration::from_secs(cooldown),
+        daily_limit,
+        at,
+    }
+}
+
+async fn free_at(usage: &dyn Usage, charge: &Charge) -> Option<Timestamp> {
+    usage.charge(charge).await.unwrap().map(|limited| limited.free_at)
+}
+
+/// Each with users of its own.
+pub(crate) async fn usage_contract(usage: &dyn Usage) {
+    let of = |user: &str, charge: Charge| Charge { user: user.to_owned(), ..charge };
+    let midnight: Timestamp = "2026-03-02T00:00:00Z".parse().unwrap();
+
+    let day = |time: Timestamp| of("a day is a day of UTC", charge(time, 0, 1));
+    assert_eq!(free_at(usage, &day(at("23:59:58"))).await, None);
+    let limited = usage.charge(&day(at("23:59:59"))).await.unwrap();
+    assert_eq!(limited, Some(Limited { limit: Limit::Daily(1), free_at: midnight }));
+    assert_eq!(free_at(usage, &day(midnight)).await, None);
+
+    let cooling = |time: &str| of("cooldown", charge(at(time), 60, 0));
+    assert_eq!(free_at(usage, &cooling("12:00:00.000000001")).await, None);
+    let limited = usage.charge(&cooling("12:00:59")).await.unwrap().unwrap();
+    assert_eq!(limited.limit, Limit::Cooldown(Duration::from_secs(60)));
+    assert_eq!(limited.free_at, at("12:01:00.000000001"));
+    assert_eq!(free_at(usage, &cooling("12:01:00")).await, Some(at("12:01:00.000000001")));
+    assert_eq!(free_at(usage, &cooling("12:01:00.000000001")).await, None);
+
+    let first = of("refund", charge(at("12:00:00"), 60, 1));
+    assert_eq!(free_at(usage, &first).await, None);
+    usage.refund(&first).await.unwrap();
+    assert_eq!(free_at(usage, &of("refund", charge(at("12:00:01"), 60, 1))).await, None);
+    assert_eq!(free_at(usage, &of("refund", charge(at("12:05:00"), 60, 1))).await, Some(midnight));
+    // What was never counted cannot be taken back.
+    usage.refund(&of("nobody", charge(at("12:00:00"), 60, 1))).await.unwrap();
+    assert_eq!(free_at(usage, &of("nobody", charge(at("12:00:00"), 60, 1))).await, None);
+
+    // A clock set back frees nothing and locks nobody out.
+    let back = |time, limit| of("set back", charge(time, 60, limit));
+    assert_eq!(free_at(usage, &back(midnight + Duration::from_secs(10), 1)).await, None);
+    assert!(free_at(usage, &back(at("23:59:00"), 1)).await.is_some());
+    assert_eq!(free_at(usage, &back(at("23:59:00"), 2)).await, None);
+
+    // Another tenant, user and tool have counts of their own, whatever they are called.
+    let odd = |tenant: &str, user: &str, tool: &str| Charge {
+        tenant: tenant.into(),
+        user: user.to_owned(),
+        tool: tool.into(),
+        ..charge(at("12:00:00"), 0, 1)
+    };
+    for (tenant, user, tool) in
+        [("a", "b\nc", "d"), ("a\nb", "c", "d"), ("a", "b", "c\nd"), ("'; --", "\"", "ü🙂")]
+    {
+        assert_eq!(free_at(usage, &odd(tenant, user, tool)).await, None, "{tenant:?} {user:?} {tool:?}");
+        assert!(free_at(usage, &odd(tenant, user, tool)).await.is_some(), "{tenant:?} {user:?} {tool:?}");
+    }
+    // The largest that can be asked for.
+    let longest = of("longest", Charge { cooldown: Duration::MAX, ..charge(at("12:00:00"), 0, u32::MAX) });
+    assert_eq!(free_at(usage, &longest).await, None);
+    assert_eq!(free_at(usage, &longest).await, Some(Timestamp::MAX));
+}
+
+fn approval(id: &str, at: Timestamp) -> Approval {
+    Approval {
+        id: id.to_owned(),
+        tenant: "default".to_owned(),
+        user: "ada".to_owned(),
+        tool: "delete".to_owned(),
+        version: Some("1.0.0".to_owned()),
+        arguments_sha256: "00".to_owned(),
+        arguments: json!({"path": "a", "z": 1, "b": [null, "\u{0}"]}),
+        requested_at: at,
+        expires_at: at + Duration::from_secs(300),
+        state: ApprovalState::Pending,
+    }
+}
+
+fn answer(approve: bool, reason: Option<&str>) -> ApprovalAnswer {
+    ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned) }
+}
+
+async fn approvals_contract(approvals: &dyn Approvals) {
+    let first = approval("one", at("12:00:00"));
+    assert_eq!(approvals.request(first.clone()).await.unwrap(), first);
+    // The same call is the same approval, another call another.
+    assert_eq!(approvals.request(approval("two", at("12:00:01"))).await.unwrap(), first);
+    let others = [
+        Approval { tenant: "other".into(), ..approval("t", at("12:00:02")) },
+        Approval { user: "bob".into(), ..approval("u", at("12:00:03")) },
+        Approval { tool: "drop".into(), ..approval("n", at("12:00:04")) },
+        Approval { version: None, ..approval("v", at("12:00:05")) },
+        Approval { arguments_sha256: "01".into(), ..approval("a", at("12:00:06")) },
+    ];
+    for other in &others {
+        assert_eq!(&approvals.request(other.clone()).await.unwrap(), other);
+    }
+    let pending = approvals.pending("default", at("12:01:00")).await.unwrap();
+    assert_eq!(
+        pending.iter().map(|known| known.id.as_str()).collect::<Vec<_>>(),
+        ["one", "u", "n", "v", "a"]
+    );
+    assert_eq!(approvals.get("default", "one").await.unwrap().as_ref(), Some(&first));
+    assert_eq!(approvals.get("other", "one").await.unwrap(), None);
+    assert_eq!(approvals.get("default", "two").await.unwrap(), None);
+
+    // Not before it is approved; then for one call.
+    assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
+    let approved = approvals.answer("default", "one", answer(true, None), at("12:01:00")).await.unwrap();
+    assert_eq!(approved, Approval { state: ApprovalState::Approved { by: "boss".into() }, ..first.clone() });
+    assert_eq!(approvals.request(approval("three", at("12:01:01"))).await.unwrap(), approved);
+    assert!(!approvals.take("other", "one", at("12:01:02")).await.unwrap());
+    let takes = (0..8).map(|_| approvals.take("default", "one", at("12:01:02")));
+    let taken = futures_util::future::join_all(takes).await;
+    assert_eq!(taken.into_iter().filter(|taken| *taken.as_ref().unwrap()).count(), 1);
+    let used = approvals.get("default", "one").await.unwrap().unwrap();
+    assert_eq!(used.state, ApprovalState::Used { by: "boss".into() });
+    let again = answer(true, None);
+    assert_eq!(approvals.answer("default", "one", again, at("12:01:03")).await, Err(AnswerError::Closed));
+    assert_eq!(approvals.request(approval("four", at("12:01:04"))).await.unwrap().id, "four");
+
+    // A refusal keeps who and why, also where no reason was given.
+    for (id, reason) in [("u", Some("keep it")), ("n", None), ("v", Some(""))] {
+        let denied = approvals.answer("default", id, answer(false, reason), at("12:02:00")).await.unwrap();
+        let state = ApprovalState::Denied { by: "boss".into(), reason: reason.map(str::to_owned) };
+        assert_eq!(denied.state, state);
+        assert_eq!(approvals.get("default", id).await.unwrap().unwrap().state, state);
+        assert!(!approvals.take("default", id, at("12:02:01")).await.unwrap());
+    }
+    // What has expired can be neither answered nor used, and is asked for anew.
+    let late = at("12:05:06");
+    assert_eq!(approvals.answer("default", "a", answer(true, None), late).await, Err(AnswerError::Closed));
+    assert_eq!(
+        approvals.answer("default", "none", answer(true, None), late).await,
+        Err(AnswerError::Unknown)
+    );
+    assert_eq!(approvals.answer("other", "a", answer(true, None), late).await, Err(AnswerError::Unknown));
+    let anew = Approval { arguments_sha256: "01".into(), ..approval("anew", late) };
+    assert_eq!(approvals.request(anew.clone()).await.unwrap(), anew);
+    // Long after, nobody remembers it.
+    approvals.request(approval("late", at("14:00:00"))).await.unwrap();
+    assert_eq!(approvals.get("default", "one").await.unwrap(), None);
+}
+
+fn tool(name: &str, enabled: bool) -> StoredTool {
+    let spec =
+        ToolSpec { version: Some("1.2.3".into()), ..ToolSpec::new(name, json!({"z": 1, "a": [true]})) };
+    StoredTool { tool_name: name.to_owned(), enabled, spec: Some(spec), created_at: at("12:00:00.123456789") }
+}
+
+async fn store_contract(store: &dyn Store) {
+    let mut revision = store.revision().await.unwrap();
+    let mut raised = async || {
+        let before = std::mem::replace(&mut revision, store.revision().await.unwrap());
+        assert_ne!(before, revision);
+    };
+    let switch = StoredTool { spec: None, ..tool("a", false) };
+    for tool in [tool("b", true), switch.clone(), tool("b", false)] {
+        store.put_tool("default", tool).await.unwrap();
+        raised().await;
+    }
+    store.put_tool("other", tool("c", true)).await.unwrap();
+    assert_eq!(store.tools("default").await.unwrap(), [switch.clone(), tool("b", false)]);
+    store.remove_tool("default", "b").await.unwrap();
+    raised().await;
+    store.remove_tool("default", "b").await.unwrap();
+    assert_eq!(store.tools("default").await.unwrap(), [switch]);
+    assert_eq!(store.tools("nobody's").await.unwrap(), []);
+
+    let ada = User {
+        id: "ada".into(),
+        level: Permission::Admin,
+        allowed_modules: Some(["mail".to_owned()].into()),
+        created_at: at("12:00:00"),
+    };
+    let bob = User {
+        id: "bob".into(),
+        level: Permission::Guest,
+        allowed_modules: None,
+        created_at: at("11:00:00"),
+    };
+    for user in [&bob, &ada] {
+        store.put_user("default", user.clone()).await.unwrap();
+        raised().await;
+    }
+    let promoted = User { level: Permission::Owner, ..bob };
+    store.put_user("default", promoted.clone()).await.unwrap();
+    assert_eq!(store.users("default").await.unwrap(), [ada.clone(), promoted]);
+    assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
+    assert_eq!(store.user("other", "ada").await.unwrap(), None);
+
+    let key = |id: &str, sha256: &str| ApiKey {
+        id: id.to_owned(),
+        tenant: "default".to_owned(),
+        user: "ada".to_owned(),
+        sha256: sha256.to_owned(),
+        delegate: id == "k2",
+        created_at: at("12:00:00"),
+        revoked_at: None,
+    };
+    for (id, hash) in [("k2", "ff"), ("k1", "ee")] {
+        store.put_key(key(id, hash)).await.unwrap();
+    }
+    assert_eq!(store.keys("default").await.unwrap(), [key("k2", "ff"), key("k1", "ee")]);
+    assert_eq!(store.key("ff").await.unwrap(), Some(key("k2", "ff")));
+    assert_eq!(store.key("00").await.unwrap(), None);
+    raised().await;
+    assert!(!store.revoke_key("other", "k2", at("13:00:00")).await.unwrap());
+    assert!(store.revoke_key("default", "k2", at("13:00:00")).await.unwrap());
+    raised().await;
+    assert!(!store.revoke_key("default", "k2", at("14:00:00")).await.unwrap());
+    assert_eq!(store.key("ff").await.unwrap(), None);
+    let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
+    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee")]);
+}
+
+#[tokio::test]
+async fn t3_every_store_counts_alike() {
+    usage_contract(&MemoryUsage::default()).await;
+    for place in Place::all("t3_every_store_counts_alike") {
+        usage_contract(&place.open("main").await).await;
+    }
+}
+
+#[tokio::test]
+async fn b8_every_store_keeps_approvals_alike() {
+    approvals_contract(&MemoryApprovals::default()).await;
+    for place in Place::all("b8_every_store_keeps_approvals_alike") {
+        approvals_contract(&place.open("main").await).await;
+    }
+}
+
+#[tokio::test]
+async fn l5_every_store_keeps_registrations_users_and_keys_alike() {
+    store_contract(&MemoryStore::default()).await;
+    for place in Place::all("l5_every_store_keeps_registrations_users_and_keys_alike") {
+        store_contract(&place.open("main").await).await;
+        // All of it is there when it is opened anew.
+        let reopened = place.open("main").await;
+        assert_eq!(reopened.tools("default").await.unwrap().len(), 1);
+        assert_eq!(reopened.users("default").await.unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn b10_a_change_is_seen_by_others_within_a_second() {
+    for place in Place::all("b10_a_change_is_seen_by_others_within_a_second") {
+        let (one, other) = (place.open("one").await, Arc::new(place.open("other").await));
+        for change in 0..3 {
+            let since = other.revision().await.unwrap();
+            let waiting = tokio::spawn({
+                let other = Arc::clone(&other);
+                async move { other.changed(since).await }
+            });
+            tokio::time::sleep(Duration::from_millis(50 * change)).await;
+            assert!(!waiting.is_finished());
+            one.put_tool("default", tool("a", change % 2 == 0)).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(1), waiting)
+                .await
+                .expect("seen within a second")
+                .unwrap();
+            assert_ne!(other.revision().await.unwrap(), since);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Real servers on free ports. Each ends with the process that has started it, in whatever way that ends.
+
+use std::{
+    io::Write,
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+/// Runs the command line that it is given until its input is closed, and then removes the folder.
+const KEEPER: &str =
+    r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -"$STOP" $server; wait $server; rm -rf "$folder""#;
+
+pub(crate) struct Server {
+    keeper: Child,
+    pub(crate) port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+impl Server {
+    fn start(folder: &Path, port: u16, signal: &str, command: &[&str]) -> Self {
+        let keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(folder)
+            .args(command)
+            .env("STOP", signal)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Self { keeper, port };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(60), "{command:?} does not listen");
+            sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Where a program is, or `None` with a word about the test that is skipped.
+fn program(name: &str, test: &str) -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+    if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
+        folders.extend(versions.flatten().map(|version| version.path().join("bin")));
+    }
+    let found = folders.into_iter().map(|folder| folder.join(name)).find(|file| file.is_file());
+    if found.is_none() {
+        let required = std::env::var("TOOLRACK_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
+        assert!(!required, "{test} needs the program {name}, which is not installed");
+        // Past the capture of the test's output, so that it is seen.
+        let _ = writeln!(std::io::stderr(), "skipped: {test}, because {name} is not installed");
+    }
+    found
+}
+
+/// A Redis server that keeps nothing on disk; `None` where there is none.
+pub(crate) fn redis(test: &str) -> Option<Server> {
+    redis_on(test, free_port())
+}
+
+/// The same on a port that is known.
+pub(crate) fn redis_on(test: &str, port: u16) -> Option<Server> {
+    let program = program("redis-server", test)?;
+    let folder = tempfile::tempdir().unwrap().keep();
+    let (program, port_text) = (program.display().to_string(), port.to_string());
+    let dir = folder.display().to_string();
+    let command = [&program, "--port", &port_text, "--bind", "127.0.0.1", "--save", "", "--dir", &dir];
+    Some(Server::start(&folder, port, "KILL", &command))
+}
+
+/// The PostgreSQL server that all tests share.
+pub(crate) struct Postgres {
+    server: Server,
+    folder: PathBuf,
+    databases: AtomicU32,
+    run_as: Vec<String>,
+    bin: PathBuf,
+}
+
+/// The shared server; `None` where there is none.
+pub(crate) fn postgres(test: &str) -> Option<&'static Postgres> {
+    static SHARED: OnceLock<Postgres> = OnceLock::new();
+    let initdb = program("initdb", test)?;
+    Some(SHARED.get_or_init(|| Postgres::start(&initdb)))
+}
+
+impl Postgres {
+    fn start(initdb: &Path) -> Self {
+        let bin = initdb.canonicalize().unwrap().parent().unwrap().to_owned();
+        let folder = tempfile::tempdir().unwrap().keep();
+        // The server refuses to run as root; its package has made a user for it.
+        let root = std::fs::metadata("/proc/self").map(|own| std::os::unix::fs::MetadataExt::uid(&own));
+        let run_as: Vec<String> = match root {
+            Ok(0) => {
+                assert!(Command::new("chown").arg("postgres").arg(&folder).status().unwrap().success());
+                ["runuser", "-u", "postgres", "--"].map(str::to_owned).to_vec()
+            }
+            _ => Vec::new(),
+        };
+        let data = folder.join("data").display().to_string();
+        let made = command(&run_as, &bin.join("initdb"))
+            .args(["-D", &data, "-U", "toolrack", "-A", "trust", "-E", "UTF8", "--locale=C"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let port = free_port();
+        let (server, port_text) = (bin.join("postgres").display().to_string(), port.to_string());
+        let sockets = folder.display().to_string();
+        let mut line: Vec<&str> = run_as.iter().map(String::as_str).collect();
+        line.extend([&server, "-D", &data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
+        line.extend(["-k", &sockets, "-c", "max_connections=300"]);
+        let server = Server::start(&folder, port, "INT", &line);
+        Self { server, folder, databases: AtomicU32::new(0), run_as, bin }
+    }
+
+    /// Makes an empty database and gives its URL.
+    pub(crate) fn new_database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::SeqCst));
+        let port = self.server.port;
+        let began = Instant::now();
+        loop {
+            let made = command(&self.run_as, &self.bin.join("createdb"))
+                .args([
+                    "-h",
+                    "127.0.0.1",
+                    "-U",
+                    "toolrack",
+                    "-p",
+                    &port.to_string(),
+                    "-T",
+                    "template0",
+                    &name,
+                ])
+                .current_dir(&self.folder)
+                .output()
+                .unwrap();
+            if made.status.success() {
+                return format!("postgres://toolrack@127.0.0.1:{port}/{name}");
+            }
+            // It listens before it lets anybody in.
+            let cause = String::from_utf8_lossy(&made.stderr);
+            assert!(began.elapsed() < Duration::from_secs(60), "no database could be made: {cause}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn command(run_as: &[String], program: &Path) -> Command {
+    match run_as {
+        [] => Command::new(program),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
+        }
+    }
+}
