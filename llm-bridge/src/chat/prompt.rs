@@ -51,14 +51,14 @@ pub fn prompt_block(selection: &Selection, style: PromptStyle<'_>) -> Result<Str
 
 fn function(tool: &Tool) -> Value {
     let spec = tool.spec();
-    json!({"name": spec.tool_name, "description": spec.description, "parameters": spec.input_schema})
+    json!({"name": spec.tool_name, "description": tool.description(), "parameters": spec.input_schema})
 }
 
 /// The tools that can be called by writing a line, and how; `None` where there is none.
 pub fn tag_lines(selection: &Selection) -> Option<String> {
     let line = |tool: &Arc<Tool>| {
         let example = example(&tool.policy().text_tag?);
-        Some(format!("{example}\n  {}", tool.spec().description.as_deref().unwrap_or_default()))
+        Some(format!("{example}\n  {}", tool.description()))
     };
     let lines: Vec<String> = selection.tools().iter().filter_map(line).collect();
     (!lines.is_empty()).then(|| {

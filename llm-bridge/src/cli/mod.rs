@@ -2,28 +2,26 @@
 
 mod address;
 mod approve;
+mod audit;
 mod call;
 mod chat;
 mod out;
 mod parse;
 mod serve;
 pub mod settings;
+mod store;
 mod tools;
+mod users;
 
-use std::{
-    fs::OpenOptions,
-    io::IsTerminal,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
-use registry_core::{Permission, Registry, Resources, guard::audit::FileAudit, store::MemoryStore};
+use registry_core::{Permission, Registry, Resources, StoredRegistry};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 pub use settings::{Flags, Settings};
+use store::Stores;
 
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +66,18 @@ enum Command {
     },
     /// Call a tool and print its reply
     Call(call::Arguments),
+    /// Add users and change their levels
+    User {
+        #[command(subcommand)]
+        command: users::UserCommand,
+    },
+    /// Make keys, by which users say who they are
+    Key {
+        #[command(subcommand)]
+        command: users::KeyCommand,
+    },
+    /// Look at the record of all calls
+    Audit(audit::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,6 +86,10 @@ enum ToolsCommand {
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of the prompt
     Check(tools::CheckArguments),
+    /// Switch a tool on, in a server that runs too
+    Enable(tools::SwitchArguments),
+    /// Switch a tool off, in a server that runs too
+    Disable(tools::SwitchArguments),
 }
 
 /// Runs the program. The tools are those that are compiled in.
@@ -101,49 +115,81 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         return parse::run(arguments);
     }
     let settings = Settings::load(&arguments.flags, host.tables)?;
-    let command = arguments.command.unwrap_or(Command::Serve);
-    if matches!(command, Command::Serve | Command::Chat(_) | Command::Call(_)) {
-        check_audit(&audit_file(&settings))?;
-    }
-    let registry = || registry(&settings, host);
-    match command {
-        Command::Serve => serve::run(&settings, registry()?, Arc::new(MemoryStore::default())).await,
-        Command::Chat(arguments) => chat::run(arguments, &settings, registry()?).await,
+    let program = Program { settings: &settings, host };
+    let settings = &settings;
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => {
+            let stores = Stores::open(settings).await?;
+            serve::run(settings, program.registry(Some(&stores))?, stores.store).await
+        }
+        Command::Chat(arguments) => {
+            let stored = program.stored().await?;
+            chat::run(arguments, settings, stored.registry().clone()).await
+        }
+        Command::Call(arguments) => {
+            let stored = program.stored().await?;
+            call::run(arguments, settings, stored.registry().clone()).await
+        }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, &registry()?)
+            tools::check(&arguments, &program.registry(None)?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
-            tools::list(&arguments, &settings, &registry()?)
+            // Looking at the tools leaves nothing behind.
+            if Stores::are_there(settings) {
+                let stored = program.stored().await?;
+                return tools::list(&arguments, settings, stored.registry());
+            }
+            tools::list(&arguments, settings, &program.registry(None)?)
         }
-        Command::Call(arguments) => call::run(arguments, &settings, registry()?).await,
+        Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
+            tools::switch(&arguments, true, &program.stored().await?).await
+        }
+        Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
+            tools::switch(&arguments, false, &program.stored().await?).await
+        }
+        Command::User { command } => {
+            users::users(command, Stores::open(settings).await?.store.as_ref()).await
+        }
+        Command::Key { command } => users::keys(command, Stores::open(settings).await?.store.as_ref()).await,
+        Command::Audit(arguments) => audit::run(arguments, Stores::open(settings).await?.log.as_ref()).await,
         Command::Parse(arguments) => parse::run(arguments),
     }
 }
 
-fn registry(settings: &Settings, host: Host) -> Result<Registry, String> {
-    let audit = FileAudit::new(audit_file(settings));
-    Registry::builder()
-        .resources((host.resources)(settings)?)
-        .audit(Arc::new(audit))
-        .build()
-        .map_err(|error| error.to_string())
+/// What the settings and the host come to.
+struct Program<'s> {
+    settings: &'s Settings,
+    host: Host,
 }
 
-fn audit_file(settings: &Settings) -> PathBuf {
-    settings.data_dir.join("audit.jsonl")
-}
+impl Program<'_> {
+    /// The tools; calls are counted and recorded in the stores, where there are any.
+    fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
+        let guard = &self.settings.guard;
+        let mut builder = Registry::builder()
+            .resources((self.host.resources)(self.settings)?)
+            .approve_destructive(guard.approve_destructive)
+            .approval_timeout(Duration::from_secs(guard.approval_seconds))
+            .concurrency(guard.concurrency())
+            .audit_arguments(guard.audit_arguments);
+        for file in self.settings.tool_files() {
+            builder = builder.tool_file(file);
+        }
+        if let Some(stores) = stores {
+            builder = builder
+                .usage(Arc::clone(&stores.usage))
+                .approvals(Arc::clone(&stores.approvals))
+                .audit(Arc::clone(&stores.audit));
+        }
+        builder.build().map_err(|error| error.to_string())
+    }
 
-/// Without its record no call is made. That is better known at the start than at the first call.
-fn check_audit(file: &Path) -> Result<(), String> {
-    let folder = file.parent().unwrap_or(file);
-    std::fs::create_dir_all(folder)
-        .and_then(|()| OpenOptions::new().create(true).append(true).open(file))
-        .map(drop)
-        .map_err(|error| {
-            let place = file.display();
-            format!("cannot write {place}, the record of all calls: {error}. Name a folder that can be written with --data-dir")
-        })
+    /// The tools with the switches that are kept.
+    async fn stored(&self) -> Result<StoredRegistry, String> {
+        let stores = Stores::open(self.settings).await?;
+        self.registry(Some(&stores))?.attach(stores.store).await
+    }
 }
 
 /// The log goes to standard error; standard output is for what was asked for.

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
-use registry_core::{Permission, Registry, Tool};
+use registry_core::{Permission, Registry, StoredRegistry, Tool};
 
 use super::{
     Settings, caller_at,
@@ -125,6 +125,23 @@ fn table(rows: &[Row]) -> Table {
 }
 
 #[derive(Debug, clap::Args)]
+pub(super) struct SwitchArguments {
+    /// The tool's name
+    name: String,
+}
+
+/// Switches a tool on or off, for every server that shares the store.
+pub(super) async fn switch(
+    arguments: &SwitchArguments,
+    enabled: bool,
+    stored: &StoredRegistry,
+) -> Result<ExitCode, String> {
+    stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
+    tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
     /// The most tokens that all definitions together may take
     #[arg(long, default_value_t = 8000, value_name = "TOKENS")]
@@ -138,6 +155,7 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
     let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
     let rows = listing::rows(registry, &context, true);
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
+    faults.extend(registry.faults().iter().map(ToString::to_string));
     for tool in registry.list_all(true) {
         faults.extend(tool.fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
     }

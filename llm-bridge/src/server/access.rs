@@ -18,6 +18,7 @@ use axum::{
 use super::{
     ServerSettings, error,
     identity::{Identities, Stranger},
+    store_failed,
 };
 
 /// Who may come in.
@@ -120,11 +121,7 @@ pub(super) async fn check_key(
             let message = "this server asks for a key that opens something: send `Authorization: Bearer KEY`";
             error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None)
         }
-        Err(Stranger::Store(cause)) => {
-            tracing::error!(cause, "store_failed");
-            let message = "the server cannot look the key up now; try again";
-            error(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message, None)
-        }
+        Err(Stranger::Store(cause)) => store_failed(&cause),
     }
 }
 

@@ -13,7 +13,7 @@ use registry_core::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{body::JsonBody, error, identity::Identity};
+use super::{body::JsonBody, error, identity::Identity, store_failed};
 
 /// A person's answer.
 #[derive(Debug, Deserialize)]
@@ -74,14 +74,4 @@ pub(super) async fn answer(
 
 fn unknown(id: &str) -> Response {
     error(StatusCode::NOT_FOUND, "approval_not_found", &format!("there is no approval `{id}`"), None)
-}
-
-fn store_failed(cause: &str) -> Response {
-    tracing::error!(cause, "store_failed");
-    error(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "store_unavailable",
-        "the server's store does not answer; try again",
-        None,
-    )
 }

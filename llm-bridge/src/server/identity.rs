@@ -1,18 +1,15 @@
 //! Who a request is: a user with a key, or the configured user where no key is asked for.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, header};
 use moka::sync::Cache;
 use registry_core::{
-    Caller, DEFAULT_TENANT, Registry,
-    store::{KEY_PREFIX, Store, hash_key},
+    Caller, DEFAULT_TENANT, Registry, StoredRegistry,
+    store::{KEY_PREFIX, hash_key},
 };
 use subtle::ConstantTimeEq;
+use tokio::sync::Mutex;
 
 use super::ServerSettings;
 
@@ -26,6 +23,8 @@ const REMEMBERED: u64 = 10_000;
 pub(super) struct Identity {
     /// The registry of the user's tenant.
     pub(super) registry: Registry,
+    /// The same with the store behind it, for changes that last.
+    pub(super) stored: StoredRegistry,
     pub(super) caller: Caller,
     /// Whether the `user_id` that a call names is believed.
     pub(super) delegate: bool,
@@ -43,10 +42,9 @@ pub(super) enum Stranger {
 /// Knows users by their keys.
 pub(super) struct Identities {
     settings: Arc<ServerSettings>,
-    store: Arc<dyn Store>,
     registry: Registry,
-    /// The registries of the other tenants, made when first asked for.
-    tenants: Mutex<HashMap<String, Registry>>,
+    /// The registries of all tenants, taken up from the store when first asked for.
+    tenants: Mutex<HashMap<String, StoredRegistry>>,
     /// What keys open, by their hash.
     known: Cache<String, Identity>,
 }
@@ -54,8 +52,7 @@ pub(super) struct Identities {
 impl Identities {
     pub(super) fn new(settings: Arc<ServerSettings>, registry: Registry) -> Self {
         let known = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
-        let store = Arc::clone(&settings.store);
-        Self { settings, store, registry, tenants: Mutex::default(), known }
+        Self { settings, registry, tenants: Mutex::default(), known }
     }
 
     /// The user that the request's key stands for; the configured user where none is asked for.
@@ -65,43 +62,52 @@ impl Identities {
         if let (Some(key), Some(given)) = (&access.api_key, given) {
             // Equal lengths are compared in a time that says nothing about where they differ.
             if given.as_bytes().ct_eq(key.as_bytes()).into() {
-                return Ok(self.configured());
+                return self.configured().await;
             }
         }
         match given.filter(|given| given.starts_with(KEY_PREFIX)) {
             Some(secret) => self.of_key(&hash_key(secret)).await,
             // Many clients cannot but send a key, such as `none`.
-            None if !access.requires_key() => Ok(self.configured()),
+            None if !access.requires_key() => self.configured().await,
             None => Err(Stranger::NoKey),
         }
     }
 
-    fn configured(&self) -> Identity {
-        let (registry, caller) = (self.registry.clone(), self.settings.caller.clone());
-        Identity { registry, caller, delegate: false }
+    async fn configured(&self) -> Result<Identity, Stranger> {
+        self.in_tenant(DEFAULT_TENANT, self.settings.caller.clone(), false).await
     }
 
     async fn of_key(&self, sha256: &str) -> Result<Identity, Stranger> {
         if let Some(identity) = self.known.get(sha256) {
             return Ok(identity);
         }
-        let key = self.store.key(sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
-        let user = self.store.user(&key.tenant, &key.user).await.map_err(Stranger::Store)?;
-        let identity = Identity {
-            registry: self.registry_of(&key.tenant),
-            caller: user.ok_or(Stranger::NoKey)?.caller(),
-            delegate: key.delegate,
-        };
+        let store = &self.settings.store;
+        let key = store.key(sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
+        let user = store.user(&key.tenant, &key.user).await.map_err(Stranger::Store)?;
+        let user = user.ok_or(Stranger::NoKey)?;
+        let identity = self.in_tenant(&key.tenant, user.caller(), key.delegate).await?;
         self.known.insert(sha256.to_owned(), identity.clone());
         Ok(identity)
     }
 
-    fn registry_of(&self, tenant: &str) -> Registry {
-        if tenant == DEFAULT_TENANT {
-            return self.registry.clone();
+    async fn in_tenant(&self, tenant: &str, caller: Caller, delegate: bool) -> Result<Identity, Stranger> {
+        let stored = self.tenant(tenant).await.map_err(Stranger::Store)?;
+        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate })
+    }
+
+    /// The tenant's registry, as the store has it.
+    pub(super) async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, String> {
+        let mut tenants = self.tenants.lock().await;
+        if let Some(known) = tenants.get(tenant) {
+            return Ok(known.clone());
         }
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        tenants.entry(tenant.to_owned()).or_insert_with(|| self.registry.for_tenant(tenant)).clone()
+        let registry = match tenant {
+            DEFAULT_TENANT => self.registry.clone(),
+            other => self.registry.for_tenant(other),
+        };
+        let stored = registry.attach(Arc::clone(&self.settings.store)).await?;
+        tenants.insert(tenant.to_owned(), stored.clone());
+        Ok(stored)
     }
 }
 

@@ -160,3 +160,10 @@ pub async fn serve(
 fn error(status: StatusCode, kind: &str, message: &str, param: Option<&str>) -> Response {
     (status, Json(openai::error_body(kind, message, param))).into_response()
 }
+
+/// What a client is told when the store does not answer; the cause is for the log.
+fn store_failed(cause: &str) -> Response {
+    tracing::error!(cause, "store_failed");
+    let message = "the server's store does not answer; try again";
+    error(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message, None)
+}

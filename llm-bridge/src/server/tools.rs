@@ -6,11 +6,11 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{Permission, RegistryError};
+use registry_core::{ChangeError, Permission, RegistryError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{body::JsonBody, error, identity::Identity};
+use super::{body::JsonBody, error, identity::Identity, store_failed};
 use crate::listing;
 
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Json<Value> {
@@ -30,7 +30,7 @@ pub(super) async fn switch(
     Path(name): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Response {
-    let Identity { registry, caller, .. } = identity;
+    let Identity { stored, caller, .. } = identity;
     if caller.level < Permission::Admin {
         let message = format!("switching tools needs the level admin, {} has {}", caller.user, caller.level);
         return error(StatusCode::FORBIDDEN, "permission_denied", &message, None);
@@ -43,11 +43,12 @@ pub(super) async fn switch(
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("enabled"));
         }
     };
-    match registry.set_enabled(&name, enabled) {
+    match stored.set_enabled(&name, enabled).await {
         Ok(()) => Json(json!({"name": name, "enabled": enabled})).into_response(),
-        Err(fault @ RegistryError::Unknown { .. }) => {
+        Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
             error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
         }
+        Err(ChangeError::Store(cause)) => store_failed(&cause),
         Err(fault) => error(StatusCode::CONFLICT, "tool_not_changed", &fault.to_string(), None),
     }
 }

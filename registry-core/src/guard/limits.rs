@@ -89,6 +89,16 @@ pub trait Usage: Send + Sync {
     fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>>;
 }
 
+impl<U: Usage + ?Sized> Usage for Arc<U> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+        U::charge(self, charge)
+    }
+
+    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+        U::refund(self, charge)
+    }
+}
+
 /// Whether a tool's calls have to be counted at all.
 pub(crate) fn is_limited(policy: &ToolPolicy) -> bool {
     policy.daily_limit > 0 || !policy.cooldown.is_zero()

@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// How the wait for an answer ended.
 enum Waited {
-    Closed(Approval),
+    Closed(ApprovalState),
     /// The caller waits no longer; the approval stays open.
     Enough,
     Expired,
@@ -77,8 +77,8 @@ impl Guards {
             }
             let id = approval.id.clone();
             let (answered, by) = match self.wait(wanted, approval).await.map_err(failed)? {
-                Waited::Closed(Approval { state: ApprovalState::Approved { by }, .. }) => (true, by),
-                Waited::Closed(Approval { state: ApprovalState::Denied { by, reason }, .. }) => {
+                Waited::Closed(ApprovalState::Approved { by }) => (true, by),
+                Waited::Closed(ApprovalState::Denied { by, reason }) => {
                     *decision = Some(Decision { verdict: Verdict::Blocked, by: format!("user:{by}") });
                     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                     return Err(Admission::Blocked(format!("A person has refused this call{reason}")));
@@ -139,7 +139,7 @@ impl Guards {
                 approval = known;
             }
             if approval.state != ApprovalState::Pending {
-                return Ok(Waited::Closed(approval));
+                return Ok(Waited::Closed(approval.state));
             }
             let Some(left) = longest.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) else {
                 return Ok(if patience < until_expiry { Waited::Enough } else { Waited::Expired });

@@ -73,6 +73,9 @@ pub struct Settings {
     /// The file that was read.
     #[serde(skip)]
     file: Option<PathBuf>,
+    /// Whether the file has tools in it.
+    #[serde(skip)]
+    defines_tools: bool,
 }
 
 impl Default for Settings {
@@ -94,6 +97,7 @@ impl Default for Settings {
             tool_files: Vec::new(),
             host: toml::Table::new(),
             file: None,
+            defines_tools: false,
         }
     }
 }
@@ -130,6 +134,13 @@ pub struct Guard {
     pub max_waiting: usize,
     /// Whether the audit holds the arguments of calls, and not only their hash.
     pub audit_arguments: bool,
+}
+
+impl Guard {
+    /// How many calls run at once and wait.
+    pub fn concurrency(&self) -> Concurrency {
+        Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
+    }
 }
 
 impl Default for Guard {
@@ -224,7 +235,10 @@ impl Settings {
         for table in host_tables {
             tables.get_mut().remove(*table);
         }
+        // What is wrong with a tool stops no other, so they are read by themselves.
+        let tools = tables.get_mut().remove("tools");
         let mut settings = Self::deserialize(Deserializer::from(tables)).map_err(with_text)?;
+        settings.defines_tools = tools.is_some();
         settings.host = toml::from_str(text).map_err(with_text)?;
         settings.host.retain(|name, _| host_tables.contains(&name));
         Ok(settings)
@@ -273,6 +287,13 @@ impl Settings {
                 table.clone().try_into().map_err(fault)
             }
         }
+    }
+
+    /// The files that define tools: the configuration itself, where it has `[[tools]]`, and those it names.
+    pub fn tool_files(&self) -> Vec<PathBuf> {
+        let own = self.file.iter().filter(|_| self.defines_tools).cloned();
+        let folder = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        own.chain(self.tool_files.iter().map(|file| folder.join(file))).collect()
     }
 
     /// The user as a caller.

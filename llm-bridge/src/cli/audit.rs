@@ -1,0 +1,170 @@
+//! `toolrack audit`: what was done, by whom.
+
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use jiff::Timestamp;
+use registry_core::{
+    DEFAULT_TENANT,
+    guard::audit::{
+        chain::Fault,
+        log::{AuditFilter, AuditLog, Happened},
+    },
+};
+use serde_json::Value;
+
+use super::out::{print_line, tell};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// Check that no record was changed or taken out
+    Verify,
+    /// Print the records as JSON lines, with their hashes
+    Export,
+}
+
+/// Which records.
+#[derive(Debug, Clone, clap::Args)]
+struct Filter {
+    /// The tenant
+    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true)]
+    tenant: String,
+    /// Only calls of this user
+    #[arg(long, value_name = "ID", global = true)]
+    user: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME", global = true)]
+    tool: Option<String>,
+    /// Only from this time on, such as 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME", global = true)]
+    since: Option<Timestamp>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", global = true)]
+    until: Option<Timestamp>,
+    /// Only records that say this
+    #[arg(long, value_enum, value_name = "WHAT", global = true)]
+    only: Option<Only>,
+    /// At most so many [default: 50 in a list, all in an export]
+    #[arg(long, value_name = "N", global = true)]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Only {
+    /// A call was about to be made
+    Intent,
+    /// The tool did what it was asked
+    Success,
+    /// It did not, or the call was refused
+    Failure,
+}
+
+impl Filter {
+    fn wanted(self, limit: usize) -> AuditFilter {
+        let happened = self.only.map(|only| match only {
+            Only::Intent => Happened::Intent,
+            Only::Success => Happened::Success,
+            Only::Failure => Happened::Failure,
+        });
+        AuditFilter {
+            user: self.user,
+            tool: self.tool,
+            since: self.since,
+            until: self.until,
+            happened,
+            limit: self.limit.unwrap_or(limit),
+            ..AuditFilter::new(self.tenant)
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<ExitCode, String> {
+    match arguments.command {
+        None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log).await,
+        Some(Command::Verify) => verify(&arguments.filter.tenant, log).await,
+        Some(Command::Export) => {
+            let filter = arguments.filter.wanted(usize::MAX);
+            let mut read = true;
+            let mut write = |line: &str| {
+                read = print_line(line)?;
+                if read { Ok(()) } else { Err("nobody reads the export".to_owned()) }
+            };
+            let exported = log.export(&filter, &mut write).await;
+            match exported {
+                Ok(written) => tell(format_args!("{written} records")),
+                // Whoever wanted a part of it has it.
+                Err(_) if !read => {}
+                Err(fault) => return Err(fault),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, String> {
+    let mut records = log.list(filter).await?;
+    // The newest were asked for; they are read from above.
+    records.reverse();
+    for chained in records {
+        let record: Value = serde_json::from_str(chained.record.get()).map_err(|fault| {
+            format!("record {} of {} cannot be read: {fault}", chained.seq, chained.server)
+        })?;
+        print_line(line(&record))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record for people.
+fn line(record: &Value) -> String {
+    let text = |pointer: &str| match record.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let what = match (text("/phase").as_str(), text("/success").as_str()) {
+        ("intent", _) => "about to run".to_owned(),
+        (_, "true") => format!("done in {} ms", text("/duration_ms")),
+        _ if record.pointer("/error").is_some_and(Value::is_string) => text("/error_message"),
+        _ => "not done".to_owned(),
+    };
+    let decision = match record.get("decision") {
+        Some(Value::Object(_)) => format!(", {} by {}", text("/decision/verdict"), text("/decision/by")),
+        _ => String::new(),
+    };
+    let (ts, user, level, tool) = (text("/ts"), text("/user"), text("/level"), text("/tool"));
+    format!("{ts}  {user} ({level})  {tool}  {}  {}  {what}{decision}", text("/call_id"), text("/origin"))
+}
+
+async fn verify(tenant: &str, log: &dyn AuditLog) -> Result<ExitCode, String> {
+    let reports = log.verify(tenant).await?;
+    if reports.is_empty() {
+        tell(format_args!("there is no record of the tenant {tenant}"));
+    }
+    let mut whole = true;
+    for report in reports {
+        let found = match &report.fault {
+            None => {
+                format!("{} records, whole; the last has the hash {}", report.records, report.head.sha256)
+            }
+            Some((seq, fault)) => {
+                whole = false;
+                let what = match fault {
+                    Fault::Missing => "is missing",
+                    Fault::WrongLink => "does not follow the one before it",
+                    Fault::Changed => "is not what was written",
+                };
+                format!("{} records are whole, then record {seq} {what}", report.records)
+            }
+        };
+        print_line(format_args!("{}: {found}", report.server))?;
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,87 @@
+//! Opens what the settings say about where things are kept.
+
+use std::{path::PathBuf, sync::Arc};
+
+use registry_core::{
+    guard::{
+        approval::Approvals,
+        audit::{AuditSink, log::AuditLog},
+        limits::Usage,
+    },
+    store::{Durability, PostgresSettings, Redis, RedisUsage, SqlStore, SqliteSettings, Store},
+};
+
+use super::settings::{self, Settings};
+
+/// The file in the data folder that is the store where nothing else is said.
+const FILE: &str = "toolrack.db";
+
+/// One store, as those see it who use it.
+#[derive(Clone)]
+pub(super) struct Stores {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) usage: Arc<dyn Usage>,
+    pub(super) approvals: Arc<dyn Approvals>,
+    pub(super) audit: Arc<dyn AuditSink>,
+    pub(super) log: Arc<dyn AuditLog>,
+}
+
+impl Stores {
+    /// Whether there is a store already; one that is elsewhere is taken to be.
+    pub(super) fn are_there(settings: &Settings) -> bool {
+        place(settings).map_or(true, |place| match place {
+            Place::File(file) => file.exists(),
+            Place::Postgres(_) => true,
+        })
+    }
+
+    /// Opens the store; the file and its folder are made where there are none.
+    pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
+        let sql = Arc::new(open(settings).await?);
+        let usage: Arc<dyn Usage> = match settings.store.redis.as_deref().filter(|url| !url.is_empty()) {
+            None => sql.clone(),
+            Some(url) => {
+                let redis = Redis::new(url).map_err(|fault| format!("store.redis: {fault}"))?;
+                Arc::new(RedisUsage::new(redis, sql.clone()))
+            }
+        };
+        Ok(Self { store: sql.clone(), usage, approvals: sql.clone(), audit: sql.clone(), log: sql })
+    }
+}
+
+/// Where the store is.
+enum Place<'s> {
+    File(PathBuf),
+    Postgres(&'s str),
+}
+
+fn place(settings: &Settings) -> Result<Place<'_>, String> {
+    let url = settings.store.url.as_deref().unwrap_or_default();
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Place::Postgres(url));
+    }
+    match url.strip_prefix("sqlite:") {
+        Some(file) => Ok(Place::File(file.strip_prefix("//").unwrap_or(file).into())),
+        None if url.is_empty() => Ok(Place::File(settings.data_dir.join(FILE))),
+        // What stands before `@` may be a password.
+        None => {
+            let shown = url.rsplit('@').next().unwrap_or(url);
+            Err(format!("store.url: `{shown}` is neither `sqlite:FILE` nor `postgres://…`"))
+        }
+    }
+}
+
+async fn open(settings: &Settings) -> Result<SqlStore, String> {
+    let server = settings.store.server.clone();
+    let durability = match settings.store.durability {
+        settings::Durability::Process => Durability::Process,
+        settings::Durability::Power => Durability::Power,
+    };
+    match place(settings)? {
+        Place::Postgres(url) => PostgresSettings::new(url, server).open().await,
+        Place::File(file) => {
+            let opened = SqliteSettings { server, durability, ..SqliteSettings::new(file) }.open().await;
+            opened.map_err(|fault| format!("{fault}. Name a folder that can be written with --data-dir"))
+        }
+    }
+}

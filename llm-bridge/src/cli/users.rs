@@ -1,0 +1,153 @@
+//! `toolrack user …` and `toolrack key …`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use comfy_table::{Table, presets};
+use jiff::Timestamp;
+use registry_core::{
+    DEFAULT_TENANT, Permission,
+    store::{ApiKey, Store, User},
+};
+
+use super::out::{print_line, tell};
+
+/// Whose users and keys.
+#[derive(Debug, clap::Args)]
+pub(super) struct Tenant {
+    /// The tenant
+    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true)]
+    tenant: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserCommand {
+    /// Add a user
+    Add {
+        /// The user's id
+        id: String,
+        /// guest, user, admin or owner
+        #[arg(long, default_value = "user", value_name = "LEVEL")]
+        level: Permission,
+        /// The modules that may be used, separated by commas; tools without one are in `local` [default: all]
+        #[arg(long, value_delimiter = ',', value_name = "MODULES")]
+        modules: Option<Vec<String>>,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Change a user's level
+    Promote {
+        /// The user's id
+        id: String,
+        /// guest, user, admin or owner
+        level: Permission,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// List the users
+    List {
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Make a key for a user and print it, once
+    Create {
+        /// The user's id
+        user: String,
+        /// The user that a call names is believed: for another server that calls this one
+        #[arg(long)]
+        delegate: bool,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Let a key open nothing any more
+    Revoke {
+        /// The key's id, from `toolrack key list`
+        id: String,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// List the keys
+    List {
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+}
+
+async fn known(store: &dyn Store, tenant: &str, id: &str) -> Result<User, String> {
+    let user = store.user(tenant, id).await?;
+    user.ok_or_else(|| format!("there is no user `{id}`; add one with `toolrack user add {id}`"))
+}
+
+pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<ExitCode, String> {
+    match command {
+        UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
+            if id.trim().is_empty() {
+                return Err("the user's id is empty".to_owned());
+            }
+            if store.user(&tenant, &id).await?.is_some() {
+                return Err(format!("there is a user `{id}` already; see `toolrack user promote`"));
+            }
+            let allowed_modules = modules.map(|modules| modules.into_iter().collect());
+            let user = User { id: id.clone(), level, allowed_modules, created_at: Timestamp::now() };
+            store.put_user(&tenant, user).await?;
+            tell(format_args!("added {id} as {level}; make a key with `toolrack key create {id}`"));
+        }
+        UserCommand::Promote { id, level, tenant: Tenant { tenant } } => {
+            let user = known(store, &tenant, &id).await?;
+            let before = user.level;
+            store.put_user(&tenant, User { level, ..user }).await?;
+            tell(format_args!("{id} was {before} and is {level}"));
+        }
+        UserCommand::List { tenant: Tenant { tenant } } => {
+            let mut table = table(["user", "level", "modules", "since"]);
+            for user in store.users(&tenant).await? {
+                let modules = user.allowed_modules.map(|modules| modules.into_iter().collect::<Vec<_>>());
+                let modules = modules.map_or("all".to_owned(), |modules| modules.join(", "));
+                table.add_row([user.id, user.level.to_string(), modules, user.created_at.to_string()]);
+            }
+            print_line(table)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitCode, String> {
+    match command {
+        KeyCommand::Create { user, delegate, tenant: Tenant { tenant } } => {
+            known(store, &tenant, &user).await?;
+            let (key, secret) = ApiKey::generate(&tenant, &user, delegate, Timestamp::now())?;
+            let id = key.id.clone();
+            store.put_key(key).await?;
+            print_line(secret)?;
+            tell(format_args!(
+                "This is the key {id} of {user}. It is shown this once; send it as `Authorization: Bearer KEY`."
+            ));
+        }
+        KeyCommand::Revoke { id, tenant: Tenant { tenant } } => {
+            if !store.revoke_key(&tenant, &id, Timestamp::now()).await? {
+                return Err(format!("there is no key `{id}` that opens anything; see `toolrack key list`"));
+            }
+            tell(format_args!("{id} opens nothing any more"));
+        }
+        KeyCommand::List { tenant: Tenant { tenant } } => {
+            let mut table = table(["key", "user", "delegate", "since", "revoked"]);
+            for key in store.keys(&tenant).await? {
+                let revoked = key.revoked_at.map_or("no".to_owned(), |at| at.to_string());
+                let delegate = if key.delegate { "yes" } else { "no" };
+                table.add_row([key.id, key.user, delegate.to_owned(), key.created_at.to_string(), revoked]);
+            }
+            print_line(table)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    table
+}
