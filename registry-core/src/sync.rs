@@ -79,7 +79,8 @@ impl StoredRegistry {
     }
 
     /// [Registers](Registry::register) a tool on all servers. Policy and handler stay in this process; the others list the
-    /// tool and do not call it, until they register it with code of their own. A name that was switched off stays so.
+    /// tool and do not call it, until they register it with code of their own. A new tool whose name is switched off in the
+    /// store begins so.
     ///
     /// # Errors
     /// When the registry's rules or the store do not let it. Then nothing has changed.
@@ -89,8 +90,45 @@ impl StoredRegistry {
         policy: ToolPolicy,
         handler: Option<Arc<dyn Handler>>,
     ) -> Result<Arc<Tool>, ChangeError> {
-        let mut seen = self.follower.seen_now().await?;
-        let shared = &self.registry().shared;
+        let follower = Arc::clone(&self.follower);
+        to_its_end(async move { follower.register(spec, policy, handler).await }).await
+    }
+
+    /// [Switches](Registry::set_enabled) a tool on or off on all servers.
+    ///
+    /// # Errors
+    /// When there is no tool of that name, or the store fails. Then nothing has changed.
+    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
+        let (follower, name) = (Arc::clone(&self.follower), name.to_owned());
+        to_its_end(async move { follower.set_enabled(&name, enabled).await }).await
+    }
+
+    /// [Removes](Registry::remove) a tool on all servers, and what is kept of its switch.
+    ///
+    /// # Errors
+    /// When it is not one that was registered at run time, or the store fails. Then nothing has changed.
+    pub async fn remove(&self, name: &str) -> Result<(), ChangeError> {
+        let (follower, name) = (Arc::clone(&self.follower), name.to_owned());
+        to_its_end(async move { follower.remove(&name).await }).await
+    }
+}
+
+/// Makes a change in a task of its own: whoever asked for it and goes away must not leave it kept and not applied.
+async fn to_its_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, ChangeError>> + Send + 'static,
+) -> Result<T, ChangeError> {
+    tokio::spawn(change).await.unwrap_or_else(|error| Err(ChangeError::Store(error.to_string())))
+}
+
+impl Follower {
+    async fn register(
+        &self,
+        spec: ToolSpec,
+        policy: ToolPolicy,
+        handler: Option<Arc<dyn Handler>>,
+    ) -> Result<Arc<Tool>, ChangeError> {
+        let mut seen = self.seen_now().await?;
+        let shared = &self.registry.shared;
         let tool = Tool::of_host(spec, policy, handler, shared.common.clock.now());
         let verdict = shared.changing(Cause::Here).weigh(tool.spec())?;
         let (enabled, created_at) = match &verdict {
@@ -100,18 +138,14 @@ impl StoredRegistry {
         };
         let spec = Some(tool.spec().clone());
         let row = StoredTool { tool_name: tool.name().to_owned(), enabled, spec, created_at };
-        self.follower.keep(&mut seen, row).await?;
+        self.keep(&mut seen, row).await?;
         Ok(shared.changing(Cause::Here).register(tool)?)
     }
 
-    /// [Switches](Registry::set_enabled) a tool on or off on all servers.
-    ///
-    /// # Errors
-    /// When there is no tool of that name, or the store fails. Then nothing has changed.
-    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
-        let mut seen = self.follower.seen_now().await?;
+    async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
+        let mut seen = self.seen_now().await?;
         let unknown = || RegistryError::Unknown { name: name.to_owned() };
-        let tool = self.registry().get(name).ok_or_else(unknown)?;
+        let tool = self.registry.get(name).ok_or_else(unknown)?;
         // What was once registered at run time and is compiled now is not the store's any more.
         let kept = seen.rows.get(name).filter(|_| *tool.source() == Source::Host);
         let row = StoredTool {
@@ -120,31 +154,25 @@ impl StoredRegistry {
             spec: kept.and_then(|row| row.spec.clone()),
             created_at: kept.map_or(tool.created_at(), |row| row.created_at),
         };
-        self.follower.keep(&mut seen, row).await?;
-        Ok(self.registry().set_enabled(name, enabled)?)
+        self.keep(&mut seen, row).await?;
+        Ok(self.registry.set_enabled(name, enabled)?)
     }
 
-    /// [Removes](Registry::remove) a tool on all servers, and what is kept of its switch.
-    ///
-    /// # Errors
-    /// When it is not one that was registered at run time, or the store fails. Then nothing has changed.
-    pub async fn remove(&self, name: &str) -> Result<(), ChangeError> {
-        let mut seen = self.follower.seen_now().await?;
-        if let Some(tool) = self.registry().get(name).filter(|tool| *tool.source() != Source::Host) {
+    async fn remove(&self, name: &str) -> Result<(), ChangeError> {
+        let mut seen = self.seen_now().await?;
+        if let Some(tool) = self.registry.get(name).filter(|tool| *tool.source() != Source::Host) {
             return Err(
                 RegistryError::NotRemovable { name: name.to_owned(), source: tool.source().clone() }.into()
             );
         }
-        self.follower.store.remove_tool(self.registry().tenant(), name).await?;
+        self.store.remove_tool(self.registry.tenant(), name).await?;
         if let Some(row) = seen.rows.remove(name) {
-            self.registry().shared.changing(Cause::Here).forget(&row);
+            self.registry.shared.changing(Cause::Here).forget(&row);
         }
-        self.registry().remove(name);
+        self.registry.remove(name);
         Ok(())
     }
-}
 
-impl Follower {
     /// Takes over what others have changed, as long as the store is there.
     async fn follow(self: Arc<Self>) {
         let mut is_failing = false;

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture, Caller, Change, ChangeError, ErrorKind, Handler, Permission, Registry, RegistryError,
@@ -288,6 +289,18 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     store.fails.store(false, Ordering::SeqCst);
     stored.set_enabled("f", false).await.unwrap();
     assert_eq!(call(stored.registry(), "f").await, Err(ErrorKind::Unavailable));
+}
+
+#[tokio::test]
+async fn l5_a_change_that_was_begun_is_made_although_nobody_waits_for_it() {
+    let store = Arc::new(MemoryStore::default());
+    let stored = attached(&store).await;
+    let mut events = stored.registry().subscribe();
+    // Polled once and dropped, as by a server whose client has gone.
+    assert_eq!(stored.set_enabled("l_compiled", false).now_or_never(), None);
+    within_a_second(|| !stored.registry().get("l_compiled").unwrap().is_enabled()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(told(&mut events), [("l_compiled".into(), Change::Disabled, false)]);
 }
 
 #[tokio::test]

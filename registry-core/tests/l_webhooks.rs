@@ -265,4 +265,7 @@ fn l5_an_endpoint_is_an_http_url() {
         let error = WebhookEndpoint::new(bad, secret()).unwrap_err();
         assert!(error.contains(said), "{bad}: {error}");
     }
+    // A URL may hold secrets.
+    let endpoint = WebhookEndpoint::new("https://user:pass@example.org/hook?token=hidden", secret()).unwrap();
+    assert_eq!(format!("{endpoint:?}"), r#"WebhookEndpoint("https://example.org/hook")"#);
 }

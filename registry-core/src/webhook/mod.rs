@@ -37,10 +37,16 @@ use delivery::{Courier, Message};
 pub use signature::{BadSecret, Secret};
 
 /// Where events are sent, and the secret by which the receiver knows them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct WebhookEndpoint {
     url: Url,
     secret: Secret,
+}
+
+impl fmt::Debug for WebhookEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WebhookEndpoint").field(&self.shown()).finish()
+    }
 }
 
 impl WebhookEndpoint {
