@@ -185,7 +185,7 @@ impl Tool {
         }
     }
 
-    pub(crate) fn from_source(mut self, source: Source) -> Self {
+    pub(crate) fn with_source(mut self, source: Source) -> Self {
         self.source = source;
         self
     }

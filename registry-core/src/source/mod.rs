@@ -32,7 +32,7 @@ impl Configured {
     pub(crate) fn tool(&self, created_at: Timestamp) -> Tool {
         let source = Source::Configured { file: Arc::clone(&self.file), line: self.line };
         let tool = Tool::of_host(self.spec.clone(), self.policy, Some(Arc::clone(&self.handler)), created_at);
-        tool.from_source(source)
+        tool.with_source(source)
     }
 }
 
