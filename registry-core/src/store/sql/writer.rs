@@ -54,12 +54,12 @@ impl Writer {
 
     /// From time to time, the removal of counts that no longer say anything.
     fn sweep(&mut self, waiting: &[Job]) -> Option<Job> {
-        let charges = waiting.iter().filter_map(|job| match &job.work {
+        let mut charges = waiting.iter().filter_map(|job| match &job.work {
             Work::Charge(charge) => Some(charge.at),
             _ => None,
         });
         self.charges_since_sweep += charges.clone().count();
-        let now = charges.last().filter(|_| self.charges_since_sweep >= SWEEP)?;
+        let now = charges.next_back().filter(|_| self.charges_since_sweep >= SWEEP)?;
         self.charges_since_sweep = 0;
         let sweep = Statement::new("DELETE FROM call_counts WHERE until <= $1", vec![now.into()]);
         Some(Job { work: Work::Statements(vec![sweep]), done: oneshot::channel().0 })
