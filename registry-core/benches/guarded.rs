@@ -30,7 +30,7 @@ fn main() {
     divan::main();
     if std::env::args().any(|argument| argument == "--bench") {
         steps();
-        #[cfg(feature = "sqlite")]
+        #[cfg(all(feature = "sqlite", feature = "redis"))]
         stores::at_once();
     }
 }
@@ -147,7 +147,7 @@ fn steps() {
 }
 
 /// Many calls at once.
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", feature = "redis"))]
 mod stores {
     use registry_core::{
         guard::limits::{MemoryUsage, Usage},
@@ -206,7 +206,6 @@ mod stores {
             ("SQLite, limits, gate and audit", guarded(file.clone(), file.clone(), GATED)),
             ("SQLite, the same, each commit on the disk", guarded(disk.clone(), disk, GATED)),
         ];
-        #[cfg(feature = "redis")]
         let _server = redis::in_front(&runtime, &mut arms, file);
         println!(
             "\ncalls a second, {AT_ONCE} at once on 2 threads, best and median of {ROUNDS} rounds of {FOR:?} in turns:"
@@ -231,7 +230,6 @@ mod stores {
     }
 
     /// A server of its own, where the program is installed.
-    #[cfg(feature = "redis")]
     mod redis {
         use std::{
             net::TcpListener,

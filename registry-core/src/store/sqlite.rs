@@ -17,6 +17,10 @@ use crate::execute::BoxFuture;
 /// How soon a change by another process is seen.
 const POLL: Duration = Duration::from_millis(300);
 
+/// After so many pages of 4 KiB what was written beside the file is moved into it. Under load SQLite's own 1000 come many times a
+/// second, each with a wait for the disk.
+const CHECKPOINT: &str = "8000";
+
 /// What an acknowledged record has survived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -89,6 +93,7 @@ impl SqliteSettings {
                 Durability::Power => SqliteSynchronous::Full,
             })
             .busy_timeout(self.busy_timeout)
+            .pragma("wal_autocheckpoint", CHECKPOINT)
             .disable_statement_logging();
         let file = File {
             name: self.file.display().to_string(),

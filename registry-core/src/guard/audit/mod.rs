@@ -5,7 +5,6 @@ pub mod log;
 
 use std::{
     collections::VecDeque,
-    fmt::Write as _,
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::PathBuf,
@@ -105,11 +104,8 @@ pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
 }
 
 pub(crate) fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(2 * digest.len()), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Hashes the value as JSON, with the keys of every object in order.

@@ -22,9 +22,9 @@ fn read(mut row: Row) -> Result<Approval, String> {
     let (state, answer, document) = (row.text()?, row.text()?, row.text()?);
     let broken = |error: serde_json::Error| format!("an approval cannot be read: {error}");
     let mut approval: Approval = serde_json::from_str(&document).map_err(broken)?;
-    if state != "pending" {
+    if &*state != "pending" {
         approval.state = match serde_json::from_str(&answer).map_err(broken)? {
-            ApprovalState::Approved { by } if state == "used" => ApprovalState::Used { by },
+            ApprovalState::Approved { by } if &*state == "used" => ApprovalState::Used { by },
             answered => answered,
         };
     }

@@ -1,5 +1,7 @@
 //! The audit and its chains.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,8 +26,8 @@ impl AuditSink for SqlStore {
             let happened = happened(record.phase, record.success);
             let entry = Entry {
                 columns: columns(record.ts, record.user, record.tool, record.call_id, happened),
-                chain: (record.tenant, self.shared.server.clone()),
-                record: json,
+                chain: (record.tenant.into(), Arc::clone(&self.shared.server)),
+                record: json.into(),
             };
             self.write(Work::Record(entry)).await.map(drop)
         })
@@ -70,14 +72,14 @@ impl AuditLog for SqlStore {
 }
 
 impl SqlStore {
-    async fn walk(&self, tenant: &str, server: String) -> Result<ChainReport, String> {
+    async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, String> {
         let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
         let mut walk = Walk::new(tenant, &server);
         // Lower than any number that was ever given, so that one put before the first shows.
         let mut after = i64::MIN;
         loop {
-            let values = vec![tenant.into(), server.as_str().into(), after.into(), PAGE.into()];
+            let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
             let read = |mut row: Row| Ok((row.int()?, row.text()?, row.text()?, row.text()?, row));
             let rows = self.read(Statement::new(sql, values), read).await?;
             let (mut fault, last_page) = (None, rows.is_empty());
@@ -98,7 +100,7 @@ impl SqlStore {
             }
             if fault.is_some() || last_page {
                 let head = walk.head().clone();
-                return Ok(ChainReport { server, records: head.seq, head, fault });
+                return Ok(ChainReport { server: server.to_string(), records: head.seq, head, fault });
             }
         }
     }
@@ -126,11 +128,11 @@ fn is_found_by(record: &str, mut columns_kept: Row) -> bool {
 fn chained(mut row: Row) -> Result<ChainedRecord, String> {
     Ok(ChainedRecord {
         position: row.int()?,
-        server: row.text()?,
+        server: row.text()?.to_string(),
         seq: row.count()?,
-        previous: row.text()?,
-        sha256: row.text()?,
-        record: RawValue::from_string(row.text()?)
+        previous: row.text()?.to_string(),
+        sha256: row.text()?.to_string(),
+        record: RawValue::from_string(row.text()?.to_string())
             .map_err(|error| format!("a record of the audit is no JSON: {error}"))?,
     })
 }

@@ -1,6 +1,9 @@
 //! What is written in one transaction: calls counted, records added to their chains, and other statements, as many as wait.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use sha2::{Digest, Sha256};
 
@@ -26,13 +29,13 @@ pub(crate) struct Entry {
     pub(crate) chain: ChainKey,
     /// `ts`, `user_id`, `tool`, `call_id`, `happened`.
     pub(crate) columns: [Value; 5],
-    pub(crate) record: String,
+    pub(crate) record: Arc<str>,
 }
 
 /// Tenant and server.
-pub(crate) type ChainKey = (String, String);
+pub(crate) type ChainKey = (Arc<str>, Arc<str>);
 /// Tenant, user and tool.
-type CountKey = (String, String, String);
+type CountKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// What came of it.
 #[derive(Debug)]
@@ -66,7 +69,7 @@ impl From<String> for Failure {
 
 /// So many rows go into one statement, the largest number that is left over first. A few sizes keep the number of prepared
 /// statements small.
-const SIZES: [usize; 3] = [16, 4, 1];
+const SIZES: [usize; 4] = [64, 16, 4, 1];
 
 /// Numbers of what the work writes to: two batches with a number in common are not written at once.
 pub(crate) fn locks(work: &[Work]) -> BTreeSet<i32> {
@@ -126,12 +129,12 @@ pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answ
                 let previous = std::mem::replace(&mut head.sha256, sha256.clone());
                 head.seq = seq;
                 entries.extend([
-                    tenant.as_str().into(),
-                    server.as_str().into(),
+                    tenant.clone().into(),
+                    server.clone().into(),
                     Value::Int(seq.cast_signed()),
                 ]);
                 entries.extend(entry.columns.iter().cloned());
-                entries.extend([previous.into(), sha256.into(), entry.record.as_str().into()]);
+                entries.extend([previous.into(), sha256.into(), entry.record.clone().into()]);
                 Answer::Done
             }
             Work::Statements(statements) => {
@@ -158,10 +161,10 @@ const INSERT_RECORDS: [&str; 2] = [
     "INSERT INTO audit (tenant, server, seq, ts, user_id, tool, call_id, happened, previous, sha256, record) VALUES ",
     "",
 ];
+/// Joined in this order, so that each key is looked up and the table is never read from end to end.
 const SELECT_COUNTS: [&str; 2] = [
-    "SELECT tenant, user_id, tool, day, calls, last, before, until FROM call_counts \
-     WHERE (tenant, user_id, tool) IN (VALUES ",
-    ")",
+    "SELECT tenant, user_id, tool, day, calls, last, before, until FROM (VALUES ",
+    ") AS wanted CROSS JOIN call_counts WHERE tenant = column1 AND user_id = column2 AND tool = column3",
 ];
 
 /// Runs a statement as often as it takes for all rows, which are so many columns wide.
@@ -176,21 +179,21 @@ async fn in_rows(
         let rows = values.len() / columns;
         let size = SIZES.into_iter().find(|size| *size <= rows).unwrap_or(1);
         let rest = values.split_off(values.len().min(size * columns));
-        let sql = format!("{before}{}{behind}", parameters(size, columns));
+        let sql = format!("{before}{}{behind}", parameters(size, columns, link.numbers_parameters()));
         found.extend(link.fetch(Statement::new(sql, std::mem::replace(&mut values, rest))).await?);
     }
     Ok(found)
 }
 
 fn count_key(charge: &Charge) -> CountKey {
-    (charge.tenant.to_string(), charge.user.clone(), charge.tool.to_string())
+    (Arc::clone(&charge.tenant), charge.user.as_str().into(), Arc::clone(&charge.tool))
 }
 
 fn count_values((tenant, user, tool): &CountKey, row: &limits::Row) -> [Value; 8] {
     [
-        tenant.as_str().into(),
-        user.as_str().into(),
-        tool.as_str().into(),
+        tenant.clone().into(),
+        user.clone().into(),
+        tool.clone().into(),
         row.day.into(),
         i64::from(row.calls).into(),
         row.last.into(),
@@ -213,7 +216,7 @@ async fn read_counts(link: &mut dyn Link, work: &[Work]) -> Result<BTreeMap<Coun
     let read = |mut row: Row| -> Result<_, String> {
         let key = (row.text()?, row.text()?, row.text()?);
         let (day, calls, last, before) = (row.int()?, row.count()?, row.time()?, row.text()?);
-        let before = match before.as_str() {
+        let before = match &*before {
             "" => None,
             text => Some(text.parse().map_err(|error| format!("call_counts.before: {error}"))?),
         };
@@ -238,9 +241,9 @@ async fn read_heads<'a>(
         .collect();
     let mut heads = BTreeMap::new();
     for chain in chains {
-        let values = vec![chain.0.as_str().into(), chain.1.as_str().into()];
+        let values = vec![chain.0.clone().into(), chain.1.clone().into()];
         if let Some(mut row) = link.fetch(Statement::new(HEAD, values)).await?.pop() {
-            heads.insert(chain, chain::Head { seq: row.count()?, sha256: row.text()? });
+            heads.insert(chain, chain::Head { seq: row.count()?, sha256: row.text()?.to_string() });
         }
     }
     Ok(heads)

@@ -1,19 +1,20 @@
 //! A connection to a database, so that what is asked of it is written once for all of them.
 //!
-//! Columns are whole numbers or texts and never null. Parameters are `$1`, `$2` …, which SQLite understands as well as PostgreSQL.
+//! Columns are whole numbers or texts and never null. Parameters are `$1`, `$2` …, which SQLite understands as well as
+//! PostgreSQL.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, Value as _, ValueRef};
 
 use crate::execute::BoxFuture;
 
-/// What a column holds.
+/// What a column holds. Texts are shared, because what is to be written is kept until it has been.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Int(i64),
-    Text(String),
+    Text(Arc<str>),
 }
 
 impl From<i64> for Value {
@@ -24,19 +25,25 @@ impl From<i64> for Value {
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(text: Arc<str>) -> Self {
         Self::Text(text)
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        Self::Text(text.into())
     }
 }
 
 impl From<Timestamp> for Value {
     fn from(at: Timestamp) -> Self {
-        Self::Text(sortable(at))
+        sortable(at).into()
     }
 }
 
@@ -50,7 +57,7 @@ fn sortable(at: Timestamp) -> String {
 pub(crate) struct Row(std::vec::IntoIter<Value>);
 
 impl Row {
-    pub(crate) fn text(&mut self) -> Result<String, String> {
+    pub(crate) fn text(&mut self) -> Result<Arc<str>, String> {
         match self.0.next() {
             Some(Value::Text(text)) => Ok(text),
             other => Err(format!("the database holds {other:?} where a text is expected")),
@@ -89,17 +96,20 @@ impl Statement {
     }
 }
 
-/// `($1, $2), ($3, $4)` and so on: so many rows of so many parameters.
-pub(crate) fn parameters(rows: usize, columns: usize) -> String {
+/// `($1, $2), ($3, $4)` or `(?, ?), (?, ?)` and so on: so many rows of so many parameters.
+pub(crate) fn parameters(rows: usize, columns: usize, numbered: bool) -> String {
     let mut text = String::new();
     for row in 0..rows {
         for column in 0..columns {
             text.push_str(match (row, column) {
-                (0, 0) => "($",
-                (_, 0) => "), ($",
-                _ => ", $",
+                (0, 0) => "(",
+                (_, 0) => "), (",
+                _ => ", ",
             });
-            text.push_str(&(row * columns + column + 1).to_string());
+            match numbered {
+                true => text.push_str(&format!("${}", row * columns + column + 1)),
+                false => text.push('?'),
+            }
         }
     }
     text + ")"
@@ -109,12 +119,16 @@ pub(crate) fn parameters(rows: usize, columns: usize) -> String {
 pub(crate) trait Link: Send {
     fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
 
+    /// Whether parameters have to be written with their numbers. SQLite looks up each number among all others, which takes long where
+    /// there are many.
+    fn numbers_parameters(&self) -> bool;
+
     /// Runs several statements that have no parameters.
     fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>>;
 }
 
 macro_rules! link {
-    ($connection:ty) => {
+    ($connection:ty, $numbers_parameters:literal) => {
         impl Link for $connection {
             fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
                 Box::pin(async move {
@@ -135,7 +149,7 @@ macro_rules! link {
                             let column = |index| {
                                 let value = ValueRef::to_owned(&row.try_get_raw(index)?);
                                 match value.type_info().name() {
-                                    "TEXT" | "VARCHAR" => value.try_decode().map(Value::Text),
+                                    "TEXT" | "VARCHAR" => value.try_decode().map(|text: String| text.into()),
                                     _ => value.try_decode().map(Value::Int),
                                 }
                             };
@@ -147,6 +161,10 @@ macro_rules! link {
                 })
             }
 
+            fn numbers_parameters(&self) -> bool {
+                $numbers_parameters
+            }
+
             fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>> {
                 Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
             }
@@ -155,9 +173,9 @@ macro_rules! link {
 }
 
 #[cfg(feature = "sqlite")]
-link!(sqlx::SqliteConnection);
+link!(sqlx::SqliteConnection, false);
 #[cfg(feature = "postgres")]
-link!(sqlx::PgConnection);
+link!(sqlx::PgConnection, true);
 
 #[cfg(test)]
 mod tests {
@@ -165,8 +183,9 @@ mod tests {
 
     #[test]
     fn parameters_are_numbered_through() {
-        assert_eq!(parameters(2, 3), "($1, $2, $3), ($4, $5, $6)");
-        assert_eq!(parameters(1, 1), "($1)");
+        assert_eq!(parameters(2, 3, true), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(parameters(2, 2, false), "(?, ?), (?, ?)");
+        assert_eq!(parameters(1, 1, true), "($1)");
     }
 
     #[test]

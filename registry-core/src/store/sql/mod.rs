@@ -54,7 +54,7 @@ pub struct SqlStore {
 struct Shared {
     database: Arc<dyn Database>,
     /// The name of this server, for its chain in the audit.
-    server: String,
+    server: Arc<str>,
     jobs: mpsc::Sender<Job>,
     /// Told when something may have changed.
     nudge: watch::Sender<()>,
@@ -79,7 +79,7 @@ impl SqlStore {
         lay_out(database.as_ref(), link.as_mut()).await.map_err(failed)?;
         let (jobs, queue) = mpsc::channel(QUEUE);
         tokio::spawn(Writer::new(Arc::clone(&database), link).run(queue));
-        Ok(Self { shared: Arc::new(Shared { database, server, jobs, nudge }) })
+        Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
     }
 
     async fn write(&self, work: Work) -> Result<Answer, StoreError> {

@@ -39,13 +39,13 @@ fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, String> {
 
 fn api_key(mut row: Row) -> Result<ApiKey, String> {
     Ok(ApiKey {
-        id: row.text()?,
-        tenant: row.text()?,
-        user: row.text()?,
-        sha256: row.text()?,
+        id: row.text()?.to_string(),
+        tenant: row.text()?.to_string(),
+        user: row.text()?.to_string(),
+        sha256: row.text()?.to_string(),
         delegate: row.int()? != 0,
         created_at: row.time()?,
-        revoked_at: match row.text()?.as_str() {
+        revoked_at: match &*row.text()? {
             "" => None,
             at => Some(at.parse().map_err(|error| format!("api_keys.revoked_at: {error}"))?),
         },
