@@ -1,6 +1,12 @@
 //! Text tags and the prompt that tells of them: requirements T1 and T2.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
 
 mod support;
 

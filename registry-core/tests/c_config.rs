@@ -1,7 +1,13 @@
 //! Tools that are defined in files: requirements C1, C2, C3 and C4.
 
 #![cfg(feature = "config")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
 
 use registry_core::{
     Caller, Effect, Permission, Registry, RegistryBuilder, ToolOutcome, ToolResult, handler_fn, prelude::*,

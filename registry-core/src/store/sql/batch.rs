@@ -128,11 +128,7 @@ pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answ
                 let sha256 = chain::link(&head.sha256, seq, &entry.record);
                 let previous = std::mem::replace(&mut head.sha256, sha256.clone());
                 head.seq = seq;
-                entries.extend([
-                    tenant.clone().into(),
-                    server.clone().into(),
-                    Value::Int(seq.cast_signed()),
-                ]);
+                entries.extend([tenant.clone().into(), server.clone().into(), Value::Int(seq.cast_signed())]);
                 entries.extend(entry.columns.iter().cloned());
                 entries.extend([previous.into(), sha256.into(), entry.record.clone().into()]);
                 Answer::Done
