@@ -14,6 +14,7 @@ import { join } from 'node:path';
 const URL_UNDER_TEST = new URL(process.env.TOOLRACK_URL ?? 'http://127.0.0.1:7331/').href;
 const WAIT = 20_000;
 const QUESTION = 'What is (17 + 4) * 23?';
+const ERASE = 'Erase the note "milk".';
 
 const { chromium } = playwright();
 let passed = 0;
@@ -173,6 +174,27 @@ async function desktop(browser) {
     await idle(page);
   });
 
+  await check('a call that cannot be undone is asked about, and refused', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask:not([hidden])');
+    const shown = await page.locator('.answer:last-child .call').innerText();
+    if (!shown.includes('milk')) throw new Error(`the arguments are not shown: ${shown}`);
+    await shot(page, 'desktop-approval');
+    await page.click('.answer:last-child .call-ask .refuse');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="failed"]');
+    await idle(page);
+    await shot(page, 'desktop-refused');
+  });
+
+  await check('it is made once it is allowed', async () => {
+    await ask(page, ERASE);
+    await page.click('.answer:last-child .call-ask .allow');
+    await page.waitForSelector('.answer:last-child .call[data-name="erase_note"][data-state="ok"]');
+    await idle(page);
+    const text = await answerText(page);
+    if (!text.includes('The note is gone.')) throw new Error(`no result in: ${text}`);
+  });
+
   await check('a new chat is empty', async () => {
     await page.click('#new-chat');
     await page.waitForSelector('#welcome:not([hidden])');
@@ -196,6 +218,15 @@ async function phone(browser) {
     await page.click('.call summary');
     await shot(page, 'phone-answer');
     await noOverflow(page);
+  });
+
+  await check('phone: a question about a call does not scroll sideways', async () => {
+    await ask(page, ERASE);
+    await page.waitForSelector('.answer:last-child .call-ask:not([hidden])');
+    await shot(page, 'phone-approval');
+    await noOverflow(page);
+    await page.click('.answer:last-child .call-ask .refuse');
+    await idle(page);
   });
 
   await check('phone: the drawer opens, fits, and Escape closes it', async () => {

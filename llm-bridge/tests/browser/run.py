@@ -17,6 +17,17 @@ sys.dont_write_bytecode = True
 
 import environment
 
+# A call that cannot be undone, for the page to ask about.
+CONFIGURATION = """
+[[tools]]
+name = "erase_note"
+description = "Erases a note for good."
+type = "function"
+effect = "destructive"
+parameters = { type = "object", properties = { title = { type = "string", description = "The note's title." } }, required = ["title"] }
+implementation = { type = "mock", mock_response = "The note is gone." }
+"""
+
 
 def main():
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -24,7 +35,7 @@ def main():
         print("FAILED  there is no chromium on the path; CHROMIUM may name one\n0 passed, 1 failed")
         return 1
     folder = environment.node("node-browser", [HERE / name for name in ("package.json", "package-lock.json", "page.mjs")])
-    with environment.toolrack("demo") as address:
+    with environment.toolrack("demo", configuration=CONFIGURATION) as address:
         variables = {**os.environ, "TOOLRACK_URL": address, "CHROMIUM": browser}
         return subprocess.run(["node", folder / "page.mjs"], env=variables, stdin=subprocess.DEVNULL).returncode
 

@@ -26,8 +26,8 @@ export function finished(event) {
   return {
     state: event.success ? 'ok' : 'failed',
     approval: null,
-    // A call that a person refused has no result, and says so in its message.
-    result: capped(event.result ?? event.message),
+    result: capped(event.result),
+    // A call that a person refused is no error, and says so in its message.
     error: event.success ? null : (event.error ?? event.message ?? 'The tool failed without a message.'),
     duration_ms: event.duration_ms ?? null,
   };
@@ -125,8 +125,8 @@ function mark(state) {
   return icon(state === 'ok' ? 'done' : state);
 }
 
-function statusLine({ state, message, error, result }) {
-  if (state === 'running') return message ?? '';
+function statusLine({ state, message, error, result, approval }) {
+  if (state === 'running') return approval ? 'Waiting for your approval' : (message ?? '');
   if (state === 'failed') return oneLine(error ?? '');
   if (state === 'cancelled') return '';
   return result === undefined || result === null ? '' : oneLine(typeof result === 'string' ? result : JSON.stringify(result));
