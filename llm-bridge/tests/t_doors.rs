@@ -51,6 +51,7 @@ impl Rack {
             caller: Caller::new("local", Permission::User),
             access,
             store: store.clone(),
+            webhooks: None,
             grace: Duration::from_secs(1),
         };
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());

@@ -10,6 +10,7 @@ mod markdown;
 mod models;
 mod page;
 mod tools;
+mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,7 +23,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::{Caller, DEFAULT_TENANT, store::Store};
+use registry_core::{Caller, DEFAULT_TENANT, store::Store, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -51,6 +52,8 @@ pub struct ServerSettings {
     pub access: Access,
     /// Where users and their keys are kept.
     pub store: Arc<dyn Store>,
+    /// Who is told of changes to the default tenant's tools, for the list of what could not be delivered.
+    pub webhooks: Option<Webhooks>,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -65,6 +68,7 @@ impl std::fmt::Debug for ServerSettings {
 #[derive(Debug, Clone)]
 struct App {
     backend: Backend,
+    webhooks: Option<Webhooks>,
     /// Cancelled when open answers have to end.
     closing: CancellationToken,
 }
@@ -73,7 +77,7 @@ struct App {
 pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationToken) -> Router {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let app = App { backend, closing };
+    let app = App { backend, webhooks: settings.webhooks.clone(), closing };
     let with_key = Router::new()
         .route("/v1/chat/completions", post(chat::completions))
         .route("/v1/models", get(models::list))
@@ -82,6 +86,8 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .route("/api/tools/{name}", post(tools::switch))
         .route("/api/approvals", get(approvals::list))
         .route("/api/approvals/{id}", post(approvals::answer))
+        .route("/api/dead-letters", get(webhooks::list))
+        .route("/api/dead-letters/{id}", post(webhooks::redeliver))
         .route("/api/render", post(markdown::render))
         .route_layer(middleware::from_fn_with_state(identities, access::check_key));
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.

@@ -204,7 +204,13 @@ impl Setup {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let store = Arc::new(MemoryStore::default());
-        let settings = ServerSettings { caller: self.caller, access: self.access, store, grace: self.grace };
+        let settings = ServerSettings {
+            caller: self.caller,
+            access: self.access,
+            store,
+            webhooks: None,
+            grace: self.grace,
+        };
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
         let client = registry_core::http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();

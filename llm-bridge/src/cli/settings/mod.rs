@@ -22,7 +22,7 @@ use toml::de::{DeTable, Deserializer};
 
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
-pub use store::{Durability, StoreSettings};
+pub use store::{Durability, StoreSettings, WebhookSettings};
 
 use super::address;
 use crate::{
@@ -65,6 +65,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// What is asked before a call.
     pub guard: Guard,
+    /// Who is told when tools change.
+    pub webhooks: Vec<WebhookSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
     /// The tables that belong to the host's own resources.
@@ -95,6 +97,7 @@ impl Default for Settings {
             store: StoreSettings::default(),
             guard: Guard::default(),
             tool_files: Vec::new(),
+            webhooks: Vec::new(),
             host: toml::Table::new(),
             file: None,
             defines_tools: false,
@@ -246,6 +249,7 @@ impl Settings {
 
     /// What can be written in the file and cannot be meant.
     fn check(&self) -> Result<(), String> {
+        self.webhooks.iter().try_for_each(|webhook| webhook.endpoint().map(drop))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
         }
@@ -343,6 +347,7 @@ impl Settings {
         ServerSettings {
             caller: self.caller(),
             store,
+            webhooks: None,
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
