@@ -67,9 +67,9 @@ impl From<String> for Failure {
     }
 }
 
-/// So many rows go into one statement, the largest number that is left over first. A few sizes keep the number of prepared
-/// statements small.
-const SIZES: [usize; 4] = [64, 16, 4, 1];
+/// So many rows go into one statement, the largest number that is left over first: few statements for any number of rows, and few
+/// different ones to be prepared.
+const SIZES: [usize; 9] = [256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 /// Numbers of what the work writes to: two batches with a number in common are not written at once.
 pub(crate) fn locks(work: &[Work]) -> BTreeSet<i32> {
