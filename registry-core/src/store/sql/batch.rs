@@ -128,11 +128,7 @@ pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answ
                 let sha256 = chain::link(&head.sha256, seq, &entry.record);
                 let previous = std::mem::replace(&mut head.sha256, sha256.clone());
                 head.seq = seq;
-                entries.extend([
-                    tenant.clone().into(),
-                    server.clone().into(),
-                    Value::Int(seq.cast_signed()),
-                ]);
+                entries.extend([tenant.clone().into(), server.clone().into(), Value::Int(seq.cast_signed())]);
                 entries.extend(entry.columns.iter().cloned());
                 entries.extend([previous.into(), sha256.into(), entry.record.clone().into()]);
                 Answer::Done
@@ -161,10 +157,11 @@ const INSERT_RECORDS: [&str; 2] = [
     "INSERT INTO audit (tenant, server, seq, ts, user_id, tool, call_id, happened, previous, sha256, record) VALUES ",
     "",
 ];
-/// Joined in this order, so that each key is looked up and the table is never read from end to end.
+/// Joined in this order, so that each key is looked up and the table is never read from end to end. The first column says which key a
+/// row is of.
 const SELECT_COUNTS: [&str; 2] = [
-    "SELECT tenant, user_id, tool, day, calls, last, before, until FROM (VALUES ",
-    ") AS wanted CROSS JOIN call_counts WHERE tenant = column1 AND user_id = column2 AND tool = column3",
+    "SELECT column1, day, calls, last, before, until FROM (VALUES ",
+    ") AS wanted CROSS JOIN call_counts WHERE tenant = column2 AND user_id = column3 AND tool = column4",
 ];
 
 /// Runs a statement as often as it takes for all rows, which are so many columns wide.
@@ -211,10 +208,13 @@ async fn read_counts(link: &mut dyn Link, work: &[Work]) -> Result<BTreeMap<Coun
             _ => None,
         })
         .collect();
-    let values = keys.into_iter().flat_map(|(tenant, user, tool)| [tenant, user, tool]).map(Value::from);
-    let rows = in_rows(link, SELECT_COUNTS, 3, values.collect()).await?;
+    let keys: Vec<CountKey> = keys.into_iter().collect();
+    let wanted = |(number, (tenant, user, tool)): (i64, &CountKey)| {
+        [number.into(), tenant.clone().into(), user.clone().into(), tool.clone().into()]
+    };
+    let rows = in_rows(link, SELECT_COUNTS, 4, (0..).zip(&keys).flat_map(wanted).collect()).await?;
     let read = |mut row: Row| -> Result<_, String> {
-        let key = (row.text()?, row.text()?, row.text()?);
+        let key = keys.get(row.count::<usize>()?).cloned().ok_or("a count of nobody who was asked for")?;
         let (day, calls, last, before) = (row.int()?, row.count()?, row.time()?, row.text()?);
         let before = match &*before {
             "" => None,
