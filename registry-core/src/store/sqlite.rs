@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_millis(300);
 /// second, each with a wait for the disk.
 const CHECKPOINT: &str = "8000";
 
+/// So many rows of an answer may be read before anybody takes them: as many as one statement asks for.
+const ROWS_AHEAD: usize = 256;
+
 /// What an acknowledged record has survived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -94,6 +97,7 @@ impl SqliteSettings {
             })
             .busy_timeout(self.busy_timeout)
             .pragma("wal_autocheckpoint", CHECKPOINT)
+            .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
         let file = File {
             name: self.file.display().to_string(),

@@ -67,9 +67,9 @@ impl From<String> for Failure {
     }
 }
 
-/// So many rows go into one statement, the largest number that is left over first. A few sizes keep the number of prepared
-/// statements small.
-const SIZES: [usize; 4] = [64, 16, 4, 1];
+/// So many rows go into one statement, the largest number that is left over first: few statements for any number of rows, and few
+/// different ones to be prepared.
+const SIZES: [usize; 9] = [256, 128, 64, 32, 16, 8, 4, 2, 1];
 
 /// Numbers of what the work writes to: two batches with a number in common are not written at once.
 pub(crate) fn locks(work: &[Work]) -> BTreeSet<i32> {
@@ -157,10 +157,11 @@ const INSERT_RECORDS: [&str; 2] = [
     "INSERT INTO audit (tenant, server, seq, ts, user_id, tool, call_id, happened, previous, sha256, record) VALUES ",
     "",
 ];
-/// Joined in this order, so that each key is looked up and the table is never read from end to end.
+/// Joined in this order, so that each key is looked up and the table is never read from end to end. The first column says which key a
+/// row is of.
 const SELECT_COUNTS: [&str; 2] = [
-    "SELECT tenant, user_id, tool, day, calls, last, before, until FROM (VALUES ",
-    ") AS wanted CROSS JOIN call_counts WHERE tenant = column1 AND user_id = column2 AND tool = column3",
+    "SELECT column1, day, calls, last, before, until FROM (VALUES ",
+    ") AS wanted CROSS JOIN call_counts WHERE tenant = column2 AND user_id = column3 AND tool = column4",
 ];
 
 /// Runs a statement as often as it takes for all rows, which are so many columns wide.
@@ -207,10 +208,13 @@ async fn read_counts(link: &mut dyn Link, work: &[Work]) -> Result<BTreeMap<Coun
             _ => None,
         })
         .collect();
-    let values = keys.into_iter().flat_map(|(tenant, user, tool)| [tenant, user, tool]).map(Value::from);
-    let rows = in_rows(link, SELECT_COUNTS, 3, values.collect()).await?;
+    let keys: Vec<CountKey> = keys.into_iter().collect();
+    let wanted = |(number, (tenant, user, tool)): (i64, &CountKey)| {
+        [number.into(), tenant.clone().into(), user.clone().into(), tool.clone().into()]
+    };
+    let rows = in_rows(link, SELECT_COUNTS, 4, (0..).zip(&keys).flat_map(wanted).collect()).await?;
     let read = |mut row: Row| -> Result<_, String> {
-        let key = (row.text()?, row.text()?, row.text()?);
+        let key = keys.get(row.count::<usize>()?).cloned().ok_or("a count of nobody who was asked for")?;
         let (day, calls, last, before) = (row.int()?, row.count()?, row.time()?, row.text()?);
         let before = match &*before {
             "" => None,

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
-use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, Value as _, ValueRef};
+use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, ValueRef as _};
 
 use crate::execute::BoxFuture;
 
@@ -146,12 +146,9 @@ macro_rules! link {
                     let rows = query.fetch_all(self).await?;
                     rows.iter()
                         .map(|row| {
-                            let column = |index| {
-                                let value = ValueRef::to_owned(&row.try_get_raw(index)?);
-                                match value.type_info().name() {
-                                    "TEXT" | "VARCHAR" => value.try_decode().map(|text: String| text.into()),
-                                    _ => value.try_decode().map(Value::Int),
-                                }
+                            let column = |index| match row.try_get_raw(index)?.type_info().name() {
+                                "TEXT" | "VARCHAR" => row.try_get::<&str, _>(index).map(Value::from),
+                                _ => row.try_get(index).map(Value::Int),
                             };
                             let columns: Result<Vec<Value>, sqlx::Error> =
                                 (0..row.len()).map(column).collect();
