@@ -13,9 +13,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs the command line that it is given until its input is closed, and then removes the folder.
-const KEEPER: &str =
-    r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -"$STOP" $server; wait $server; rm -rf "$folder""#;
+/// Runs the command line that it is given until its input is closed, and then ends it as `kill -9` does and removes the folder.
+/// PostgreSQL is told to end at once instead, so that its own processes end with it; it stands behind the program that changes the user.
+const KEEPER: &str = r#"
+folder=$1; shift
+"$@" & server=$!
+read -r _
+if [ -f "$folder/data/postmaster.pid" ]; then kill -QUIT "$(head -n 1 "$folder/data/postmaster.pid")"; else kill -KILL $server; fi
+wait $server
+rm -rf "$folder"
+"#;
 
 pub(crate) struct Server {
     keeper: Child,
@@ -30,12 +37,11 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(folder: &Path, port: u16, signal: &str, command: &[&str]) -> Self {
+    fn start(folder: &Path, port: u16, command: &[&str]) -> Self {
         let keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper"])
             .arg(folder)
             .args(command)
-            .env("STOP", signal)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -84,7 +90,7 @@ pub(crate) fn redis_on(test: &str, port: u16) -> Option<Server> {
     let (program, port_text) = (program.display().to_string(), port.to_string());
     let dir = folder.display().to_string();
     let command = [&program, "--port", &port_text, "--bind", "127.0.0.1", "--save", "", "--dir", &dir];
-    Some(Server::start(&folder, port, "KILL", &command))
+    Some(Server::start(&folder, port, &command))
 }
 
 /// The PostgreSQL server that all tests share.
@@ -129,7 +135,7 @@ impl Postgres {
         let mut line: Vec<&str> = run_as.iter().map(String::as_str).collect();
         line.extend([&server, "-D", &data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
         line.extend(["-k", &sockets, "-c", "max_connections=300"]);
-        let server = Server::start(&folder, port, "INT", &line);
+        let server = Server::start(&folder, port, &line);
         Self { server, folder, databases: AtomicU32::new(0), run_as, bin }
     }
 
