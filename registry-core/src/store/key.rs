@@ -4,17 +4,10 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::ApiKey;
+use crate::guard::audit::hex;
 
 /// How every key begins, so that one that has leaked can be recognised.
 pub const KEY_PREFIX: &str = "trk_";
-
-/// The digits of a key.
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(HEX.get(usize::from(nibble)).copied().unwrap_or(b'0'));
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
 
 /// The hash by which a key is kept.
 pub fn hash_key(secret: &str) -> String {

@@ -5,9 +5,6 @@ pub mod log;
 
 use std::{
     collections::VecDeque,
-    fs::{File, OpenOptions},
-    io::{self, Write as _},
-    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -148,49 +145,6 @@ impl AuditSink for LogAudit {
         let written = serde_json::to_string(&record)
             .map(|json| tracing::info!(target: "toolrack::audit", "{json}"))
             .map_err(|error| error.to_string());
-        Box::pin(std::future::ready(written))
-    }
-}
-
-/// Appends the records to a file, one line of JSON each.
-///
-/// The file and its folder are made when the first record comes. A record is on its way to the disk when it is acknowledged, so it
-/// survives the end of the process.
-#[derive(Debug)]
-pub struct FileAudit {
-    path: PathBuf,
-    file: Mutex<Option<File>>,
-}
-
-impl FileAudit {
-    /// Appends to the file at `path`.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), file: Mutex::new(None) }
-    }
-
-    fn append(&self, record: &AuditRecord) -> io::Result<()> {
-        let mut line = serde_json::to_string(record)?;
-        line.push('\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = match file.as_mut() {
-            Some(file) => file,
-            None => file.insert(self.open()?),
-        };
-        // One write for the whole line, so that lines of two processes do not mix.
-        file.write_all(line.as_bytes())
-    }
-
-    fn open(&self) -> io::Result<File> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        OpenOptions::new().create(true).append(true).open(&self.path)
-    }
-}
-
-impl AuditSink for FileAudit {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
-        let written = self.append(&record).map_err(|error| format!("{}: {error}", self.path.display()));
         Box::pin(std::future::ready(written))
     }
 }
