@@ -181,7 +181,6 @@ fn p7_marked_call_to_a_tool_that_was_not_offered() {
 fn p7_missing_ends() {
     for text in [
         "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}",
-        "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}",
         "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"</tool_call>",
         "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</function>\n</tool_call>",
         "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>",
@@ -190,6 +189,9 @@ fn p7_missing_ends() {
     ] {
         assert_eq!(calls(&read(text)), [("weather", r#"{"city": "Oslo"}"#)], "{text}");
     }
+    // Of an object that was cut off, as here before its last bracket, nobody knows what was to come.
+    let text = "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}";
+    assert_eq!((calls(&read(text)), read(text).content.as_str()), (vec![], text));
     let text = "<function=weather><parameter=city>\nOslo\n<parameter=days>\n3\n</parameter></function>";
     assert_eq!(calls(&read(text)), [("weather", r#"{"city": "Oslo", "days": 3}"#)]);
 }

@@ -120,6 +120,34 @@ async fn m9_a_key_says_who_calls_and_nobody_calls_for_another() {
     let hop = rack.key("default", "hop", Permission::User, None, true).await;
     let reply: Value = rack.post("/execute", &hop, &forged).send().await.unwrap().json().await.unwrap();
     assert_eq!(reply["result"]["user"], "bob");
+    for nobody in ["", "\n", &"x".repeat(300)] {
+        let forged = json!({"tool_name": "echo", "user_id": nobody});
+        assert_eq!(
+            rack.post("/execute", &hop, &forged).send().await.unwrap().status(),
+            StatusCode::BAD_REQUEST
+        );
+    }
+    // A server that calls for others lends them nothing.
+    let chief = rack.key("default", "chief", Permission::Admin, None, true).await;
+    rack.key("default", "carl", Permission::User, Some("files"), false).await;
+    for (tool, user, status) in [
+        ("admins.only", "carl", StatusCode::FORBIDDEN),
+        ("echo", "carl", StatusCode::FORBIDDEN),
+        ("admins.only", "nobody", StatusCode::FORBIDDEN),
+        ("echo", "nobody", StatusCode::OK),
+    ] {
+        let call = json!({"tool_name": tool, "user_id": user});
+        assert_eq!(
+            rack.post("/execute", &chief, &call).send().await.unwrap().status(),
+            status,
+            "{tool} {user}"
+        );
+    }
+    let list = json!({"tool_name": "echo", "arguments": []});
+    assert_eq!(
+        rack.post("/execute", &ada, &list).send().await.unwrap().status(),
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
 }
 
 #[tokio::test]

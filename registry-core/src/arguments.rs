@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     coerce::{coerce, settle_integers, types_of},
+    guard::has_secret,
     nearest::nearest,
     result::{ErrorKind, ToolError},
 };
@@ -16,7 +17,10 @@ const MAX_FAULTS: usize = 8;
 
 /// Checks the arguments of one tool.
 #[derive(Debug)]
-pub(crate) struct ArgumentChecker(Validator);
+pub(crate) struct ArgumentChecker {
+    validator: Validator,
+    has_secret: bool,
+}
 
 impl ArgumentChecker {
     /// A checker for an input schema.
@@ -32,9 +36,16 @@ impl ArgumentChecker {
                 "its input schema has to be an object schema: `\"type\": \"object\"` at the top".to_owned()
             );
         }
-        jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema).map(Self).map_err(
-            |error| format!("its input schema is not valid: {error} (at `{}`)", error.instance_path()),
-        )
+        let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema);
+        let validator = validator.map_err(|error| {
+            format!("its input schema is not valid: {error} (at `{}`)", error.instance_path())
+        })?;
+        Ok(Self { validator, has_secret: has_secret(schema) })
+    }
+
+    /// Whether an argument is marked as secret.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.has_secret
     }
 
     /// The arguments as the tool takes them.
@@ -57,10 +68,10 @@ impl ArgumentChecker {
             },
             other => return Err(not_an_object(tool, schema, kind_of(&other))),
         };
-        if !self.0.is_valid(&arguments) {
+        if !self.validator.is_valid(&arguments) {
             coerce(&mut arguments, schema);
             let faults: Vec<String> = self
-                .0
+                .validator
                 .iter_errors(&arguments)
                 .take(MAX_FAULTS)
                 .map(|error| describe(&error, schema))
@@ -112,23 +123,12 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             .collect::<Vec<_>>()
             .join("; "),
         // The words for any other fault quote the value, and with it whatever is inside.
-        _ if holds_secret(schema) => format!("`{place}`: {}", error.masked()),
+        _ if has_secret(schema) => format!("`{place}`: {}", error.masked()),
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             format!("`{place}` is {}, which is none of the forms it may have", shorten(error.instance()))
         }
         _ if place.is_empty() => error.to_string(),
         _ => format!("`{place}`: {error}"),
-    }
-}
-
-/// Whether anything of what the schema describes is to be shown to nobody.
-fn holds_secret(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => {
-            members.get("writeOnly") == Some(&Value::Bool(true)) || members.values().any(holds_secret)
-        }
-        Value::Array(items) => items.iter().any(holds_secret),
-        _ => false,
     }
 }
 

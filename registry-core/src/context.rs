@@ -25,6 +25,8 @@ pub struct Caller {
     pub user: String,
     /// How far the user is trusted.
     pub level: Permission,
+    /// Whoever makes the call for the user, as one server does for another's.
+    pub via: Option<String>,
     /// The modules that may be used; `None` for all. Tools without a module belong to `local`.
     pub allowed_modules: Option<BTreeSet<String>>,
     /// The tools that may be used, by name; `None` for all.
@@ -34,7 +36,7 @@ pub struct Caller {
 impl Caller {
     /// A user who may use every module.
     pub fn new(user: impl Into<String>, level: Permission) -> Self {
-        Self { user: user.into(), level, allowed_modules: None, allowed_tools: None }
+        Self { user: user.into(), level, via: None, allowed_modules: None, allowed_tools: None }
     }
 
     /// Leaves only the modules that are allowed already and named here.
@@ -42,6 +44,19 @@ impl Caller {
     pub fn only_modules<S: Into<String>>(mut self, modules: impl IntoIterator<Item = S>) -> Self {
         narrow(&mut self.allowed_modules, modules);
         self
+    }
+
+    /// The caller who makes calls for a user: with no more than either of both may do.
+    #[must_use]
+    pub fn on_behalf_of(self, user: Self) -> Self {
+        let mut caller = Self { level: self.level.min(user.level), via: Some(self.user), ..user };
+        if let Some(modules) = self.allowed_modules {
+            caller = caller.only_modules(modules);
+        }
+        if let Some(tools) = self.allowed_tools {
+            caller = caller.only_tools(tools);
+        }
+        caller
     }
 
     /// Leaves only the tools that are allowed already and named here.
@@ -292,6 +307,9 @@ pub enum Origin {
     Library,
 }
 
+/// The longest name of a tool that is repeated whole, in bytes.
+const MAX_NAME: usize = 256;
+
 /// A call that somebody wants made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
@@ -334,6 +352,14 @@ impl ToolCall {
         if self.id.is_empty() {
             // The standard library's hash keys are random, and need no further crate.
             self.id = format!("{:016x}", RandomState::new().hash_one(0));
+        }
+    }
+
+    /// Cuts a name that no tool can have, so that nothing which repeats it is as long.
+    pub(crate) fn cut_name(&mut self) {
+        if self.name.len() > MAX_NAME {
+            self.name.truncate(self.name.floor_char_boundary(MAX_NAME));
+            self.name.push('…');
         }
     }
 

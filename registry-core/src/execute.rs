@@ -14,6 +14,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
+    arguments::ArgumentChecker,
     context::{EventSink, Origin, ToolCall, ToolContext},
     guard::{
         Admission, Wanted,
@@ -66,6 +67,7 @@ impl Registry {
     ) -> ToolOutcome {
         call.ensure_id();
         let Some(tool) = tool else {
+            call.cut_name();
             let error = self.not_found(context, &call.name);
             return self.refuse(None, context, call, error).await;
         };
@@ -92,11 +94,8 @@ impl Registry {
         let guards = &self.shared.common.guards;
         let mut record = audited.then(|| self.record(&context, Some(&tool), &name, &id, origin, &arguments));
 
-        let arguments_sha256 = match &record {
-            Some(record) => record.arguments_sha256.clone(),
-            None if guards.may_ask_person(&tool) => hash_members(&arguments),
-            None => String::new(),
-        };
+        let arguments_sha256 =
+            if guards.may_ask_person(&tool) { hash_members(&arguments) } else { String::new() };
         let wanted = Wanted {
             tenant: &self.shared.tenant,
             tool: &tool,
@@ -110,9 +109,8 @@ impl Registry {
         if let Some(record) = &mut record {
             record.decision = decision;
         }
-        // Held until the tool has run.
-        let _turn = match admission {
-            Admission::Run(turn) => turn,
+        let admitted = match admission {
+            Admission::Run(admitted) => admitted,
             Admission::Blocked(reason) => {
                 let result = Ok(ToolResult::unsuccessful(reason));
                 return self.end(id, name, result, record).await;
@@ -120,7 +118,14 @@ impl Registry {
             Admission::Refused(error) => return self.end(id, name, Err(error), record).await,
         };
         // What was revoked while the call waited for a person or for its turn is refused all the same.
-        if let Some(error) = refusal(&tool, &context) {
+        let mut refused = refusal(&tool, &context);
+        if refused.is_none()
+            && let Some(record) = record.as_mut()
+        {
+            refused = self.intend(tool.name(), record).await.err();
+        }
+        if let Some(error) = refused {
+            guards.give_back(admitted, tool.name()).await;
             return self.end(id, name, Err(error), record).await;
         }
 
@@ -149,26 +154,30 @@ impl Registry {
             tries_left -= 1;
             if let Some(record) = &mut record {
                 record.attempt += 1;
+                if let Err(error) = self.intend(tool.name(), record).await {
+                    return self.outcome(id, name, Err(error), duration);
+                }
             }
         }
     }
 
-    /// Runs the tool once, between its two records.
+    /// Keeps the record that comes before a try.
+    async fn intend(&self, tool: &str, record: &mut AuditRecord) -> Result<(), ToolError> {
+        record.phase = Phase::Intent;
+        record.ts = self.shared.common.clock.now();
+        let kept = self.shared.common.audit.record(record.clone()).await;
+        kept.map_err(|cause| not_audited(tool, &cause))
+    }
+
+    /// Runs the tool once, and keeps the record that comes after.
     async fn attempt(
         &self,
         tool: &Tool,
         handler: &dyn Handler,
         context: &ToolContext,
         arguments: Map<String, Value>,
-        mut record: Option<&mut AuditRecord>,
+        record: Option<&mut AuditRecord>,
     ) -> (Result<ToolResult, ToolError>, Duration) {
-        if let Some(record) = &mut record {
-            record.phase = Phase::Intent;
-            record.ts = self.shared.common.clock.now();
-            if let Err(cause) = self.shared.common.audit.record(record.clone()).await {
-                return (Err(not_audited(tool.name(), &cause)), Duration::ZERO);
-            }
-        }
         let started = Instant::now();
         let result = guarded(handler, context, arguments, tool.policy().timeout).await;
         let duration = started.elapsed();
@@ -201,6 +210,7 @@ impl Registry {
         error: ToolError,
     ) -> ToolOutcome {
         call.ensure_id();
+        call.cut_name();
         let audited = self.shared.common.audit.is_enabled();
         let record = audited.then(|| match &call.arguments {
             Value::Object(arguments) => {
@@ -243,6 +253,10 @@ impl Registry {
     ) -> AuditRecord {
         let common = &self.shared.common;
         let schema = tool.map_or(&Value::Null, |tool| &tool.spec().input_schema);
+        let checker = tool.and_then(|tool| tool.checker().ok());
+        let has_secret = checker.is_some_and(ArgumentChecker::has_secret);
+        // A short secret could be found by trying, were it in the hash.
+        let kept = (common.audit_arguments || has_secret).then(|| without_secrets(schema, arguments));
         AuditRecord {
             phase: Phase::Intent,
             tool: name.to_owned(),
@@ -251,10 +265,11 @@ impl Registry {
             attempt: 1,
             tenant: self.shared.tenant.to_string(),
             user: context.caller().user.clone(),
+            via: context.caller().via.clone(),
             level: context.caller().level,
             origin,
-            arguments_sha256: hash_members(arguments),
-            arguments: common.audit_arguments.then(|| without_secrets(schema, arguments)),
+            arguments_sha256: kept.as_ref().map_or_else(|| hash_members(arguments), hash_arguments),
+            arguments: kept.filter(|_| common.audit_arguments),
             decision: None,
             success: None,
             error: None,
@@ -336,11 +351,9 @@ async fn guarded(
     arguments: Map<String, Value>,
     timeout: Duration,
 ) -> Result<ToolResult, ToolError> {
-    let mut running: BoxFuture<'_, _> = Box::pin(async move { handler.call(context, arguments).await });
-    let caught = poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(panic) => Poll::Ready(Err(panicked(panic.as_ref()))),
-    });
+    // The handler's first step is inside as well.
+    let running = caught(async move { handler.call(context, arguments).await });
+    let caught = async { running.await.unwrap_or_else(|panic| Err(panicked(&panic))) };
     tokio::select! {
         biased;
         result = caught => result,
@@ -360,12 +373,22 @@ fn timed_out(timeout: Duration) -> ToolError {
     ToolError::new(ErrorKind::Timeout, format!("Tool execution timed out ({limit}).")).retryable()
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> ToolError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
+/// What the future comes to, or the text of its panic.
+pub(crate) async fn caught<T>(future: impl Future<Output = T> + Send) -> Result<T, String> {
+    let mut running = Box::pin(future);
+    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(text_of(panic.as_ref()))),
+    })
+    .await
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+}
+
+fn panicked(text: &str) -> ToolError {
     ToolError::new(ErrorKind::Panicked, format!("the tool panicked: {text}"))
         .with_feedback("The tool failed with a fault of its own. Do not call it again with these arguments.")
 }

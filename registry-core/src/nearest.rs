@@ -1,7 +1,13 @@
 //! The names that may have been meant.
 
+/// A longer name is none that somebody meant to write, and comparing it would take long.
+const LONGEST: usize = 128;
+
 /// The names most like one, best first, at most three.
 pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
     let plain = |name: &str| name.to_ascii_lowercase().replace(['-', '.', ' '], "_");
     let wanted = plain(name);
     let last = |name: &str| name.rsplit_once('.').map_or(name.to_owned(), |(_, last)| last.to_owned());
@@ -31,6 +37,7 @@ mod tests {
         assert_eq!(near("web_search"), ["research.web_search"]);
         assert_eq!(near("search.web-serch").first(), Some(&"research.web_search"));
         assert_eq!(near("calculator").first(), Some(&"calculate"));
+        assert!(nearest(&"x".repeat(1 << 20), known.into_iter()).is_empty());
         assert!(near("delete_everything").is_empty(), "{:?}", near("delete_everything"));
     }
 }

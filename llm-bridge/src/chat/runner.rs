@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    task::JoinHandle,
+};
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -37,7 +40,15 @@ pub(super) async fn run(
 ) -> Results {
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let sender = events.clone();
-    let sink: EventSink = Arc::new(move |event| drop(sender.try_send(TurnEvent::CallStatus(event))));
+    let sink: EventSink = Arc::new(move |event| {
+        let asks = event.approval.is_some();
+        let event = TurnEvent::CallStatus(event);
+        // But nobody can answer a question that was not put.
+        if let (Err(TrySendError::Full(event)), true) = (sender.try_send(event), asks) {
+            let sender = sender.clone();
+            tokio::spawn(async move { sender.send(event).await });
+        }
+    });
     let context = offer.context.clone().with_events(sink);
 
     let mut reached = None;

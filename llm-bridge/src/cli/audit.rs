@@ -13,7 +13,7 @@ use registry_core::{
 };
 use serde_json::Value;
 
-use super::out::{print_line, tell};
+use super::out::{one_line, print_line, tell};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -125,7 +125,7 @@ async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, Stri
 /// A record for people.
 fn line(record: &Value) -> String {
     let text = |pointer: &str| match record.pointer(pointer) {
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => one_line(text),
         Some(Value::Null) | None => String::new(),
         Some(other) => other.to_string(),
     };

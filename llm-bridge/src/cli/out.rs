@@ -24,3 +24,21 @@ pub(super) fn print_line(text: impl Display) -> Result<bool, String> {
 pub(super) fn tell(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
+
+/// Text on one line that cannot steer the terminal: what a caller wrote stands there as text, and as nothing else.
+pub(super) fn one_line(text: &str) -> String {
+    let escaped = |char: char| -> Box<dyn Iterator<Item = char>> {
+        if char.is_control() { Box::new(char.escape_default()) } else { Box::new(std::iter::once(char)) }
+    };
+    text.chars().flat_map(escaped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn what_a_caller_wrote_makes_no_line_of_its_own() {
+        assert_eq!(one_line("a\n2026 root\u{1b}[2J ü"), "a\\n2026 root\\u{1b}[2J ü");
+    }
+}

@@ -11,7 +11,7 @@ use registry_core::{
     guard::approval::{AnswerError, Approval, ApprovalAnswer},
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{body::JsonBody, error, identity::Identity, store_failed};
 
@@ -29,10 +29,20 @@ fn may_answer(identity: &Identity, approval: &Approval) -> bool {
     approval.user == identity.caller.user || identity.caller.level >= Permission::Admin
 }
 
+/// Without the hash of the arguments, by which a short secret could be found.
+fn shown(approval: &Approval) -> Value {
+    let mut shown = serde_json::to_value(approval).unwrap_or_default();
+    if let Some(members) = shown.as_object_mut() {
+        members.remove("arguments_sha256");
+    }
+    shown
+}
+
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Response {
     match identity.registry.pending_approvals().await {
         Ok(mut approvals) => {
             approvals.retain(|approval| may_answer(&identity, approval));
+            let approvals: Vec<Value> = approvals.iter().map(shown).collect();
             Json(json!({"approvals": approvals})).into_response()
         }
         Err(cause) => store_failed(&cause),
@@ -61,7 +71,7 @@ pub(super) async fn answer(
     }
     let answer = ApprovalAnswer { approve: answer.approve, by: identity.caller.user, reason: answer.reason };
     match identity.registry.answer_approval(&id, answer).await {
-        Ok(approval) => Json(approval).into_response(),
+        Ok(approval) => Json(shown(&approval)).into_response(),
         Err(AnswerError::Unknown) => unknown(&id),
         Err(AnswerError::Closed) => {
             let message =

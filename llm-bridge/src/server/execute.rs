@@ -9,19 +9,19 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use registry_core::{ErrorKind, Origin, ToolCall, ToolOutcome};
+use registry_core::{Caller, ErrorKind, Origin, Permission, ToolCall, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{App, body::JsonBody, error, identity::Identity};
+use super::{App, body::JsonBody, error, identity::Identity, store_failed};
 
 /// A call as a client asks for it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
     tool_name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    #[serde(default = "no_arguments")]
+    arguments: Value,
     /// Believed from a key with the right to delegate only.
     #[serde(default)]
     user_id: Option<String>,
@@ -29,6 +29,13 @@ struct Wanted {
     #[serde(default)]
     approval_wait_seconds: u64,
 }
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
+}
+
+/// The longest id of a user that is taken, in bytes.
+const MAX_USER: usize = 256;
 
 pub(super) async fn execute(
     State(app): State<App>,
@@ -44,13 +51,28 @@ pub(super) async fn execute(
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
         }
     };
-    let mut caller = identity.caller;
+    let call = ToolCall::new(wanted.tool_name, wanted.arguments).with_origin(Origin::Http);
+    let mut caller = identity.caller.clone();
     if let Some(user) = wanted.user_id.filter(|user| *user != caller.user) {
         if !identity.delegate {
+            // Somebody who calls for another leaves a record like any other who is refused.
             let message = format!("this key may not call for `{user}`; leave `user_id` out");
-            return error(StatusCode::FORBIDDEN, "user_id_not_allowed", &message, Some("user_id"));
+            let refused = ToolError::new(ErrorKind::PermissionDenied, message);
+            let context = identity.registry.context(caller);
+            return reply(&identity.registry.select(&context).refuse(&context, call, refused).await);
         }
-        caller.user = user;
+        if user.trim().is_empty() || user.len() > MAX_USER || user.chars().any(char::is_control) {
+            let message =
+                format!("`user_id` has to be a text of 1 to {MAX_USER} bytes, without control characters");
+            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));
+        }
+        caller = match identity.stored.store().user(identity.registry.tenant(), &user).await {
+            Ok(known) => {
+                let unknown = || Caller::new(&user, Permission::Guest);
+                caller.on_behalf_of(known.map_or_else(unknown, |known| known.caller()))
+            }
+            Err(cause) => return store_failed(&cause),
+        };
     }
     // A client that goes away drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
@@ -60,7 +82,6 @@ pub(super) async fn execute(
         .context(caller)
         .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
         .with_cancellation(cancellation);
-    let call = ToolCall::new(wanted.tool_name, Value::Object(wanted.arguments)).with_origin(Origin::Http);
     // As a task of its own, so that a call whose client has gone away still leaves its record.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::{
     clock::Clock,
     context::ToolContext,
+    execute::caught,
     policy::Effect,
     result::{ErrorKind, ToolError},
     tool::Tool,
@@ -25,7 +26,7 @@ use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateRequest, Verdict};
 pub use lanes::Concurrency;
 pub(crate) use lanes::{Lanes, Turn};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage, is_limited};
-pub(crate) use secret::without_secrets;
+pub(crate) use secret::{has_secret, without_secrets};
 
 /// All that is asked before a call is made. Shared by the registries of all tenants.
 pub(crate) struct Guards {
@@ -70,10 +71,18 @@ pub(crate) struct Wanted<'a> {
     pub(crate) clock: &'a dyn Clock,
 }
 
+/// The right to run a call, as long as it is held.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    _turn: Turn,
+    /// As it was counted, where it was.
+    charge: Option<Charge>,
+}
+
 /// What came of asking.
 pub(crate) enum Admission {
-    /// The call may be made, as long as the turn is held.
-    Run(Turn),
+    /// The call may be made.
+    Run(Admitted),
     /// A gate or a person says no, which is a result and no error.
     Blocked(String),
     /// The call may not be made.
@@ -113,28 +122,56 @@ impl Guards {
 
     /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
     pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
-        let charge = is_limited(wanted.tool.policy()).then(|| wanted.charge(wanted.clock.now()));
-        if let Some(charge) = &charge {
-            match self.usage.charge(charge).await {
-                Ok(None) => {}
-                Ok(Some(limited)) => return Admission::Refused(rate_limited(wanted.tool.name(), limited)),
-                Err(cause) => return Admission::Refused(not_counted(wanted.tool.name(), &cause)),
+        let mut charge = match self.charge(wanted).await {
+            Ok(charge) => charge,
+            Err(error) => return Admission::Refused(error),
+        };
+        let turn = match self.ask(wanted, &mut charge, decision).await {
+            Ok(()) => self.enter(wanted).await.map_err(Admission::Refused),
+            Err(admission) => Err(admission),
+        };
+        match turn {
+            Ok(turn) => Admission::Run(Admitted { _turn: turn, charge }),
+            Err(admission) => {
+                self.refund(&mut charge, wanted.tool.name()).await;
+                admission
             }
         }
-        let admission = match self.ask(wanted, decision).await {
-            Ok(()) => self.enter(wanted).await,
-            Err(admission) => admission,
-        };
-        if let Some(charge) = charge.filter(|_| !matches!(admission, Admission::Run(_)))
+    }
+
+    /// Takes back what was counted for a call that is not made after all.
+    pub(crate) async fn give_back(&self, mut admitted: Admitted, tool: &str) {
+        self.refund(&mut admitted.charge, tool).await;
+    }
+
+    /// Counts the call, where its tool has a limit.
+    async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Charge>, ToolError> {
+        if !is_limited(wanted.tool.policy()) {
+            return Ok(None);
+        }
+        let charge = wanted.charge(wanted.clock.now());
+        match self.usage.charge(&charge).await {
+            Ok(None) => Ok(Some(charge)),
+            Ok(Some(limited)) => Err(rate_limited(wanted.tool.name(), limited)),
+            Err(cause) => Err(not_counted(wanted.tool.name(), &cause)),
+        }
+    }
+
+    async fn refund(&self, charge: &mut Option<Charge>, tool: &str) {
+        if let Some(charge) = charge.take()
             && let Err(cause) = self.usage.refund(&charge).await
         {
-            tracing::warn!(tool = wanted.tool.name(), cause, "limit_not_refunded");
+            tracing::warn!(tool, cause, "limit_not_refunded");
         }
-        admission
     }
 
     /// The gate, and a person where the gate or the tool's effect asks for one.
-    async fn ask(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Result<(), Admission> {
+    async fn ask(
+        &self,
+        wanted: Wanted<'_>,
+        charge: &mut Option<Charge>,
+        decision: &mut Option<Decision>,
+    ) -> Result<(), Admission> {
         let policy = wanted.tool.policy();
         let mut ask_person = self.approve_destructive && policy.effect == Effect::Destructive;
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
@@ -146,26 +183,37 @@ impl Guards {
                 GateAnswer::Blocked(reason) => return Err(Admission::Blocked(reason)),
             }
         }
-        if ask_person { self.ask_person(wanted, decision).await } else { Ok(()) }
+        if !ask_person {
+            return Ok(());
+        }
+        // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
+        self.refund(charge, wanted.tool.name()).await;
+        loop {
+            let approval = self.approved(wanted, decision).await?;
+            *charge = self.charge(wanted).await.map_err(Admission::Refused)?;
+            if self.take(wanted, &approval).await? {
+                return Ok(());
+            }
+            // It was good for one call, and another one about the same has taken it.
+            self.refund(charge, wanted.tool.name()).await;
+        }
     }
 
     /// Waits for the call's turn to run.
-    async fn enter(&self, wanted: Wanted<'_>) -> Admission {
-        let (tool, policy) = (wanted.tool, wanted.tool.policy());
-        let name = tool.shared_name();
+    async fn enter(&self, wanted: Wanted<'_>) -> Result<Turn, ToolError> {
+        let name = wanted.tool.shared_name();
         tokio::select! {
             biased;
-            turn = self.lanes.enter(&name, policy.max_concurrent) => match turn {
-                Ok(turn) => Admission::Run(turn),
-                Err(_) => {
-                    let message = format!("{} is busy: as many calls wait as may", tool.name());
-                    let feedback = format!("The tool `{}` is busy. Try again later, or do without it.", tool.name());
-                    Admission::Refused(ToolError::new(ErrorKind::Busy, message).with_feedback(feedback).retryable())
-                }
-            },
-            () = wanted.context.cancelled() => Admission::Refused(cancelled()),
+            turn = self.lanes.enter(&name, wanted.tool.policy().max_concurrent) => turn.map_err(|_| busy(&name)),
+            () = wanted.context.cancelled() => Err(cancelled()),
         }
     }
+}
+
+fn busy(tool: &str) -> ToolError {
+    ToolError::new(ErrorKind::Busy, format!("{tool} is busy: as many calls wait as may"))
+        .with_feedback(format!("The tool `{tool}` is busy. Try again later, or do without it."))
+        .retryable()
 }
 
 pub(crate) fn cancelled() -> ToolError {
@@ -174,9 +222,11 @@ pub(crate) fn cancelled() -> ToolError {
 
 /// The gate's answer, or what stands for it where there is none in time.
 async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
-    let asked = tokio::time::timeout(GATE_TIMEOUT, gate.check(wanted.request())).await;
+    // A gate that panics has failed like any other.
+    let asked =
+        caught(async { tokio::time::timeout(GATE_TIMEOUT, gate.check(wanted.request())).await }).await;
     let cause = match asked {
-        Ok(Ok(answer)) => {
+        Ok(Ok(Ok(answer))) => {
             let verdict = match &answer {
                 GateAnswer::Approved => Verdict::Approved,
                 GateAnswer::Blocked(_) => Verdict::Blocked,
@@ -184,8 +234,9 @@ async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
             };
             return (verdict, answer);
         }
-        Ok(Err(cause)) => cause,
-        Err(_) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
+        Ok(Ok(Err(cause))) => cause,
+        Ok(Err(_)) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
+        Err(panic) => format!("it panicked: {panic}"),
     };
     let (tool, gate_name, closed) = (wanted.tool.name(), gate.name(), gate.fails_closed());
     tracing::warn!(tool, gate = gate_name, cause, refused = closed, "gate_failed");
@@ -214,7 +265,7 @@ fn rate_limited(tool: &str, Limited { limit, free_at }: Limited) -> ToolError {
 
 fn not_counted(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "limit_not_counted");
-    ToolError::new(ErrorKind::Unavailable, format!("the limit of {tool} could not be checked: {cause}"))
+    ToolError::new(ErrorKind::Unavailable, format!("the limit of {tool} could not be checked"))
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
         .retryable()
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::SignedDuration;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -22,6 +23,20 @@ use crate::{
 
 /// How often the store is asked for an answer that another server may have taken.
 const POLL: Duration = Duration::from_millis(500);
+
+/// Calls of one user that may wait for a person at once.
+const MAX_PENDING: usize = 64;
+/// Arguments longer than this as JSON are not kept with the question, in bytes.
+const MAX_SHOWN: usize = 64 << 10;
+
+/// The arguments as a person can look at them.
+fn shown(arguments: Value) -> Value {
+    let length = arguments.to_string().len();
+    if length <= MAX_SHOWN {
+        return arguments;
+    }
+    Value::from(format!("{length} bytes of arguments, which are too many to show"))
+}
 
 /// How the wait for an answer ended.
 enum Waited {
@@ -62,29 +77,40 @@ impl Registry {
     }
 }
 
+/// A person's yes, not used yet.
+pub(super) struct Yes {
+    id: String,
+}
+
 impl Guards {
-    pub(super) async fn ask_person(
+    /// Asks a person and waits for the yes.
+    pub(super) async fn approved(
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<(), Admission> {
+    ) -> Result<Yes, Admission> {
         let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let approval = self.approvals.request(self.question(wanted)).await.map_err(failed)?;
+            let question = self.question(wanted);
+            self.may_ask(wanted, &question).await?;
+            let approval = self.approvals.request(question).await.map_err(failed)?;
             if approval.state == ApprovalState::Pending {
                 let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
                 wanted.context.ask_approval(&approval.id, message);
             }
             let id = approval.id.clone();
-            let (answered, by) = match self.wait(wanted, approval).await.map_err(failed)? {
-                Waited::Closed(ApprovalState::Approved { by }) => (true, by),
+            match self.wait(wanted, approval).await.map_err(failed)? {
+                Waited::Closed(ApprovalState::Approved { by }) => {
+                    *decision = Some(Decision { verdict: Verdict::Approved, by: format!("user:{by}") });
+                    return Ok(Yes { id });
+                }
                 Waited::Closed(ApprovalState::Denied { by, reason }) => {
                     *decision = Some(Decision { verdict: Verdict::Blocked, by: format!("user:{by}") });
                     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                     return Err(Admission::Blocked(format!("A person has refused this call{reason}")));
                 }
-                // It was good for one call, and another one about the same has taken it.
-                Waited::Closed(_) => (false, String::new()),
+                // Another call about the same was quicker.
+                Waited::Closed(_) => {}
                 Waited::Expired => {
                     *decision = Some(Decision { verdict: Verdict::Blocked, by: "timeout".to_owned() });
                     let seconds = self.approval_timeout.as_secs();
@@ -97,13 +123,28 @@ impl Guards {
                     return Err(Admission::Refused(pending(wanted.tool.name(), &id)));
                 }
                 Waited::Cancelled => return Err(Admission::Refused(cancelled())),
-            };
-            let now = wanted.clock.now();
-            if answered && self.approvals.take(wanted.tenant, &id, now).await.map_err(failed)? {
-                *decision = Some(Decision { verdict: Verdict::Approved, by: format!("user:{by}") });
-                return Ok(());
             }
         }
+    }
+
+    /// Uses the yes; false if another call has.
+    pub(super) async fn take(&self, wanted: Wanted<'_>, yes: &Yes) -> Result<bool, Admission> {
+        let taken = self.approvals.take(wanted.tenant, &yes.id, wanted.clock.now()).await;
+        taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))
+    }
+
+    /// One user cannot fill the store with questions.
+    async fn may_ask(&self, wanted: Wanted<'_>, question: &Approval) -> Result<(), Admission> {
+        let waiting = self.approvals.pending(wanted.tenant, wanted.clock.now()).await;
+        let waiting = waiting.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
+        let mut of_user = waiting.iter().filter(|other| other.user == question.user);
+        if of_user.clone().any(|other| other.is_about_what(question)) || of_user.nth(MAX_PENDING).is_none() {
+            return Ok(());
+        }
+        let message = format!("{MAX_PENDING} calls of {} wait for a person already", question.user);
+        let error = ToolError::new(ErrorKind::Busy, message)
+            .with_feedback("Too many calls wait for a person already. Ask the user to answer those first.");
+        Err(Admission::Refused(error.retryable()))
     }
 
     /// The question as it is kept for the person.
@@ -118,7 +159,7 @@ impl Guards {
             tool: spec.tool_name.clone(),
             version: spec.version.clone(),
             arguments_sha256: wanted.arguments_sha256.to_owned(),
-            arguments: without_secrets(&spec.input_schema, wanted.arguments),
+            arguments: shown(without_secrets(&spec.input_schema, wanted.arguments)),
             requested_at,
             expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
             state: ApprovalState::Pending,
@@ -163,7 +204,7 @@ fn pending(tool: &str, id: &str) -> ToolError {
 
 fn not_asked(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "approval_failed");
-    ToolError::new(ErrorKind::Unavailable, format!("nobody could be asked about {tool}: {cause}"))
+    ToolError::new(ErrorKind::Unavailable, format!("nobody could be asked about {tool}"))
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
         .retryable()
 }

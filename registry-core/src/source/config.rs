@@ -115,16 +115,7 @@ impl Reader<'_> {
             self.fault(node.line, format!("a tool has to be an object and is {}", node.kind()));
             return None;
         };
-        for (key, value) in members {
-            if !KEYS.contains(&key.as_str()) {
-                let near = crate::nearest(key, KEYS.iter().copied());
-                let hint = near.first().map_or_else(
-                    || format!("the keys are {}", KEYS.join(", ")),
-                    |near| format!("is `{near}` meant?"),
-                );
-                self.fault(value.line, format!("unknown key `{key}`: {hint}"));
-            }
-        }
+        self.known_keys(members, KEYS);
         let spec = self.spec(node);
         // What is wrong in one part is no reason to leave out what is wrong in another.
         let implementation = self.implementation(node);
@@ -135,6 +126,17 @@ impl Reader<'_> {
         let whole = self.faults.len() == before;
         let file = Arc::clone(&self.file);
         whole.then_some(Configured { spec, policy, handler, file, line: node.line })
+    }
+
+    fn known_keys(&mut self, members: &[(String, Node)], keys: &[&str]) {
+        for (key, value) in members.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
+            let near = crate::nearest(key, keys.iter().copied());
+            let hint = near.first().map_or_else(
+                || format!("the keys are {}", keys.join(", ")),
+                |near| format!("is `{near}` meant?"),
+            );
+            self.fault(value.line, format!("unknown key `{key}`: {hint}"));
+        }
     }
 
     fn text(&mut self, node: &Node, key: &str) -> Option<String> {
@@ -161,6 +163,9 @@ impl Reader<'_> {
 
     fn spec(&mut self, node: &Node) -> Option<ToolSpec> {
         let (name, description) = (self.required(node, "name"), self.required(node, "description"));
+        if name.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
+            self.fault(node.line, "`name` has a control character in it, such as the end of a line");
+        }
         if let Some(kind) = self.required(node, "type").filter(|kind| kind != "function") {
             let line = node.get("type").map_or(node.line, |node| node.line);
             self.fault(line, format!("`type` has to be \"function\" and is \"{kind}\""));
@@ -219,7 +224,14 @@ impl Reader<'_> {
             return None;
         };
         let line = implementation.line;
-        match self.required(implementation, "type")?.as_str() {
+        let kind = self.required(implementation, "type")?;
+        // A kind that is not there yet has keys that are not there yet.
+        if let Data::Table(members) = &implementation.data
+            && kind != "http"
+        {
+            self.known_keys(members, &["type", "handler", "mock_response"]);
+        }
+        match kind.as_str() {
             "mock" => {
                 match implementation.get("mock_response") {
                     Some(response) => Some((Arc::new(Mock(response.to_json())), ToolPolicy::new())),
@@ -286,7 +298,9 @@ impl Reader<'_> {
             permission: self.word(node, "permission").unwrap_or(base.permission),
             cost: self.word(node, "cost").unwrap_or(base.cost),
             effect: self.word(node, "effect").unwrap_or(base.effect),
-            timeout: self.value(node, "timeout_seconds", "a whole number").map_or(base.timeout, seconds),
+            timeout: self
+                .value::<std::num::NonZeroU64>(node, "timeout_seconds", "a whole number of at least 1")
+                .map_or(base.timeout, |given| seconds(given.get())),
             cooldown: self.value(node, "cooldown_seconds", "a whole number").map_or(base.cooldown, seconds),
             daily_limit: self.value(node, "daily_limit", "a whole number").unwrap_or(base.daily_limit),
             max_concurrent: self

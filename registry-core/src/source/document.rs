@@ -101,12 +101,11 @@ pub(super) fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
             Ok(of_toml(&DeValue::Table(table.into_inner()), span, &lines))
         }
         Format::Json => {
-            // JSON is YAML, but not the other way round.
             if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
                 let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
                 return Err(Unreadable { line, message: error.to_string() });
             }
-            read(text, Format::Yaml)
+            Ok(Json { text, at: 0, lines: Lines::new(text) }.value())
         }
         Format::Yaml => {
             let documents = MarkedYaml::load_from_str(text).map_err(|error| Unreadable {
@@ -140,6 +139,71 @@ impl Lines {
 
 fn memchr_lines(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+/// Reads JSON that is known to be right, for the lines that its own reader does not tell.
+struct Json<'t> {
+    text: &'t str,
+    at: usize,
+    lines: Lines,
+}
+
+impl Json<'_> {
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        self.at += rest.len() - rest.trim_start().len();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn value(&mut self) -> Node {
+        let first = self.peek();
+        let line = self.lines.of(self.at..self.at);
+        let data = match first {
+            Some(b'[') => {
+                let mut items = Vec::new();
+                while self.goes_on(b']') {
+                    items.push(self.value());
+                }
+                Data::List(items)
+            }
+            Some(b'{') => {
+                let mut members = Vec::new();
+                while self.goes_on(b'}') {
+                    let Value::String(name) = self.scalar() else { break };
+                    // The colon.
+                    self.peek();
+                    self.at += 1;
+                    members.push((name, self.value()));
+                }
+                Data::Table(members)
+            }
+            _ => Data::Scalar(self.scalar()),
+        };
+        Node { line, data }
+    }
+
+    /// Passes a bracket or a comma; false where that was the end.
+    fn goes_on(&mut self, end: u8) -> bool {
+        let passed = self.peek();
+        self.at += 1;
+        let ended = passed == Some(end) || passed.is_none();
+        // An empty list or object ends behind its first bracket.
+        if !ended && matches!(passed, Some(b'[' | b'{')) && self.peek() == Some(end) {
+            self.at += 1;
+            return false;
+        }
+        !ended
+    }
+
+    fn scalar(&mut self) -> Value {
+        self.peek();
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok).unwrap_or_default();
+        // At least one byte, so that this ends whatever it reads.
+        self.at += values.byte_offset().max(1);
+        value
+    }
 }
 
 fn of_toml(value: &DeValue<'_>, span: Range<usize>, lines: &Lines) -> Node {
@@ -237,6 +301,14 @@ mod tests {
             let kind = tools[0].get("parameters").unwrap().get("type").unwrap();
             assert_eq!((kind.line, kind.kind()), (line, "a string"), "{format:?}");
         }
+    }
+
+    #[test]
+    fn json_is_read_as_what_it_is() {
+        let text = "{\"a\": \"\\ud83d\\ude00\",\n \"b\": 18446744073709551615, \"c\": [], \"d\": {},\n\"e\": [{\"f\": -1.5e3}, null, [ ]]}";
+        let node = read(text, Format::Json).unwrap();
+        assert_eq!(node.to_json(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!((node.get("b").unwrap().line, node.get("e").unwrap().line), (2, 3));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod sqlite;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 #[cfg(feature = "redis")]
 pub use self::redis::{Redis, RedisManifests, RedisUsage};
@@ -53,12 +53,21 @@ pub struct StoredTool {
 pub struct User {
     /// Names the user within the tenant.
     pub id: String,
-    /// How far the user is trusted.
+    /// How far the user is trusted. A level that is unknown is a guest's.
+    #[serde(deserialize_with = "level_or_guest")]
     pub level: Permission,
     /// The modules that may be used, which is the user's persona; `None` for all.
     pub allowed_modules: Option<BTreeSet<String>>,
     /// When the user was added (UTC).
     pub created_at: Timestamp,
+}
+
+fn level_or_guest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permission, D::Error> {
+    let level = String::deserialize(deserializer)?;
+    Ok(level.parse().unwrap_or_else(|fault: String| {
+        tracing::warn!("{fault}; it counts as guest");
+        Permission::Guest
+    }))
 }
 
 impl User {

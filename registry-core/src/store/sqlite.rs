@@ -1,6 +1,13 @@
 //! A store in one file.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs::{DirBuilder, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection, SqlitePool,
@@ -85,8 +92,9 @@ impl SqliteSettings {
     /// program.
     pub async fn open(&self) -> Result<SqlStore, StoreError> {
         if let Some(folder) = self.file.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            private_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         }
+        private_file(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
         let options = SqliteConnectOptions::new()
             .filename(&self.file)
             .create_if_missing(true)
@@ -106,6 +114,24 @@ impl SqliteSettings {
         };
         SqlStore::start(Arc::new(file), self.server.clone(), watch::Sender::new(())).await
     }
+}
+
+/// Makes the folder where there is none, for nobody else to look into.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes the file where there is none, for nobody else to read; the files beside it become like it.
+fn private_file(file: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
 }
 
 struct File {

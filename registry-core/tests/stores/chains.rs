@@ -53,6 +53,7 @@ fn record(tenant: &str, tool: &str, second: u32) -> AuditRecord {
         attempt: 1,
         tenant: tenant.to_owned(),
         user: "ada".to_owned(),
+        via: None,
         level: Permission::User,
         origin: ToolCall::new(tool, json!({})).origin,
         arguments_sha256: "00".to_owned(),

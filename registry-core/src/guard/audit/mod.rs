@@ -43,6 +43,9 @@ pub struct AuditRecord {
     pub tenant: String,
     /// Who called.
     pub user: String,
+    /// Who made the call for the user, where that is somebody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// At what level.
     pub level: Permission,
     /// Through which door.

@@ -55,7 +55,15 @@ fn api_key(mut row: Row) -> Result<ApiKey, String> {
 impl Store for SqlStore {
     fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
         let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
-        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+        // One that this program cannot read, such as a newer one's, keeps none of the others from being known.
+        let readable = |row: Row| {
+            let tool = document::<StoredTool>(row);
+            Ok(tool.map_err(|cause| tracing::error!(cause, "a stored tool cannot be read")).ok())
+        };
+        Box::pin(async move {
+            let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
+            Ok(rows.into_iter().flatten().collect())
+        })
     }
 
     fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
