@@ -15,9 +15,9 @@ const KEEPER: &str =
     r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -"$STOP" $server; wait $server; rm -rf "$folder""#;
 
 /// A server that runs until this is dropped.
-pub struct Started {
+pub(crate) struct Started {
     keeper: Child,
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 impl Drop for Started {
@@ -50,7 +50,7 @@ impl Started {
     }
 }
 
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -72,7 +72,7 @@ fn program(name: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// A Redis server on this port that keeps nothing on disk; dropping it kills it. `None` where the program is missing.
-pub fn redis(test: &str, port: u16) -> Option<Started> {
+pub(crate) fn redis(test: &str, port: u16) -> Option<Started> {
     let program = program("redis-server", test)?.display().to_string();
     let folder = tempfile::tempdir().unwrap().keep();
     let (port_text, dir) = (port.to_string(), folder.display().to_string());
@@ -81,7 +81,7 @@ pub fn redis(test: &str, port: u16) -> Option<Started> {
 }
 
 /// A PostgreSQL server.
-pub struct Postgres {
+pub(crate) struct Postgres {
     server: Started,
     folder: PathBuf,
     databases: AtomicU32,
@@ -91,7 +91,7 @@ pub struct Postgres {
 
 impl Postgres {
     /// `None` where the program is missing.
-    pub fn start(test: &str) -> Option<Self> {
+    pub(crate) fn start(test: &str) -> Option<Self> {
         let initdb = program("initdb", test)?;
         let bin = initdb.canonicalize().unwrap().parent().unwrap().to_owned();
         let folder = tempfile::tempdir().unwrap().keep();
@@ -125,7 +125,7 @@ impl Postgres {
     }
 
     /// Makes an empty database and gives its URL.
-    pub fn new_database(&self) -> String {
+    pub(crate) fn new_database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::SeqCst));
         let port = self.server.port.to_string();
         let began = Instant::now();

@@ -1,7 +1,4 @@
-//! What the tests with real processes share: the program in a folder of its own, and the servers it stores things in.
-#![allow(missing_docs, missing_debug_implementations, unreachable_pub)]
-
-mod started;
+//! The program, in a folder of its own.
 
 use std::{
     io::{BufRead, BufReader},
@@ -14,16 +11,14 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub use started::{Postgres, free_port, redis};
-
 /// The program as one server is set up: a folder with its configuration.
-pub struct Rack {
+pub(crate) struct Rack {
     folder: Arc<TempDir>,
 }
 
 impl Rack {
     /// `store` is what stands in the table `[store]`, `tools` what stands behind it. The file's paths are the folder's.
-    pub fn new(store: &str, tools: &str) -> Self {
+    pub(crate) fn new(store: &str, tools: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("upstream = \"demo\"\n[guard]\naudit_arguments = true\n[store]\n{store}\n{tools}");
         std::fs::write(folder.path().join("toolrack.toml"), text).unwrap();
@@ -42,13 +37,13 @@ impl Rack {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command().args(arguments).output().unwrap()
     }
 
     /// Runs a command that succeeds; gives what it prints.
     #[track_caller]
-    pub fn done(&self, arguments: &[&str]) -> String {
+    pub(crate) fn done(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "toolrack {arguments:?}: {told}");
@@ -56,7 +51,7 @@ impl Rack {
     }
 
     /// Makes a key for a user: its id and the key.
-    pub fn key(&self, user: &str, more: &[&str]) -> (String, String) {
+    pub(crate) fn key(&self, user: &str, more: &[&str]) -> (String, String) {
         let secret = self.done(&[&["key", "create", user], more].concat()).trim().to_owned();
         assert!(secret.starts_with("trk_"), "{secret}");
         let listed = self.done(&["key", "list"]);
@@ -65,13 +60,13 @@ impl Rack {
     }
 
     /// The records of the audit; `more` narrows them.
-    pub fn export(&self, more: &[&str]) -> Vec<Value> {
+    pub(crate) fn export(&self, more: &[&str]) -> Vec<Value> {
         let lines = self.done(&[&["audit", "export"], more].concat());
         lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take()).collect()
     }
 
     /// How many records each chain has; all of them are whole.
-    pub fn verified(&self) -> Vec<(String, u64)> {
+    pub(crate) fn verified(&self) -> Vec<(String, u64)> {
         let told = self.done(&["audit", "verify"]);
         let chain = |line: &str| {
             let (server, rest) = line.split_once(": ").unwrap();
@@ -83,11 +78,11 @@ impl Rack {
     }
 
     /// Starts `toolrack serve` on loopback and waits until it listens.
-    pub fn serve(&self) -> Serving {
+    pub(crate) fn serve(&self) -> Serving {
         self.serve_on("127.0.0.1:0")
     }
 
-    pub fn serve_on(&self, address: &str) -> Serving {
+    pub(crate) fn serve_on(&self, address: &str) -> Serving {
         let mut command = self.command();
         command.args(["serve", "--listen", address]).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -114,7 +109,7 @@ impl Rack {
     }
 
     /// What the program says when it does not start to serve on an address.
-    pub fn does_not_serve_on(&self, address: &str) -> String {
+    pub(crate) fn does_not_serve_on(&self, address: &str) -> String {
         let mut command = self.command();
         command.args(["serve", "--listen", address]).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -132,15 +127,15 @@ impl Rack {
     }
 
     /// The same set-up, for another thread.
-    pub fn twin(&self) -> Self {
+    pub(crate) fn twin(&self) -> Self {
         Self { folder: Arc::clone(&self.folder) }
     }
 }
 
 /// A server that runs; it is killed when this is dropped.
-pub struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    pub base: String,
+    pub(crate) base: String,
     told: Arc<Mutex<String>>,
 }
 
@@ -152,38 +147,44 @@ impl Drop for Serving {
 
 impl Serving {
     /// Ends it with SIGKILL.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// What it has logged.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.told.lock().unwrap().clone()
     }
 
     /// Whether it still runs.
-    pub fn runs(&mut self) -> bool {
+    pub(crate) fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    pub fn post(&self, client: &reqwest::Client, path: &str, key: &str, body: &Value) -> RequestBuilder {
+    pub(crate) fn post(
+        &self,
+        client: &reqwest::Client,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> RequestBuilder {
         client.post(format!("{}{path}", self.base)).bearer_auth(key).json(body)
     }
 
-    pub async fn call(&self, client: &reqwest::Client, key: &str, tool: &str) -> Response {
+    pub(crate) async fn call(&self, client: &reqwest::Client, key: &str, tool: &str) -> Response {
         let body = json!({"tool_name": tool, "arguments": {}});
         self.post(client, "/execute", key, &body).send().await.unwrap()
     }
 }
 
-pub fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     let builder = || reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60));
     registry_core::http::build_client(builder).unwrap()
 }
 
 /// Waits until something holds and gives the time that took; a second is the most it may take.
-pub async fn within_a_second<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) -> Duration {
+pub(crate) async fn within_a_second<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) -> Duration {
     let began = Instant::now();
     loop {
         let asked = began.elapsed();
@@ -196,7 +197,7 @@ pub async fn within_a_second<F: Future<Output = bool>>(what: &str, holds: impl F
 }
 
 /// Waits where a day is about to end, since limits are those of a day.
-pub async fn away_from_midnight() {
+pub(crate) async fn away_from_midnight() {
     let left = 86_400 - jiff::Timestamp::now().as_second().rem_euclid(86_400);
     if left < 120 {
         tokio::time::sleep(Duration::from_secs(left.unsigned_abs() + 1)).await;
@@ -204,7 +205,7 @@ pub async fn away_from_midnight() {
 }
 
 /// A tool that does nothing, in the words of the configuration.
-pub fn mock(name: &str, more: &str) -> String {
+pub(crate) fn mock(name: &str, more: &str) -> String {
     format!(
         "[[tools]]\nname = \"{name}\"\ndescription = \"A tool.\"\ntype = \"function\"\n{more}\n\
          parameters = {{ type = \"object\", properties = {{ n = {{ type = \"integer\" }} }} }}\n\
