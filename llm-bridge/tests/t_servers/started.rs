@@ -100,7 +100,7 @@ impl Postgres {
         let run_as: Vec<String> = match root {
             Ok(0) => {
                 assert!(Command::new("chown").arg("postgres").arg(&folder).status().unwrap().success());
-                // It becomes the server, so that the signal is the server's.
+                // It becomes the server: a program that waits for it, as `runuser` does, would keep the signal to itself.
                 ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
                     .map(str::to_owned)
                     .to_vec()
