@@ -118,7 +118,10 @@ impl Postgres {
         let run_as: Vec<String> = match root {
             Ok(0) => {
                 assert!(Command::new("chown").arg("postgres").arg(&folder).status().unwrap().success());
-                ["runuser", "-u", "postgres", "--"].map(str::to_owned).to_vec()
+                // It becomes the server: a program that waits for it, as `runuser` does, would keep the signal to itself.
+                ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
+                    .map(str::to_owned)
+                    .to_vec()
             }
             _ => Vec::new(),
         };

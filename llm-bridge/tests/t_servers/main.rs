@@ -1,0 +1,19 @@
+//! Real processes of the program on free ports, with a real PostgreSQL and Redis between them, killed where it hurts: requirements T3,
+//! T5, L3, M12, B10.
+//!
+//! Where the program of a server is not installed its tests are skipped and say so, unless `TOOLRACK_REQUIRE_SERVERS=1` is set.
+
+#![cfg(feature = "bundled")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
+
+mod access;
+mod killed;
+mod program;
+mod shared;
+mod started;
