@@ -48,20 +48,20 @@ pub(crate) enum Answer {
 
 /// Why a batch was not written.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum TransactionFailure {
     /// What the database says.
     Database(sqlx::Error),
     /// What it holds cannot be read.
     Content(String),
 }
 
-impl From<sqlx::Error> for Failure {
+impl From<sqlx::Error> for TransactionFailure {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<String> for Failure {
+impl From<String> for TransactionFailure {
     fn from(error: String) -> Self {
         Self::Content(error)
     }
@@ -92,7 +92,7 @@ pub(crate) fn locks(work: &[Work]) -> BTreeSet<i32> {
 }
 
 /// Writes all of it, inside a transaction that is open. The answers are in the order of the work.
-pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answer>, Failure> {
+pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answer>, TransactionFailure> {
     let mut counts = read_counts(link, work).await?;
     let mut heads = read_heads(link, work).await?;
     let mut touched = BTreeSet::new();
@@ -200,7 +200,10 @@ fn count_values((tenant, user, tool): &CountKey, row: &limits::Row) -> [Value; 8
 }
 
 /// What is known of the calls that are to be counted or taken back.
-async fn read_counts(link: &mut dyn Link, work: &[Work]) -> Result<BTreeMap<CountKey, limits::Row>, Failure> {
+async fn read_counts(
+    link: &mut dyn Link,
+    work: &[Work],
+) -> Result<BTreeMap<CountKey, limits::Row>, TransactionFailure> {
     let keys: BTreeSet<CountKey> = work
         .iter()
         .filter_map(|work| match work {
@@ -229,7 +232,7 @@ async fn read_counts(link: &mut dyn Link, work: &[Work]) -> Result<BTreeMap<Coun
 async fn read_heads<'a>(
     link: &mut dyn Link,
     work: &'a [Work],
-) -> Result<BTreeMap<&'a ChainKey, chain::Head>, Failure> {
+) -> Result<BTreeMap<&'a ChainKey, chain::Head>, TransactionFailure> {
     const HEAD: &str =
         "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
     let chains: BTreeSet<&ChainKey> = work

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Database,
-    batch::{Answer, Failure, Work, locks, write},
+    batch::{Answer, TransactionFailure, Work, locks, write},
     link::{Link, Statement},
 };
 use crate::store::StoreError;
@@ -137,8 +137,8 @@ async fn transaction(
                 Err(error) => (Err(Failed::new(&error)), None),
             };
         }
-        Err(Failure::Content(cause)) => Failed { cause, at_fault: true },
-        Err(Failure::Database(error)) => {
+        Err(TransactionFailure::Content(cause)) => Failed { cause, at_fault: true },
+        Err(TransactionFailure::Database(error)) => {
             let at_fault = matches!(error, sqlx::Error::Database(_)) && !is_cut(&error);
             Failed { at_fault, ..Failed::new(&error) }
         }
