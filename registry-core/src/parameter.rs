@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     context::ToolContext,
     resource::{Resource, Resources},
-    result::{Failure, Output, ToolError, ToolResult},
+    result::{IntoToolError, Output, ToolError, ToolResult},
     schema::{Bound, object_of},
 };
 
@@ -230,7 +230,7 @@ impl<T> Returns<T> {
 pub struct Fails<E>(fn(E) -> ToolError);
 
 /// The `E` of the `Result<T, E>` that a tool's function gives.
-pub const fn fails<E: Failure>() -> Fails<E> {
+pub const fn fails<E: IntoToolError>() -> Fails<E> {
     Fails(E::into_tool_error)
 }
 
@@ -245,7 +245,7 @@ impl<E> Fails<E> {
 ///
 /// # Errors
 /// Always: the failure.
-pub fn fail<E: Failure>(error: E) -> Result<ToolResult, ToolError> {
+pub fn fail<E: IntoToolError>(error: E) -> Result<ToolResult, ToolError> {
     Err(error.into_tool_error())
 }
 

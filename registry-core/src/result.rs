@@ -280,7 +280,7 @@ impl fmt::Debug for ToolError {
 
 impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Failure::into_tool_error(error)
+        IntoToolError::into_tool_error(error)
     }
 }
 
@@ -308,13 +308,13 @@ impl From<ToolError> for Box<dyn Error + Send + Sync> {
     label = "not an error",
     note = "use `ToolError`, a type that implements `std::error::Error`, or a `String`"
 )]
-pub trait Failure {
+pub trait IntoToolError {
     /// The failure as the registry reports it.
     fn into_tool_error(self) -> ToolError;
 }
 
 #[diagnostic::do_not_recommend]
-impl<E: Into<Box<dyn Error + Send + Sync>>> Failure for E {
+impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
     fn into_tool_error(self) -> ToolError {
         let error: Box<dyn Error + Send + Sync> = self.into();
         match error.downcast::<Wrapped>() {
