@@ -24,8 +24,8 @@ use crate::{
 const FREE: &str = "count.free";
 const LIMITED: &str = "count.limited";
 /// So few that some users have used them up before the last kill.
-const LIMIT: usize = 20;
-const USERS: u64 = 30;
+const LIMIT: usize = 10;
+const USERS: u64 = 20;
 const CLIENTS: usize = 12;
 /// The longest time between the first answer and the kill.
 const LOAD: Duration = Duration::from_millis(300);
