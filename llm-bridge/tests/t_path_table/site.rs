@@ -148,6 +148,7 @@ impl Site {
             caller: Caller::new("nobody", Permission::Guest),
             access: Access { key_required: true, ..Access::default() },
             store,
+            webhooks: None,
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;
