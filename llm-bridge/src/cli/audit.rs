@@ -139,8 +139,13 @@ fn line(record: &Value) -> String {
         Some(Value::Object(_)) => format!(", {} by {}", text("/decision/verdict"), text("/decision/by")),
         _ => String::new(),
     };
+    // The door, or the dialect of a call in the model's text.
+    let origin = match record.pointer("/origin/text") {
+        Some(_) => text("/origin/text"),
+        None => text("/origin"),
+    };
     let (ts, user, level, tool) = (text("/ts"), text("/user"), text("/level"), text("/tool"));
-    format!("{ts}  {user} ({level})  {tool}  {}  {}  {what}{decision}", text("/call_id"), text("/origin"))
+    format!("{ts}  {user} ({level})  {tool}  {}  {origin}  {what}{decision}", text("/call_id"))
 }
 
 async fn verify(tenant: &str, log: &dyn AuditLog) -> Result<ExitCode, String> {
