@@ -109,6 +109,7 @@ impl Registry {
         if let Some(record) = &mut record {
             record.decision = decision;
         }
+        // Held until the tool has run.
         let admitted = match admission {
             Admission::Run(admitted) => admitted,
             Admission::Blocked(reason) => {
