@@ -1,7 +1,7 @@
 //! Registrations and switches, users and keys.
 
 use jiff::Timestamp;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use super::{Row, SqlStore, Statement, link::Value};
 use crate::{
@@ -19,17 +19,6 @@ impl SqlStore {
         let rows = self.write_statements(vec![revise, statement]).await;
         self.shared.nudge.send_replace(());
         rows
-    }
-
-    async fn put(
-        &self,
-        sql: &'static str,
-        tenant: &str,
-        name: &str,
-        row: &impl Serialize,
-    ) -> Result<(), StoreError> {
-        let document = serde_json::to_string(row).map_err(|error| error.to_string())?;
-        self.change(Statement::new(sql, vec![tenant.into(), name.into(), document.into()])).await.map(drop)
     }
 }
 
@@ -66,10 +55,26 @@ impl Store for SqlStore {
         })
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
-        let sql = "INSERT INTO tools (tenant, name, document) VALUES ($1, $2, $3) \
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        // No other change falls between the two: statements are written one transaction after the other.
+        let put = "INSERT INTO tools (tenant, name, document) \
+                   SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
-        Box::pin(async move { self.put(sql, tenant, &tool.tool_name, &tool).await })
+        let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
+        let seen = Value::Int(revision.cast_signed());
+        Box::pin(async move {
+            let document = serde_json::to_string(&tool).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
+            let statements = vec![Statement::new(put, values), Statement::new(revise, vec![seen])];
+            let revised = self.write_statements(statements).await?;
+            self.shared.nudge.send_replace(());
+            Ok(!revised.is_empty())
+        })
     }
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -92,7 +97,11 @@ impl Store for SqlStore {
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
         let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
-        Box::pin(async move { self.put(sql, tenant, &user.id, &user).await })
+        Box::pin(async move {
+            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), user.id.into(), document.into()];
+            self.change(Statement::new(sql, values)).await.map(drop)
+        })
     }
 
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
@@ -104,6 +113,13 @@ impl Store for SqlStore {
         let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
         let find = Statement::new(sql, vec![sha256.into()]);
         Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
+        Box::pin(async move {
+            Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
+        })
     }
 
     fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
