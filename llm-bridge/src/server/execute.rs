@@ -9,11 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use registry_core::{Caller, ErrorKind, Origin, Permission, ToolCall, ToolError, ToolOutcome};
+use registry_core::{ErrorKind, Origin, ToolCall, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{App, body::JsonBody, error, identity::Identity, store_failed};
+use super::{App, access::turned_away, body::JsonBody, error, identity::Identity};
 
 /// A call as a client asks for it.
 #[derive(Debug, Deserialize)]
@@ -39,7 +39,7 @@ const MAX_USER: usize = 256;
 
 pub(super) async fn execute(
     State(app): State<App>,
-    Extension(identity): Extension<Identity>,
+    Extension(mut identity): Extension<Identity>,
     JsonBody(body): JsonBody,
 ) -> Response {
     let wanted: Wanted = match serde_json::from_value(body) {
@@ -52,13 +52,12 @@ pub(super) async fn execute(
         }
     };
     let call = ToolCall::new(wanted.tool_name, wanted.arguments).with_origin(Origin::Http);
-    let mut caller = identity.caller.clone();
-    if let Some(user) = wanted.user_id.filter(|user| *user != caller.user) {
+    if let Some(user) = wanted.user_id.filter(|user| *user != identity.caller.user) {
         if !identity.delegate {
             // Somebody who calls for another leaves a record like any other who is refused.
             let message = format!("this key may not call for `{user}`; leave `user_id` out");
             let refused = ToolError::new(ErrorKind::PermissionDenied, message);
-            let context = identity.registry.context(caller);
+            let context = identity.context();
             return reply(&identity.registry.select(&context).refuse(&context, call, refused).await);
         }
         if user.trim().is_empty() || user.len() > MAX_USER || user.chars().any(char::is_control) {
@@ -66,20 +65,16 @@ pub(super) async fn execute(
                 format!("`user_id` has to be a text of 1 to {MAX_USER} bytes, without control characters");
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));
         }
-        caller = match identity.stored.store().user(identity.registry.tenant(), &user).await {
-            Ok(known) => {
-                let unknown = || Caller::new(&user, Permission::Guest);
-                caller.on_behalf_of(known.map_or_else(unknown, |known| known.caller()))
-            }
-            Err(cause) => return store_failed(&cause),
+        identity = match identity.on_behalf_of(&user).await {
+            Ok(identity) => identity,
+            Err(stranger) => return turned_away(&stranger),
         };
     }
     // A client that goes away drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
     let _cancel = cancellation.clone().drop_guard();
     let context = identity
-        .registry
-        .context(caller)
+        .context()
         .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
         .with_cancellation(cancellation);
     // As a task of its own, so that a call whose client has gone away still leaves its record.
