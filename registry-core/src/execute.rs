@@ -351,9 +351,10 @@ async fn refusal_by_now(tool: &Tool, context: &mut ToolContext) -> Option<ToolEr
     }
 }
 
+// The cause is for the log alone: it may name the database's host and tables, and callers are shown what the error says.
 fn not_audited(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "audit_failed");
-    ToolError::new(ErrorKind::NotAudited, format!("the audit could not be written: {cause}"))
+    ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
 }
 
