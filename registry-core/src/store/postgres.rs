@@ -156,6 +156,12 @@ impl Database for Server {
         POLL
     }
 
+    fn version_table(&self) -> &'static str {
+        // Else the server tells at every start, and into the log, that it is there already.
+        "SET LOCAL client_min_messages = warning; \
+         CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)"
+    }
+
     fn schema(&self) -> &'static [&'static str] {
         &[include_str!("schema/postgres.sql")]
     }

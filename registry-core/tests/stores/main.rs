@@ -10,6 +10,7 @@ mod contract;
 mod crash;
 mod limits;
 mod limits_redis;
+mod odd_rows;
 mod postgres_server;
 mod servers;
 mod sqlite_file;

@@ -38,6 +38,9 @@ pub(super) trait Database: Send + Sync {
     /// How often it has to be asked whether another process has changed anything.
     fn poll(&self) -> Duration;
 
+    /// Makes the table that says which version the others are of, where there is none.
+    fn version_table(&self) -> &'static str;
+
     /// What lays out each version of the tables from the one before. Once released, none is ever changed.
     fn schema(&self) -> &'static [&'static str];
 }
@@ -125,9 +128,7 @@ async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), Str
     for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
         link.fetch(statement).await.map_err(told)?;
     }
-    link.script("CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)")
-        .await
-        .map_err(told)?;
+    link.script(database.version_table()).await.map_err(told)?;
     let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
     let version: usize = match link.fetch(version).await.map_err(told)?.pop() {
         Some(mut row) => row.count()?,
