@@ -220,3 +220,16 @@ async fn m9_a_key_revoked_in_the_middle_of_a_turn_ends_its_calls_and_not_its_ans
     let record = rack.last_record();
     assert_eq!((record.call_id.as_str(), record.error), ("two", Some(ErrorKind::PermissionDenied)));
 }
+
+#[tokio::test]
+async fn m9_whoever_forges_a_user_leaves_a_record() {
+    let rack = Rack::start().await;
+    let (_, ada) = rack.user("ada", Permission::User, false).await;
+    rack.user("bob", Permission::Owner, false).await;
+    let forged = rack.erase(&ada, Some("bob")).await.unwrap();
+    assert_eq!(forged.status(), StatusCode::FORBIDDEN);
+    let record = rack.last_record();
+    assert_eq!((record.tool.as_str(), record.user.as_str()), ("erase", "ada"));
+    assert_eq!(record.error, Some(ErrorKind::PermissionDenied));
+    assert!(record.error_message.unwrap().contains("`bob`"));
+}
