@@ -14,7 +14,8 @@ use registry_core::{
     prelude::*,
 };
 
-/// A note is no longer than this, and neither is the message it came from, in bytes.
+/// A note is no longer than this, and neither is the message it came from, in bytes. The schemas do not say so: for a length of 2000
+/// or more many builds of llama.cpp refuse a request with all its tools.
 const MAX_BYTES: usize = 64 * 1024;
 /// How much of a file's name is made of the note's text.
 const MAX_SLUG: usize = 48;
