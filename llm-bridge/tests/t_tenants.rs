@@ -70,6 +70,15 @@ impl Store for Slow {
         self.kept.put_user(tenant, user)
     }
 
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.remove_user(tenant, id, at)
+    }
+
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
         self.kept.keys(tenant)
     }

@@ -443,6 +443,7 @@ async fn t6_a_result_carries_its_parts_and_a_refusal_one_record() {
     let last = audit.records().pop().unwrap();
     assert_eq!((last.phase, last.error), (Phase::Outcome, Some(ErrorKind::ToolNotFound)));
     assert_eq!(audit.records().len(), 3);
+    assert_eq!((reply.call_id.is_empty(), &reply.call_id), (false, &last.call_id));
 }
 
 /// A sink that is full.

@@ -13,7 +13,14 @@ use registry_core::{ErrorKind, Origin, ToolCall, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{App, access::turned_away, body::JsonBody, error, identity::Identity};
+use super::{
+    App,
+    access::turned_away,
+    body::{JsonBody, misread},
+    error,
+    identity::Identity,
+    user_id::check_user_id,
+};
 
 /// A call as a client asks for it.
 #[derive(Debug, Deserialize)]
@@ -34,35 +41,38 @@ fn no_arguments() -> Value {
     Value::Object(Map::new())
 }
 
-/// The longest id of a user that is taken, in bytes.
-const MAX_USER: usize = 256;
-
 pub(super) async fn execute(
     State(app): State<App>,
     Extension(mut identity): Extension<Identity>,
     JsonBody(body): JsonBody,
 ) -> Response {
-    let wanted: Wanted = match serde_json::from_value(body) {
+    let wanted = match Wanted::deserialize(&body) {
         Ok(wanted) => wanted,
         Err(fault) => {
+            let fault = misread(&fault);
             let message = format!(
                 "the call is not understood: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`"
             );
+            // What names no tool is no call.
+            if let Some(call) = named(&body) {
+                turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
+            }
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
         }
     };
+    drop(body);
     let call = ToolCall::new(wanted.tool_name, wanted.arguments).with_origin(Origin::Http);
     if let Some(user) = wanted.user_id.filter(|user| *user != identity.caller.user) {
         if !identity.delegate {
-            // Somebody who calls for another leaves a record like any other who is refused.
-            let message = format!("this key may not call for `{user}`; leave `user_id` out");
-            let refused = ToolError::new(ErrorKind::PermissionDenied, message);
-            let context = identity.context();
-            return reply(&identity.registry.select(&context).refuse(&context, call, refused).await);
+            let message = "this key may not call for another user; leave `user_id` out";
+            return match turn_down(&app, identity, call, ErrorKind::PermissionDenied, message).await {
+                Some(outcome) => reply(&outcome),
+                None => unfinished("the server is stopping"),
+            };
         }
-        if user.trim().is_empty() || user.len() > MAX_USER || user.chars().any(char::is_control) {
-            let message =
-                format!("`user_id` has to be a text of 1 to {MAX_USER} bytes, without control characters");
+        if let Err(rule) = check_user_id(&user) {
+            let message = format!("`user_id` has to be {rule}");
+            turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));
         }
         identity = match identity.on_behalf_of(&user).await {
@@ -82,11 +92,37 @@ pub(super) async fn execute(
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
     match running.await {
         Ok(outcome) => reply(&outcome),
-        Err(fault) => {
-            let message = format!("the call was not finished: {fault}");
-            error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
-        }
+        Err(fault) => unfinished(&fault.to_string()),
     }
+}
+
+/// The call that a body names which is otherwise wrong.
+fn named(body: &Value) -> Option<ToolCall> {
+    let name = body.get("tool_name")?.as_str()?;
+    let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
+    Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
+}
+
+/// Refuses a call before it comes to the registry. It leaves its record like any other, also when the client goes away.
+async fn turn_down(
+    app: &App,
+    identity: Identity,
+    call: ToolCall,
+    kind: ErrorKind,
+    message: &str,
+) -> Option<ToolOutcome> {
+    let Identity { registry, caller, .. } = identity;
+    let refused = ToolError::new(kind, message);
+    let context = registry.context(caller);
+    app.backend
+        .spawn(async move { registry.select(&context).refuse(&context, call, refused).await })
+        .await
+        .ok()
+}
+
+fn unfinished(why: &str) -> Response {
+    let message = format!("the call was not finished: {why}");
+    error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
 }
 
 /// The outcome in the shape of every door, under the status that says what to do about it.

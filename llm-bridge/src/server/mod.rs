@@ -10,6 +10,7 @@ mod markdown;
 mod models;
 mod page;
 mod tools;
+mod user_id;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -32,6 +33,8 @@ pub use access::Access;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
+#[cfg(feature = "cli")]
+pub(crate) use user_id::check_user_id;
 
 use crate::{chat::Backend, provider::openai};
 

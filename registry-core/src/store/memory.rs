@@ -98,6 +98,20 @@ impl Store for MemoryStore {
         self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
     }
 
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.write(|state| {
+            let opens =
+                |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
+            state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
+            state.users.remove(&key(tenant, id)).is_some()
+        })
+    }
+
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
         self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
     }

@@ -127,6 +127,14 @@ pub trait Store: Send + Sync {
     /// Keeps a user in place of the one of that id.
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Forgets the user of that id and revokes all the user's keys, both or neither; false if there is none of that id.
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// The tenant's keys, oldest first, those that were revoked too.
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
 

@@ -125,6 +125,10 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(approvals.get("default", "one").await.unwrap().as_ref(), Some(&first));
     assert_eq!(approvals.get("other", "one").await.unwrap(), None);
     assert_eq!(approvals.get("default", "two").await.unwrap(), None);
+    // No id has a NUL, which a database may not even be asked for.
+    assert_eq!(approvals.get("default", "one\0").await.unwrap(), None);
+    let yes = answer(true, None);
+    assert_eq!(approvals.answer("default", "\0", yes, at("12:01:00")).await, Err(AnswerError::Unknown));
 
     // Not before it is approved; then for one call.
     assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
@@ -245,6 +249,7 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.users("default").await.unwrap(), [ada.clone(), promoted]);
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
+    assert_eq!(store.user("default", "ada\0").await.unwrap(), None);
 
     let key = |id: &str, sha256: &str| ApiKey {
         id: id.to_owned(),
@@ -269,13 +274,35 @@ async fn store_contract(store: &dyn Store) {
     assert!(!store.revoke_key("default", "k2", at("14:00:00")).await.unwrap());
     assert_eq!(store.key("ff").await.unwrap(), None);
     let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
-    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee")]);
-    assert_eq!(store.has_keys().await, Ok(true));
+    assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee")]);
+
+    // With a user go the keys, and nobody else's.
+    let carl = User { id: "carl".into(), ..store.user("default", "ada").await.unwrap().unwrap() };
+    store.put_user("default", carl.clone()).await.unwrap();
+    store.put_user("other", carl.clone()).await.unwrap();
+    let of_carl = |id: &str, sha256: &str| ApiKey { user: "carl".to_owned(), ..key(id, sha256) };
+    let theirs = ApiKey { tenant: "other".to_owned(), ..of_carl("k4", "cc") };
+    for key in [of_carl("k3", "dd"), theirs.clone()] {
+        store.put_key(key).await.unwrap();
+    }
+    raised().await;
+    assert!(!store.remove_user("default", "none", at("15:00:00")).await.unwrap());
+    assert!(!store.remove_user("nobody's", "carl", at("15:00:00")).await.unwrap());
+    assert_eq!(store.key("dd").await.unwrap(), Some(of_carl("k3", "dd")));
+    assert!(store.remove_user("default", "carl", at("15:00:00")).await.unwrap());
+    raised().await;
+    assert_eq!((store.user("default", "carl").await.unwrap(), store.key("dd").await.unwrap()), (None, None));
+    let gone = ApiKey { revoked_at: Some(at("15:00:00")), ..of_carl("k3", "dd") };
+    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee"), gone]);
+    assert_eq!(store.user("other", "carl").await.unwrap(), Some(carl));
+    assert_eq!(store.key("cc").await.unwrap(), Some(theirs));
+    assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap());
+
+    // One of any tenant is one.
     assert!(store.revoke_key("default", "k1", at("13:00:00")).await.unwrap());
-    assert_eq!(store.has_keys().await, Ok(false));
-    // One of any tenant will do.
-    store.put_key(ApiKey { tenant: "other".into(), ..key("k3", "dd") }).await.unwrap();
     assert_eq!(store.has_keys().await, Ok(true));
+    assert!(store.revoke_key("other", "k4", at("13:00:00")).await.unwrap());
+    assert_eq!(store.has_keys().await, Ok(false));
 }
 
 #[tokio::test]

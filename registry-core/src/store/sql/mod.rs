@@ -120,6 +120,11 @@ impl SqlStore {
     }
 }
 
+/// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
+fn is_never_kept(name: &str) -> bool {
+    name.contains('\0')
+}
+
 /// Brings the tables to the version this program knows.
 async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), String> {
     /// A lock of its own, for servers that start at once.

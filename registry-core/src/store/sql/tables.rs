@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::{Row, SqlStore, Statement, link::Value};
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
 use crate::{
     execute::BoxFuture,
     store::{ApiKey, Store, StoreError, StoredTool, User},
@@ -15,8 +15,13 @@ const KEY_COLUMNS: &str =
 impl SqlStore {
     /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
     async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let revise = Statement::new("UPDATE revision SET number = number + 1", Vec::new());
-        let rows = self.write_statements(vec![revise, statement]).await;
+        self.change_all(vec![statement]).await
+    }
+
+    /// The same with several, all or none. Gives the rows of the last one.
+    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        statements.insert(0, Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
+        let rows = self.write_statements(statements).await;
         self.shared.nudge.send_replace(());
         rows
     }
@@ -91,7 +96,9 @@ impl Store for SqlStore {
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
+        Box::pin(async move {
+            if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
+        })
     }
 
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -102,6 +109,20 @@ impl Store for SqlStore {
             let values = vec![tenant.into(), user.id.into(), document.into()];
             self.change(Statement::new(sql, values)).await.map(drop)
         })
+    }
+
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let revoke =
+            "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
+        let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
+        let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
+        let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(!self.change_all(vec![revoke, remove]).await?.is_empty()) })
     }
 
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
