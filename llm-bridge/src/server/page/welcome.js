@@ -9,7 +9,7 @@ const QUESTIONS = {
   'research.fetch_webpage': 'Fetch https://example.com and tell me what it is for.',
   web_search: 'Search the web for the newest Rust release.',
   research: 'Research how birds find their way.',
-  claim: 'Draft a claim: water boils at 93 °C in Mexico City.',
+  claim: 'Draft a claim: cold water weighs more than warm water.',
 };
 
 /** Fills the welcome with examples for `tools`; a click asks the question. */
