@@ -45,6 +45,19 @@ fn dropped_in() -> Vec<Tool> {
     vec![
         Tool("claim", "Checks a claim.", object(json!({"claim": text}), json!(["claim"]))),
         Tool(
+            "draft_fact",
+            "Drafts a fact for the knowledge base.",
+            object(json!({"assertion": text, "weight": {"type": "integer"}}), json!(["assertion"])),
+        ),
+        Tool(
+            "proofread",
+            "Proofreads what was written.",
+            object(
+                json!({"draft": {"type": "string", "description": "A sentence or a paragraph."}}),
+                json!(["draft"]),
+            ),
+        ),
+        Tool(
             "source",
             "Saves a source for later.",
             object(json!({"url": text, "note": text}), json!(["url"])),
@@ -113,6 +126,31 @@ fn any_tool_dropped_in_is_called() {
     let tools = offered(&tools);
     let table = [
         ("Check the claim that the earth is flat", "claim", json!({"claim": "earth is flat"})),
+        (
+            "Check the claim that Mexico City lies at 2,240 m",
+            "claim",
+            json!({"claim": "Mexico City lies at 2,240 m"}),
+        ),
+        (
+            "Draft a fact: Mexico City lies at 2,240 m",
+            "draft_fact",
+            json!({"assertion": "Mexico City lies at 2,240 m"}),
+        ),
+        (
+            "Draft the fact \"Oslo is in Norway\" please",
+            "draft_fact",
+            json!({"assertion": "Oslo is in Norway"}),
+        ),
+        (
+            "Draft a fact with assertion the Nile flows north",
+            "draft_fact",
+            json!({"assertion": "the Nile flows north"}),
+        ),
+        (
+            "Proofread: the Danube flow through Vienna",
+            "proofread",
+            json!({"draft": "Danube flow through Vienna"}),
+        ),
         (
             "Save https://a.io as a source with note good read",
             "source",

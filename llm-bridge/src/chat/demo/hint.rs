@@ -45,6 +45,14 @@ const TEXTS: &[&str] = &[
     "task",
     "subject",
     "claim",
+    "assertion",
+    "statement",
+    "sentence",
+    "fact",
+    "idea",
+    "opinion",
+    "thought",
+    "summary",
     "search",
     "string",
 ];
@@ -120,6 +128,17 @@ impl Hint {
             Self::Language
         } else if says(&["city", "town", "village", "airport", "station"]) {
             Self::Place
+        } else if says(&[
+            "assertion",
+            "claim",
+            "statement",
+            "sentence",
+            "sentences",
+            "paragraph",
+            "passage",
+            "prose",
+        ]) {
+            Self::Text
         } else {
             Self::Thing
         }
