@@ -3,16 +3,17 @@
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
+    time::Duration,
 };
 
-use registry_core::{Registry, ToolEvent};
+use registry_core::{Registry, ToolError, ToolEvent, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings,
     approve::{self, Input},
-    out::{print, tell},
+    out::{one_line, print, tell},
     stopped_by_ctrl_c, usage_fault,
 };
 use crate::{
@@ -161,6 +162,20 @@ impl Chat<'_> {
     }
 }
 
+/// What became of a call, with the tool's word to the user on lines of its own.
+fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => return vec![format!("· {name}: {error}")],
+    };
+    let state =
+        if result.success { format!("done in {} ms", took.as_millis()) } else { "not done".to_owned() };
+    let message = result.message.as_deref().unwrap_or_default().trim();
+    // It may quote a page from the web, which must not steer the terminal.
+    let message = message.lines().map(|line| format!("  {}", one_line(line)));
+    std::iter::once(format!("· {name}: {state}")).chain(message).collect()
+}
+
 /// Says what happens beside the answer.
 fn note(event: &TurnEvent) {
     match event {
@@ -169,13 +184,26 @@ fn note(event: &TurnEvent) {
         }
         TurnEvent::CallStatus(status) => tell(format_args!("· {}: {}", status.tool_name, status.message)),
         TurnEvent::CallFinished(outcome) => {
-            let took = outcome.duration.as_millis();
-            match &outcome.result {
-                Ok(_) => tell(format_args!("· {}: done in {took} ms", outcome.tool_name)),
-                Err(error) => tell(format_args!("· {}: {error}", outcome.tool_name)),
-            }
+            told(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
         }
         TurnEvent::Notice(text) => tell(format_args!("· {text}")),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t6_the_word_to_the_user_is_told() {
+        let told = |result| told("research", &result, Duration::from_millis(5));
+        let found =
+            ToolResult::new("a digest").with_message("Sources:\n1. \u{1b}[2JOne https://one.example/\n");
+        let lines = ["· research: done in 5 ms", "  Sources:", "  1. \\u{1b}[2JOne https://one.example/"];
+        assert_eq!(told(Ok(found)), lines);
+        assert_eq!(told(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
+        assert_eq!(told(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
+        assert_eq!(told(Err(ToolError::failed("no network"))), ["· research: no network"]);
     }
 }

@@ -16,6 +16,10 @@ const WAIT = 20_000;
 const QUESTION = 'What is (17 + 4) * 23?';
 const ERASE = 'Erase the note "milk".';
 
+const SOURCES = `Sources for "why water boils":
+1. Boiling <b onclick="alert(1)">water</b> (https://one.example/boil_(water)).
+2. javascript:alert(1) http://two.example/?a=1&b=2, ${'long'.repeat(30)}`;
+
 const { chromium } = playwright();
 let passed = 0;
 let failed = 0;
@@ -73,6 +77,18 @@ async function shot(page, name) {
   if (!process.env.SHOTS) return;
   mkdirSync(process.env.SHOTS, { recursive: true });
   await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), animations: 'disabled' });
+}
+
+/** What the server sends of a call with a word to the user. */
+function research() {
+  const call = { id: 'call-1', name: 'research' };
+  const chunks = [
+    { x_toolrack: { type: 'call_started', ...call, arguments: { query: 'why water boils' }, dialect: 'native' } },
+    { x_toolrack: { type: 'call_finished', ...call, success: true, result: '1. Boiling water', message: SOURCES, duration_ms: 812 } },
+    { choices: [{ delta: { content: 'Water boils when its vapour pressure reaches that of the air.' } }] },
+    { choices: [{ delta: {}, finish_reason: 'stop' }] },
+  ];
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`;
 }
 
 async function ask(page, text) {
@@ -195,6 +211,22 @@ async function desktop(browser) {
     if (!text.includes('The note is gone.')) throw new Error(`no result in: ${text}`);
   });
 
+  await check('the word of a tool to the user stands under its call, as text with links', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
+    await ask(page, 'Research boiling');
+    const said = page.locator('.answer:last-child .call-said');
+    await said.waitFor();
+    await idle(page);
+    await shot(page, 'desktop-said');
+    equal(await said.innerText(), SOURCES, 'text');
+    equal(await said.locator('a').evaluateAll((links) => links.map((link) => [link.href, link.target])), [
+      ['https://one.example/boil_(water)', '_blank'], ['http://two.example/?a=1&b=2', '_blank'],
+    ], 'links');
+    await page.unroute('**/v1/chat/completions');
+    await page.reload();
+    equal(await said.innerText(), SOURCES, 'text after a reload');
+  });
+
   await check('a new chat is empty', async () => {
     await page.click('#new-chat');
     await page.waitForSelector('#welcome:not([hidden])');
@@ -227,6 +259,16 @@ async function phone(browser) {
     await noOverflow(page);
     await page.click('.answer:last-child .call-ask .refuse');
     await idle(page);
+  });
+
+  await check('phone: a long word of a tool does not scroll sideways', async () => {
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body: research() }));
+    await ask(page, 'Research boiling');
+    await page.waitForSelector('.answer:last-child .call-said');
+    await idle(page);
+    await shot(page, 'phone-said');
+    await noOverflow(page);
+    await page.unroute('**/v1/chat/completions');
   });
 
   await check('phone: the drawer opens, fits, and Escape closes it', async () => {

@@ -1,10 +1,12 @@
 // The card of one tool call.
 
 import { answerApproval } from './api.js';
-import { copyButton, duration, el, icon } from './dom.js';
+import { copyButton, duration, el, icon, linked } from './dom.js';
 
 /** Longest result shown and kept; copying gives what is kept, too. */
 const SHOWN = 20_000;
+/** The same for the tool's word to the user, which is always in sight. */
+const SAID = 4_000;
 const BRIEF = 160;
 
 const STATES = { running: 'running', ok: 'done', failed: 'failed', cancelled: 'cancelled' };
@@ -28,6 +30,7 @@ export function finished(event) {
     approval: null,
     result: capped(event.result),
     // A call that a person refused is no error, and says so in its message.
+    said: event.success && event.message?.trim() ? capped(event.message.trim(), SAID) : null,
     error: event.success ? null : (event.error ?? event.message ?? 'The tool failed without a message.'),
     duration_ms: event.duration_ms ?? null,
   };
@@ -47,7 +50,10 @@ export class CallCard {
     const head = el('summary', {}, this.state, el('code', { class: 'call-name' }, call.name),
       el('span', { class: 'call-brief' }, argumentsBrief(call.arguments)), this.time,
       el('span', { class: 'chevron' }, icon('chevron')), this.line, this.bar);
-    this.element = el('details', { class: 'call', 'data-name': call.name }, head, this.ask, this.body);
+    this.card = el('details', { class: 'call', 'data-name': call.name }, head, this.ask, this.body);
+    // Below the card, which may be closed: this is for the user, the result is for the model.
+    this.said = el('p', { class: 'call-said' });
+    this.element = el('div', {}, this.card, this.said);
     this.update({});
     if (call.state === 'running') this.clock = setInterval(() => this.#showTime(), 1000);
   }
@@ -57,7 +63,7 @@ export class CallCard {
     const { call } = this;
     Object.assign(call, change);
     if (call.state !== 'running') clearInterval(this.clock);
-    this.element.dataset.state = call.state;
+    this.card.dataset.state = call.state;
     this.state.replaceChildren(mark(call.state), el('span', { class: 'unseen' }, STATES[call.state]));
     this.line.textContent = statusLine(call);
     this.line.hidden = this.line.textContent === '';
@@ -65,6 +71,8 @@ export class CallCard {
     this.#showTime();
     this.#showAsk();
     this.#showBody();
+    this.said.replaceChildren(...linked(call.said ?? ''));
+    this.said.hidden = !call.said;
   }
 
   // The arguments stand below: nobody should allow what he has not seen.
@@ -76,7 +84,7 @@ export class CallCard {
       this.ask.replaceChildren(
         el('p', {}, 'This call cannot be undone. Is it to be made?'),
         el('div', { class: 'call-answers' }, answer(true, 'Allow once'), answer(false, 'Refuse')));
-      this.element.open = true;
+      this.card.open = true;
     }
     this.ask.hidden = !asking;
   }
@@ -164,9 +172,9 @@ function pretty(value) {
   return value;
 }
 
-function capped(value) {
+function capped(value, most = SHOWN) {
   if (value === undefined || value === null) return null;
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
-  if (text.length <= SHOWN) return value;
-  return `${text.slice(0, SHOWN)}\n… ${(text.length - SHOWN).toLocaleString('en')} more characters are not shown`;
+  if (text.length <= most) return value;
+  return `${text.slice(0, most)}\n… ${(text.length - most).toLocaleString('en')} more characters are not shown`;
 }

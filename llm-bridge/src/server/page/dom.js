@@ -28,6 +28,19 @@ export function prose(text) {
   return (text ?? '').split(/`([^`]+)`/).map((part, index) => (index % 2 ? el('code', {}, part) : part));
 }
 
+/** The nodes of a plain text: its web addresses are links. */
+export function linked(text) {
+  return text.split(/(https?:\/\/[^\s<>"]+)/).flatMap((part, index) => {
+    if (index % 2 === 0) return [part];
+    // What ends the sentence or the bracket around an address is no part of it.
+    const end = /(?:[.,;:!?'*]|(?<!\([^)]*)\))*$/.exec(part)[0];
+    const address = part.slice(0, part.length - end.length);
+    return URL.canParse(address)
+      ? [el('a', { href: address, target: '_blank', rel: 'noopener noreferrer nofollow' }, address), end]
+      : [part];
+  });
+}
+
 /** One of the drawn icons, hidden from assistive technology. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, 'svg');
