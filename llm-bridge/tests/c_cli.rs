@@ -130,3 +130,38 @@ fn t8_the_inbox_is_in_the_data_folder_or_where_the_settings_say() {
     assert!(told(&output).contains("[inbox]") && told(&output).contains("folders"), "{}", told(&output));
     assert!(!output.status.success());
 }
+
+#[test]
+fn t6_chat_tells_the_word_to_the_user() {
+    let output =
+        toolrack(&["chat", "--upstream", "demo", "Use claim: Mexico City lies at 2,240 m"], &[], b"");
+    assert!(output.status.success(), "{}", told(&output));
+    let lines = told(&output);
+    let done =
+        lines.lines().skip_while(|line| !line.starts_with("· claim: done in ")).nth(1).unwrap_or_default();
+    assert!(done.starts_with("  Written down in inbox/claims/"), "{lines}");
+    assert!(lines.contains("Mexico City lies at 2,240 m"), "{lines}");
+}
+
+#[test]
+fn check_tells_of_a_length_that_llama_cpp_refuses() {
+    let tool = |length: u32| {
+        format!(
+            r#"[[tools]]
+            name = "keep"
+            description = "Keeps a text."
+            type = "function"
+            implementation = {{ type = "mock", mock_response = "kept" }}
+            parameters = {{ type = "object", properties = {{ note = {{ type = "object", description = "A note.", properties = {{ lines = {{ type = "array", items = {{ type = "string", maxLength = {length} }} }} }} }} }} }}
+            "#
+        )
+    };
+    for (length, is_fault) in [(1999, false), (2000, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("toolrack.toml"), tool(length)).unwrap();
+        let output = toolrack_in(folder.path(), &["tools", "check"], &[], b"");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &told(&output);
+        let fault = "`note.lines` has a `maxLength` of 2000;";
+        assert_eq!((printed.contains(fault), output.status.success()), (is_fault, !is_fault), "{printed}");
+    }
+}

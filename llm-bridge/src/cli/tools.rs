@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use registry_core::{Permission, Query, Registry, StoredRegistry, Tool};
+use serde_json::Value;
 
 use super::{
     Settings, caller_at,
@@ -205,6 +206,27 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// From this `maxLength` on many builds of llama.cpp refuse a request: they unroll it in the grammar for the tool's arguments.
+const LENGTH_REFUSED: u64 = 2000;
+
+/// Every `maxLength` in a schema, with the names that lead there.
+fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
+    let own = schema.get("maxLength").and_then(Value::as_u64).map(|length| (place.to_owned(), length));
+    let fields = schema.as_object().into_iter().flatten();
+    // What a keyword such as `default` holds is no schema, but what looks like one there is not worth telling apart.
+    let inside = fields.flat_map(|(name, part)| {
+        let keyword = matches!(name.as_str(), "properties" | "items" | "anyOf" | "oneOf" | "allOf");
+        let place = match (keyword, place.is_empty()) {
+            (true, _) => place.to_owned(),
+            (false, true) => name.clone(),
+            (false, false) => format!("{place}.{name}"),
+        };
+        longest_texts(part, &place)
+    });
+    let items = schema.as_array().into_iter().flatten().flat_map(|part| longest_texts(part, place));
+    own.into_iter().chain(inside).chain(items).collect()
+}
+
 /// What the compiler has not checked already.
 fn faults_of(row: &Row) -> Vec<String> {
     let mut faults = Vec::new();
@@ -221,6 +243,13 @@ fn faults_of(row: &Row) -> Vec<String> {
     if row.description.len() > MAX_DESCRIPTION {
         let length = row.description.len();
         fault(format!("the description has {length} bytes; providers take {MAX_DESCRIPTION}"));
+    }
+    let long = longest_texts(&row.parameters, "");
+    for (place, length) in long.into_iter().filter(|(_, length)| *length >= LENGTH_REFUSED) {
+        fault(format!(
+            "`{place}` has a `maxLength` of {length}; for {LENGTH_REFUSED} or more some llama.cpp servers refuse a request with \
+             all its tools: leave it out and check the length in the function"
+        ));
     }
     let properties = row.parameters.get("properties").and_then(serde_json::Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
