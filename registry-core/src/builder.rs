@@ -197,6 +197,7 @@ impl RegistryBuilder {
             audit: self.audit,
             audit_arguments: self.audit_arguments,
             clock: self.clock,
+            events: broadcast::Sender::new(EVENTS_KEPT),
             guards: self.guards,
             compiled: self.compiled,
             configured,

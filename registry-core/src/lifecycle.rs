@@ -58,6 +58,7 @@ impl Drop for Changing<'_> {
         self.shared.tools.store(Arc::clone(&self.tools));
         for event in self.events.drain(..) {
             // An error says that nobody listens.
+            let _ = self.shared.common.events.send(event.clone());
             let _ = self.shared.events.send(event);
         }
     }

@@ -69,6 +69,8 @@ pub(crate) struct Common {
     /// Whether records hold the arguments, and not only their hash.
     pub(crate) audit_arguments: bool,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The changes in the registries of all tenants.
+    pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) guards: Guards,
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
-use registry_core::{Permission, Query, Registry, StoredRegistry, Tool};
+use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 
 use super::{
     Settings, caller_at,
@@ -53,7 +53,7 @@ impl ListArguments {
         let text = self.search.clone().unwrap_or_default();
         let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
         let is_asked_for = !text.trim().is_empty() || !tags.is_empty();
-        is_asked_for.then(|| Query { text, tags, include_disabled: true })
+        is_asked_for.then_some(Query { text, tags, include_disabled: true })
     }
 }
 
@@ -160,15 +160,17 @@ pub(super) struct SwitchArguments {
     pub(super) tenant: Tenant,
 }
 
-/// Switches a tool on or off, for every server that shares the store.
+/// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
 pub(super) async fn switch(
     arguments: &SwitchArguments,
     enabled: bool,
     stored: &StoredRegistry,
-) -> Result<ExitCode, String> {
+) -> Result<Vec<RegistryEvent>, String> {
+    let mut events = stored.registry().subscribe();
     stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
     tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
-    Ok(ExitCode::SUCCESS)
+    let told = std::iter::from_fn(|| events.try_recv().ok());
+    Ok(told.filter(|event| !event.elsewhere).collect())
 }
 
 #[derive(Debug, clap::Args)]
