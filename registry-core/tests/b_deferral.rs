@@ -172,6 +172,20 @@ async fn b11_the_best_come_first_and_no_more_than_asked_for() {
 }
 
 #[test]
+fn b11_a_copy_has_a_search_of_its_own() {
+    let registry = bare();
+    add(&registry, "deferred", "Does it.", Permission::Guest, true);
+    let snapshot = registry.snapshot();
+    assert_eq!(snapshot.tools.len(), 1);
+    let copy = bare();
+    copy.restore(snapshot.clone()).unwrap();
+    assert!(copy.get(SEARCH_TOOLS).is_none(), "what is restored has no policy, and so is not deferred");
+    add(&copy, "deferred", "Does it.", Permission::Guest, true);
+    assert!(copy.get(SEARCH_TOOLS).unwrap().is_search());
+    assert_eq!(copy.snapshot().tools[0].spec, snapshot.tools[0].spec);
+}
+
+#[test]
 fn b11_the_name_of_the_search_is_taken() {
     // By the registry.
     let registry = bare();

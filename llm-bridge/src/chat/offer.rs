@@ -110,37 +110,34 @@ impl Offer {
             }
         }
 
-        let is_told = |tool: &Tool| !selection.is_deferred(tool) || asked_for.contains(tool.name());
-        let has_more = selection.tools().iter().any(|tool| !is_told(tool));
-        let is_told =
-            |tool: &Tool| is_told(tool) && (has_more || !tool.is_search() || asked_for.contains(tool.name()));
-        let told: Vec<bool> = selection.tools().iter().map(|tool| is_told(tool)).collect();
-        let told = || {
-            selection.tools().iter().zip(&wire).zip(&told).filter(|(_, told)| **told).map(|(tool, _)| tool)
+        let is_hidden = |tool: &Tool| selection.is_deferred(tool) && !asked_for.contains(tool.name());
+        let has_hidden = selection.tools().iter().any(|tool| is_hidden(tool));
+        let is_told = |tool: &Tool| match tool.is_search() {
+            // Where there is nothing to find it is of no use.
+            true => has_hidden || asked_for.contains(tool.name()),
+            false => !is_hidden(tool),
         };
-        let tag_lines = prompt::tag_lines_of(told().map(|(tool, _)| tool)).unwrap_or_default();
+        let told: Vec<(&Arc<Tool>, &String)> =
+            selection.tools().iter().zip(&wire).filter(|(tool, _)| is_told(tool)).collect();
+        let tag_lines = prompt::tag_lines_of(told.iter().map(|(tool, _)| *tool)).unwrap_or_default();
         let offered = Arc::new(offered(&selection, &wire, &client, is_told));
-        let definitions = &backend.shared.definitions;
-        let all = write_definitions(definitions, &selection, told(), client.iter().copied());
+        let prepared = &backend.shared.definitions;
+        let definitions = write_definitions(prepared, &selection, told.iter().copied(), &client);
         // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
         let named = only.and_then(|only| {
-            let mine = told().filter(|(_, wire)| **wire == only);
-            write_definitions(
-                definitions,
-                &selection,
-                mine,
-                client.iter().copied().filter(|tool| tool.name == only),
-            )
+            let client: Vec<_> = client.iter().copied().filter(|tool| tool.name == only).collect();
+            let mine = told.iter().copied().filter(|(_, wire)| **wire == only);
+            write_definitions(prepared, &selection, mine, &client)
         });
         Ok(Self {
             found: backend.shared.findings.of(&backend.owner(context.caller()), request),
             client: client.into_iter().map(|tool| tool.name.clone()).collect(),
-            prepared: Arc::clone(definitions),
+            prepared: Arc::clone(prepared),
             selection,
             context,
             names,
             asked_for,
-            definitions: all,
+            definitions,
             named,
             offered,
             tag_lines,
@@ -229,9 +226,7 @@ impl Offer {
             _ => text,
         })
     }
-}
 
-impl Offer {
     /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.
     fn told_search(&self, outcome: &ToolOutcome) -> Option<String> {
         let found = outcome.result.as_ref().ok()?.value.get("tools")?.as_array()?;
@@ -240,15 +235,16 @@ impl Offer {
         let tools: Vec<&Arc<Tool>> = names.filter_map(|name| self.selection.get(name)).collect();
         let names: Vec<String> = tools.iter().map(|tool| tool.name().to_owned()).collect();
         self.found.add(&names);
-        let mut text = "These tools can be called from now on, in the same way as the others:".to_owned();
+        let mut functions = String::new();
         for tool in tools {
             if let (Some(function), Some(wire)) = (self.prepared.function(tool), self.names.wire(tool.name()))
             {
-                text.push('\n');
-                function.write(wire, &mut text);
+                functions.push('\n');
+                function.write(wire, &mut functions);
             }
         }
-        Some(text)
+        let told = "These tools can be called from now on, in the same way as the others:";
+        (!functions.is_empty()).then(|| format!("{told}{functions}"))
     }
 }
 
@@ -289,7 +285,7 @@ fn write_definitions<'a>(
     prepared: &PreparedDefinitions,
     selection: &Selection,
     server: impl IntoIterator<Item = (&'a Arc<Tool>, &'a String)>,
-    client: impl IntoIterator<Item = &'a ClientTool>,
+    client: &[&ClientTool],
 ) -> Option<String> {
     let mut json = String::new();
     for (tool, wire) in server {
