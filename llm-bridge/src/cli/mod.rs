@@ -174,7 +174,8 @@ impl Program<'_> {
             .approve_destructive(guard.approve_destructive)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
-            .audit_arguments(guard.audit_arguments);
+            .audit_arguments(guard.audit_arguments)
+            .defer(self.settings.deferred_tools.clone());
         for file in self.settings.tool_files() {
             builder = builder.tool_file(file);
         }

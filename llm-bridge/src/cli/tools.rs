@@ -53,7 +53,7 @@ impl ListArguments {
         let text = self.search.clone().unwrap_or_default();
         let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
         let is_asked_for = !text.trim().is_empty() || !tags.is_empty();
-        is_asked_for.then_some(Query { text, tags, include_disabled: true })
+        is_asked_for.then_some(Query { tags, include_disabled: true, ..Query::text(text) })
     }
 }
 
@@ -97,10 +97,7 @@ pub(super) fn list(
         print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
     } else {
         print_line(table(&rows))?;
-        let enabled = rows.iter().filter(|row| row.enabled).count();
-        let tokens: usize = rows.iter().filter(|row| row.enabled).map(|row| row.tokens).sum();
-        let tools = count(rows.len(), "tool");
-        print_line(format_args!("{tools}, {enabled} enabled, about {tokens} tokens in a prompt"))?;
+        print_line(total(&rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -115,6 +112,19 @@ fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
     }
     print_line(serde_json::to_string_pretty(&definitions.list).map_err(|error| error.to_string())?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many there are, and what they come to in a prompt.
+fn total(rows: &[Row]) -> String {
+    let tools = count(rows.len(), "tool");
+    let enabled = || rows.iter().filter(|row| row.enabled);
+    let tokens =
+        |deferred| -> usize { enabled().filter(|row| row.deferred == deferred).map(|row| row.tokens).sum() };
+    let total = format!("{tools}, {} enabled, about {} tokens in a prompt", enabled().count(), tokens(false));
+    match tokens(true) {
+        0 => total,
+        deferred => format!("{total}, {deferred} deferred"),
+    }
 }
 
 pub(super) fn count(number: usize, what: &str) -> String {
@@ -137,6 +147,7 @@ fn table(rows: &[Row]) -> Table {
             (None, None) => row.name.clone(),
         };
         let enabled = match &row.reason {
+            None if row.deferred => Cell::new("yes, deferred").fg(Color::Green),
             None => Cell::new("yes").fg(Color::Green),
             Some(why) => Cell::new(format!("no: {why}")).fg(Color::Yellow),
         };
@@ -192,10 +203,10 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
         faults.extend(tool.fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
     }
     faults.extend(rows.iter().flat_map(faults_of));
-    let tokens: usize = rows.iter().map(|row| row.tokens).sum();
+    let tokens: usize = rows.iter().filter(|row| !row.deferred).map(|row| row.tokens).sum();
     if tokens > arguments.budget {
         faults.push(format!(
-            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions or switch tools off",
+            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions, defer tools or switch them off",
             arguments.budget
         ));
     }

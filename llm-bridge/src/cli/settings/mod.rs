@@ -15,7 +15,7 @@ use std::{
 };
 
 use registry_core::{
-    Caller, Permission,
+    Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
     store::Store,
 };
@@ -75,6 +75,8 @@ pub struct Settings {
     pub webhooks: Vec<WebhookSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
+    /// Tools that are kept out of prompts, to be found by a search.
+    pub deferred_tools: Vec<ToolPattern>,
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
@@ -104,6 +106,7 @@ impl Default for Settings {
             guard: Guard::default(),
             gate: None,
             tool_files: Vec::new(),
+            deferred_tools: Vec::new(),
             webhooks: Vec::new(),
             host: toml::Table::new(),
             file: None,
