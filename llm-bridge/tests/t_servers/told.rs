@@ -219,3 +219,15 @@ async fn t4_the_gate_of_the_configuration_is_asked_through_every_door() {
     assert!(told.contains("gate.secret_env") && told.contains("NOBODY_SETS_THIS"), "{told}");
     rack.done(&["user", "list"]);
 }
+
+#[test]
+fn l5_nothing_is_switched_where_nobody_could_be_told() {
+    let hook = "[[webhooks]]\nurl = \"http://127.0.0.1:1/\"\nsecret_env = \"NOBODY_SETS_THIS\"\n";
+    let rack = Rack::new("", &(mock("count.free", "") + hook));
+    let output = rack.run(&["tools", "disable", "count.free"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("webhooks.secret_env"), "{told}");
+    assert!(rack.does_not_serve_on("127.0.0.1:0").contains("webhooks.secret_env"));
+    rack.done(&["call", "count.free"]);
+    assert!(rack.done(&["tools", "list", "--json"]).contains("count.free"));
+}
