@@ -124,11 +124,18 @@ impl Offer {
         let prepared = &backend.shared.definitions;
         let definitions = write_definitions(prepared, &selection, told.iter().copied(), &client);
         // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
-        let named = only.and_then(|only| {
+        let mut named = None;
+        if let Some(only) = only {
             let client: Vec<_> = client.iter().copied().filter(|tool| tool.name == only).collect();
             let mine = told.iter().copied().filter(|(_, wire)| **wire == only);
-            write_definitions(prepared, &selection, mine, &client)
-        });
+            named = write_definitions(prepared, &selection, mine, &client);
+            if named.is_none() {
+                let message = format!(
+                    "`tool_choice` names `{only}`, whose schema cannot be sent to a model; the server's log says why"
+                );
+                return Err(BadRequest { param: "tool_choice", message });
+            }
+        }
         Ok(Self {
             found: backend.shared.findings.of(&backend.owner(context.caller()), request),
             client: client.into_iter().map(|tool| tool.name.clone()).collect(),

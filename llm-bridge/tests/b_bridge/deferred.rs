@@ -394,6 +394,9 @@ async fn b4_what_is_offered_in_a_chat_is_what_the_provider_takes() {
     assert_eq!(asked.body["tools"], defined.list);
     assert_eq!(asked.tools(), ["add", "math_gcd_2", "math_gcd"]);
     assert_eq!(defined.left_out[0].tool, "odd");
+    let choice = json!({"tool_choice": {"type": "function", "function": {"name": "odd"}}});
+    let told = rack.ask_with(true, choice).await;
+    assert!(told.status == 400 && told.failure().contains("`odd`"), "{}", told.failure());
     assert_eq!(asked.body["tools"][2]["function"]["parameters"]["properties"]["list"]["items"], json!({}));
     assert_eq!(asked.body["tools"][0]["function"]["parameters"], two_numbers());
 }
