@@ -1,12 +1,11 @@
 //! Arguments on their way from a model to a tool: bent toward the schema where they do not fit, then checked.
 
-use std::fmt::Write as _;
-
 use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value};
 
 use crate::{
-    coerce::{coerce, settle_integers, types_of},
+    choices::{fits_none, form, not_one_of},
+    coerce::{coerce, settle_integers},
     guard::has_secret,
     nearest::nearest,
     result::{ErrorKind, ToolError},
@@ -122,14 +121,28 @@ fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             })
             .collect::<Vec<_>>()
             .join("; "),
-        // The words for any other fault quote the value, and with it whatever is inside.
-        _ if has_secret(schema) => format!("`{place}`: {}", error.masked()),
-        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            format!("`{place}` is {}, which is none of the forms it may have", shorten(error.instance()))
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<&Value> = options.as_array().into_iter().flatten().collect();
+            at(&place, &not_one_of(tellable(error, schema), &options))
         }
-        _ if place.is_empty() => error.to_string(),
-        _ => format!("`{place}`: {error}"),
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            let alternatives = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
+            let alternatives = alternatives.map_or(&[][..], Vec::as_slice);
+            at(&place, &fits_none(tellable(error, schema), schema, alternatives))
+        }
+        // The words for any other fault quote the value, and with it whatever is inside.
+        _ if has_secret(schema) => at(&place, &error.masked().to_string()),
+        _ => at(&place, &error.to_string()),
     }
+}
+
+fn at(place: &str, fault: &str) -> String {
+    if place.is_empty() { fault.to_owned() } else { format!("`{place}`: {fault}") }
+}
+
+/// The value at fault, unless it may be secret.
+fn tellable<'e>(error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e Value> {
+    Some(error.instance().as_ref()).filter(|_| !has_secret(schema))
 }
 
 /// The names of the properties of the object at a JSON pointer.
@@ -149,45 +162,9 @@ fn properties_at<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s str> {
 
 /// What a tool takes, in one line.
 fn summary(schema: &Value) -> String {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty())
-    else {
-        return "no arguments: {}".to_owned();
-    };
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let mut text = String::from("{");
-    for (index, (name, property)) in properties.iter().enumerate() {
-        let separator = if index == 0 { "" } else { ", " };
-        let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{separator}\"{name}\"{optional}: {}", type_summary(property));
-    }
-    text.push('}');
-    text
-}
-
-fn type_summary(schema: &Value) -> String {
-    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
-    }
-    let bounds = match (schema.get("minimum"), schema.get("maximum")) {
-        (Some(min), Some(max)) => format!(" {min} to {max}"),
-        (Some(min), None) => format!(" from {min}"),
-        (None, Some(max)) => format!(" to {max}"),
-        (None, None) => String::new(),
-    };
-    let name = types_of(schema).join(" or ");
-    if name.is_empty() { "any".to_owned() } else { name + &bounds }
-}
-
-fn shorten(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
+    match form(schema, schema).as_str() {
+        "object" => "no arguments: {}".to_owned(),
+        form => form.to_owned(),
     }
 }
 
@@ -313,6 +290,121 @@ mod tests {
         assert_eq!(fit(&schema, given), Ok(taken));
         let endless = json!({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}});
         assert_eq!(fit(&endless, json!({"a": 1.0})), Ok(json!({"a": 1.0})));
+    }
+
+    /// An enum as it is with documented variants, beside one without, behind a reference, and one that may be null.
+    fn documented() -> Value {
+        let category = json!({"oneOf": [
+            {"type": "string", "const": "factual", "description": "A fact."},
+            {"type": "string", "enum": ["communication", "structured_data"]},
+        ]});
+        json!({
+            "type": "object",
+            "$defs": {"category": category},
+            "properties": {
+                "category": category,
+                "plain": {"type": "string", "enum": ["factual", "communication", "structured_data"]},
+                "referred": {"$ref": "#/$defs/category"},
+                "nullable": {"anyOf": [{"$ref": "#/$defs/category"}, {"type": "null"}]},
+                "level": {"oneOf": [{"type": "integer", "const": 1}, {"type": "integer", "const": 2}]},
+            },
+            "required": ["nullable"],
+        })
+    }
+
+    #[test]
+    fn b6_a_documented_enum_bends_as_a_plain_one() {
+        for name in ["category", "plain", "referred", "nullable"] {
+            for given in ["factual", " factual ", "Factual", "FACTUAL\n"] {
+                let mut arguments = json!({"nullable": null});
+                arguments[name] = json!(given);
+                let fitted = fit(&documented(), arguments).unwrap();
+                assert_eq!(fitted[name], "factual", "{name} {given}");
+            }
+        }
+        assert_eq!(fit(&documented(), json!({"nullable": null, "level": "2"})).unwrap()["level"], 2);
+        assert!(fit(&documented(), json!({"nullable": null, "level": "3"})).is_err());
+        // Which of two is meant cannot be told.
+        let alike =
+            json!({"type": "object", "properties": {"a": {"oneOf": [{"const": "a"}, {"const": "A"}]}}});
+        assert!(fit(&alike, json!({"a": " a"})).is_err());
+    }
+
+    #[test]
+    fn b6_a_wrong_value_is_told_the_allowed_ones() {
+        let three = r#""factual", "communication" or "structured_data"; did you mean "factual"?"#;
+        let four = r#""factual", "communication", "structured_data" or null; did you mean "factual"?"#;
+        for (name, given, told) in [
+            ("category", json!("factul"), format!("`category`: \"factul\" is not one of {three}")),
+            ("plain", json!("factul"), format!("`plain`: \"factul\" is not one of {three}")),
+            ("referred", json!("factul"), format!("`referred`: \"factul\" is not one of {three}")),
+            ("nullable", json!("factul"), format!("`nullable`: \"factul\" is not one of {four}")),
+            ("level", json!(3), "`level`: 3 is not one of 1 or 2.".to_owned()),
+            ("category", json!({"a": 1}), "{\"a\":1} is not one of \"factual\", ".to_owned()),
+        ] {
+            let mut arguments = json!({"nullable": null});
+            arguments[name] = given;
+            let text = fit(&documented(), arguments).unwrap_err();
+            assert!(text.contains(&told), "{text}\nwithout\n{told}");
+            assert!(
+                text.contains(r#""category"?: "factual" | "communication" | "structured_data","#),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn b6_what_fits_no_alternative_is_told_their_forms() {
+        let shape = json!({"oneOf": [
+            {"type": "object", "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]},
+            {"type": "object", "properties": {"kind": {"const": "point"}}, "required": ["kind"]},
+            {"type": "integer", "minimum": 0},
+        ]});
+        let schema = json!({
+            "type": "object",
+            "properties": {"shape": shape},
+            "anyOf": [{"required": ["shape"]}, {"required": ["name"]}],
+        });
+        let text = fit(&schema, json!({"shape": {"kind": "square"}})).unwrap_err();
+        let forms = r#"{"kind": "circle", "radius": number}, {"kind": "point"} or integer from 0"#;
+        let told = format!(r#"`shape`: {{"kind":"square"}} is none of the forms it may have: {forms}."#);
+        assert!(text.contains(&told), "{text}");
+        let text = fit(&schema, json!({})).unwrap_err();
+        assert!(
+            text.contains(r#"{} is none of the forms it may have: {"shape": any} or {"name": any}"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn b6_many_or_endless_alternatives_make_no_endless_answer() {
+        let many: Vec<Value> =
+            (0..10_000).map(|number| json!({"const": format!("option-{number}")})).collect();
+        let mut again = vec![json!({"$ref": "#/properties/again"}); 10];
+        again.push(json!({"type": "integer"}));
+        let schema = json!({"type": "object", "properties": {
+            "many": {"oneOf": many}, "plain": {"enum": many}, "again": {"anyOf": again},
+        }});
+        // The alternatives that lead back are followed to an end.
+        assert!(fit(&schema, json!({"again": 3.0})).is_ok());
+        for name in ["many", "plain"] {
+            let mut arguments = json!({"again": "x"});
+            arguments[name] = json!("æ".repeat(10_000));
+            let text = fit(&schema, arguments).unwrap_err();
+            assert!(text.len() < 20_000, "{name}: {}", text.len());
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_told_where_it_is_none_of_several() {
+        for pin in [
+            json!({"enum": ["one", "two"], "writeOnly": true}),
+            json!({"oneOf": [{"const": "one"}, {"const": "two"}], "writeOnly": true}),
+        ] {
+            let schema = json!({"type": "object", "properties": {"pin": pin}});
+            let text = fit(&schema, json!({"pin": "twoo"})).unwrap_err();
+            assert!(text.contains(r#"`pin`: the value is not one of "one" or "two"."#), "{text}");
+        }
     }
 
     #[test]

@@ -1,24 +1,30 @@
 //! Bends values toward a schema where they do not fit and the meaning is plain.
 
+use std::cell::Cell;
+
 use serde_json::{Number, Value, json};
+
+use crate::choices::{options, referred};
 
 /// Up to here a floating point number has every whole number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// Bends a value toward a schema where it does not fit and the meaning is plain: `"5"` for 5, `"[1, 2]"` for a list,
 /// `null` for something left out. What fits already is not touched.
 pub(crate) fn coerce(value: &mut Value, schema: &Value) {
-    Walk { root: schema, each: &bend }.visit(value, schema, 0);
+    Walk::new(schema, &|value, part| bend(value, part, schema)).visit(value, schema, 0);
 }
 
 /// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
 pub(crate) fn settle_integers(value: &mut Value, schema: &Value) {
     if has_float(value) {
-        Walk { root: schema, each: &settle }.visit(value, schema, 0);
+        Walk::new(schema, &settle).visit(value, schema, 0);
     }
 }
 
 /// How deep values and references are followed.
 const MAX_DEPTH: usize = 64;
+/// How many references and alternatives are followed: those that lead back to themselves would multiply without end.
+const MAX_FOLLOWED: usize = 100_000;
 
 /// Goes through a value beside its schema.
 struct Walk<'s> {
@@ -26,24 +32,38 @@ struct Walk<'s> {
     root: &'s Value,
     /// What is done with each value and the schema it stands under.
     each: &'s dyn Fn(&mut Value, &Value),
+    /// How many references and alternatives it still follows.
+    left: Cell<usize>,
 }
 
-impl Walk<'_> {
+impl<'s> Walk<'s> {
+    fn new(root: &'s Value, each: &'s dyn Fn(&mut Value, &Value)) -> Self {
+        Self { root, each, left: Cell::new(MAX_FOLLOWED) }
+    }
+
+    /// Visits the same value beside another part of its schema.
+    fn follow(&self, value: &mut Value, schema: &Value, depth: usize) {
+        if let Some(left) = self.left.get().checked_sub(1) {
+            self.left.set(left);
+            self.visit(value, schema, depth);
+        }
+    }
+
     fn visit(&self, value: &mut Value, schema: &Value, depth: usize) {
         if depth == MAX_DEPTH {
             return;
         }
-        if let Some(target) = self.referred(schema) {
-            self.visit(value, target, depth + 1);
+        if let Some(target) = referred(self.root, schema) {
+            self.follow(value, target, depth + 1);
         }
         (self.each)(value, schema);
         let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
         for part in list("allOf") {
-            self.visit(value, part, depth + 1);
+            self.follow(value, part, depth + 1);
         }
         for choice in list("anyOf").chain(list("oneOf")) {
-            if has_type(value, self.referred(choice).unwrap_or(choice)) {
-                self.visit(value, choice, depth + 1);
+            if has_type(value, referred(self.root, choice).unwrap_or(choice)) {
+                self.follow(value, choice, depth + 1);
             }
         }
         match value {
@@ -68,13 +88,9 @@ impl Walk<'_> {
             _ => {}
         }
     }
-
-    fn referred(&self, schema: &Value) -> Option<&Value> {
-        self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
-    }
 }
 
-fn bend(value: &mut Value, schema: &Value) {
+fn bend(value: &mut Value, schema: &Value, root: &Value) {
     leave_out_nulls(value, schema);
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
     let bent = match choices {
@@ -86,8 +102,11 @@ fn bend(value: &mut Value, schema: &Value) {
     if let Some(bent) = bent {
         *value = bent;
     }
-    if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-        to_option(value, options);
+    // A lone `const` is one of several alternatives, which are looked at together.
+    if schema.get("const").is_none()
+        && let Some(options) = options(root, schema)
+    {
+        to_option(value, &options);
     }
 }
 
@@ -175,16 +194,16 @@ fn to_type(value: &Value, name: &str) -> Option<Value> {
 }
 
 /// The one option that differs from the value only in case or surrounding space.
-fn to_option(value: &mut Value, options: &[Value]) {
+fn to_option(value: &mut Value, options: &[&Value]) {
     let Value::String(text) = value else { return };
-    if options.iter().any(|option| option == text) {
+    if options.iter().any(|option| *option == text) {
         return;
     }
     let mut alike = options
         .iter()
         .filter(|option| option.as_str().is_some_and(|option| option.eq_ignore_ascii_case(text.trim())));
     if let (Some(only), None) = (alike.next(), alike.next()) {
-        *value = only.clone();
+        *value = (*only).clone();
     }
 }
 

@@ -32,6 +32,7 @@
 pub mod __private;
 mod arguments;
 mod builder;
+mod choices;
 pub mod clock;
 mod coerce;
 pub mod context;
