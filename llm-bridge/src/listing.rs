@@ -1,6 +1,6 @@
 //! The tools there are, for people and programs that look at them from outside.
 
-use registry_core::{Query, Registry, Tool, ToolContext};
+use registry_core::{Query, Registry, Selection, Tool, ToolContext};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +29,8 @@ pub struct Row {
     pub reason: Option<String>,
     /// About how many tokens its definition takes in a prompt.
     pub tokens: usize,
+    /// Whether it is left out of prompts, to be found through `search_tools`.
+    pub deferred: bool,
     /// Where it comes from.
     pub source: String,
     /// Why it should not be used any more.
@@ -41,17 +43,30 @@ pub struct Row {
 
 /// The tools, by name. Those that the context's caller is not allowed are there only where `denied` says so.
 pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row> {
-    registry.list_all(true).iter().filter_map(|tool| row(registry, context, tool, denied)).collect()
+    let selection = registry.select(context);
+    registry
+        .list_all(true)
+        .iter()
+        .filter_map(|tool| row(registry, &selection, context, tool, denied))
+        .collect()
 }
 
 /// The tools that are found, the best first, also those that are off. Only what the context's caller is allowed is found; a query
 /// for nothing finds all of that, by name.
 pub fn found(registry: &Registry, context: &ToolContext, query: &Query) -> Vec<Row> {
     let query = Query { include_disabled: true, ..query.clone() };
-    registry.search(&query, context).iter().filter_map(|tool| row(registry, context, tool, false)).collect()
+    let selection = registry.select(context);
+    let tools = registry.search(&query, context);
+    tools.iter().filter_map(|tool| row(registry, &selection, context, tool, false)).collect()
 }
 
-fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) -> Option<Row> {
+fn row(
+    registry: &Registry,
+    selection: &Selection,
+    context: &ToolContext,
+    tool: &Tool,
+    denied: bool,
+) -> Option<Row> {
     if !denied && !registry.may_see(tool, context) {
         return None;
     }
@@ -67,6 +82,7 @@ fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) ->
         effect: tool.policy().effect.as_str(),
         tags: spec.tags.clone(),
         enabled: refusal.is_none(),
+        deferred: if refusal.is_none() { selection.is_deferred(tool) } else { registry.is_deferred(tool) },
         reason: refusal.map(|error| {
             let prefix = format!("{} cannot be used: ", tool.name());
             error.message().strip_prefix(&prefix).unwrap_or(error.message()).to_owned()

@@ -66,6 +66,42 @@ fn wrong_usage_is_told_as_such() {
 }
 
 #[test]
+fn b11_the_list_says_what_is_deferred_and_what_that_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = |configuration: &str, arguments: &[&str]| {
+        std::fs::write(folder.path().join("toolrack.toml"), configuration).unwrap();
+        let output = toolrack_in(folder.path(), &[&["tools", "list"], arguments].concat(), &[], b"");
+        (String::from_utf8(output.stdout.clone()).unwrap(), told(&output))
+    };
+    let last = |text: &str| text.lines().last().unwrap().to_owned();
+    let tokens = |text: &str| -> usize {
+        let (_, rest) = text.split_once("about ").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    let (all, _) = list("", &[]);
+    assert!(!all.contains("search_tools") && !all.contains("deferred"), "{all}");
+    let deferring = "deferred_tools = [\"research.*\", \"calculate\"]\n";
+    let (some, _) = list(deferring, &[]);
+    assert!(some.contains("search_tools") && some.contains("built in"), "{some}");
+    assert_eq!(some.matches("yes, deferred").count(), 2, "{some}");
+    assert!(last(&some).ends_with(" deferred") && tokens(&last(&some)) < tokens(&last(&all)), "{some}");
+    let (json, _) = list(deferring, &["--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let marked = |row: &&Value| row.get("deferred") == Some(&json!(true));
+    let marked: Vec<&Value> = rows.iter().filter(marked).filter_map(|row| row.get("name")).collect();
+    assert_eq!(marked, ["calculate", "research.fetch_webpage"]);
+    // Who may use none of them has no use for the search.
+    let (none, _) = list("deferred_tools = [\"research.*\"]\n[user]\nallowed_modules = [\"local\"]\n", &[]);
+    assert!(none.contains("no tool that may be used is deferred"), "{none}");
+    assert!(!last(&none).contains("deferred"), "{none}");
+    let (_, error) = list("deferred_tools = [\"rese*\"]\n", &[]);
+    assert!(
+        error.contains("toolrack.toml") && error.contains("line 1") && error.contains("module.*"),
+        "{error}"
+    );
+}
+
+#[test]
 fn empty_variables_are_not_set() {
     let names = ["API_KEY", "CONFIG", "DATA_DIR", "LISTEN", "LOG", "MODEL", "UPSTREAM", "UPSTREAM_API_KEY"];
     let variables = names.map(|name| format!("TOOLRACK_{name}"));

@@ -91,6 +91,15 @@ fn c5_one_tool_has_the_documented_shape() {
 }
 
 #[test]
+fn c5_a_deprecated_tool_says_so_to_every_model() {
+    let tool = ToolSpec { deprecated: Some("use b".into()), ..spec("a", json!({"type": "object"})) };
+    for provider in Provider::ALL {
+        let defined = definition(provider, &tool).unwrap().to_string();
+        assert!(defined.contains("\"Deprecated: use b. Does it.\""), "{provider}: {defined}");
+    }
+}
+
+#[test]
 fn c5_a_list_for_gemini_is_one_entry_with_all() {
     let tools = [spec("a.b", json!({"type": "object"})), spec("c", json!({"type": "object"}))];
     let defined = definitions(Provider::Gemini, &tools);

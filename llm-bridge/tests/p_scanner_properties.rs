@@ -365,14 +365,12 @@ fn b1_hostile_input_is_linear() {
             (4, "drop_unreadable,calls_in_thinking".parse().unwrap()),
             (4, "only_offered,only_closed,refuse_duplicates,drop_unreadable".parse().unwrap()),
         ] {
-            let small = run(&shape(8_000), size, reading);
-            let large = run(&shape(128_000), size, reading);
-            // 16 times the input; quadratic work would take 256 times as long.
-            let limit = small * 64 + Duration::from_millis(200);
-            assert!(
-                large < limit,
-                "shape {number} in pieces of {size}, {reading:?}: {small:?}, then {large:?}"
-            );
+            // 16 times the input; quadratic work would take 256 times as long, however busy the machine is meanwhile.
+            let is_linear = (0..3).any(|_| {
+                let small = run(&shape(8_000), size, reading);
+                run(&shape(128_000), size, reading) < small * 64 + Duration::from_millis(200)
+            });
+            assert!(is_linear, "shape {number} in pieces of {size}, {reading:?}");
         }
     }
 }

@@ -85,6 +85,7 @@ fn selection(names: &[&str]) -> Selection {
             "learning" => tagged(LEARNING),
             "source" => tagged(TextTag::new("SOURCE")),
             "admins" => ToolPolicy { permission: Permission::Admin, ..tagged(TextTag::new("ADMIN")) },
+            "deferred" => ToolPolicy { deferred: true, ..tagged(TextTag::new("DEFERRED")) },
             _ => ToolPolicy::new(),
         };
         let handler = handler_fn(|_, _| async { Ok(ToolResult::new(Value::Null)) });
@@ -104,6 +105,15 @@ fn t2_the_prompt_is_made_of_the_selection_alone() {
     let block = prompt_block(&selection(&names), PromptStyle::Dialect("hermes")).unwrap();
     assert!(block.contains("\"name\":\"search\"") && block.contains("<tool_call>"), "{block}");
     assert!(!block.contains("admins"), "{block}");
+}
+
+#[test]
+fn b11_a_prompt_tells_of_the_search_in_place_of_deferred_tools() {
+    let selection = selection(&["search", "deferred"]);
+    assert_eq!(prompt_block(&selection, PromptStyle::Tags), Ok(String::new()));
+    let block = prompt_block(&selection, PromptStyle::Dialect("hermes")).unwrap();
+    assert!(block.contains("\"search_tools\"") && block.contains("How many there are: 1;"), "{block}");
+    assert!(!block.contains("\"deferred\""), "{block}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use tokio::sync::broadcast;
 
 use crate::{
     clock::{Clock, SystemClock},
+    deferral::{self, Deferral, SEARCH_TOOLS, ToolPattern},
     events::EVENTS_KEPT,
     guard::{
         Concurrency, Guards, Lanes,
@@ -46,6 +47,7 @@ pub struct RegistryBuilder {
     clock: Arc<dyn Clock>,
     guards: Guards,
     compiled: bool,
+    deferral: Deferral,
     #[cfg(feature = "config")]
     files: Vec<(PathBuf, Option<String>)>,
     #[cfg(feature = "config")]
@@ -61,6 +63,7 @@ impl Default for RegistryBuilder {
             clock: Arc::new(SystemClock),
             guards: Guards::default(),
             compiled: true,
+            deferral: Deferral::default(),
             #[cfg(feature = "config")]
             files: Vec::new(),
             #[cfg(feature = "config")]
@@ -178,6 +181,14 @@ impl RegistryBuilder {
         self
     }
 
+    /// Keeps these tools out of prompts too, beside those that say so themselves; they are found through
+    /// [`SEARCH_TOOLS`].
+    #[must_use]
+    pub fn defer(mut self, tools: impl IntoIterator<Item = ToolPattern>) -> Self {
+        self.deferral.extend(tools);
+        self
+    }
+
     /// Leaves out the compiled tools: only what the host registers.
     #[must_use]
     pub fn without_compiled(mut self) -> Self {
@@ -197,10 +208,12 @@ impl RegistryBuilder {
             audit: self.audit,
             audit_arguments: self.audit_arguments,
             clock: self.clock,
+            events: broadcast::Sender::new(EVENTS_KEPT),
             guards: self.guards,
             compiled: self.compiled,
             configured,
             faults,
+            deferral: self.deferral,
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if self.compiled && shared.tools.load().sorted().is_empty() {
@@ -210,7 +223,7 @@ impl RegistryBuilder {
         shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
         shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
         shared.common.faults.iter().for_each(|fault| tracing::error!("{fault}"));
-        Ok(Registry { shared: Arc::new(shared) })
+        Ok(Registry { shared })
     }
 
     /// The tools of all files, and what is wrong with them.
@@ -244,7 +257,11 @@ impl RegistryBuilder {
 
 impl Shared {
     /// A registry with nothing but the compiled tools, where they are wanted, and the configured ones.
-    pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Self {
+    pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self::knowing(this.clone(), common, tenant))
+    }
+
+    fn knowing(this: Weak<Self>, common: Arc<Common>, tenant: &str) -> Self {
         let now = common.clock.now();
         let (mut tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
         for tool in common.configured.iter().map(|configured| configured.tool(now)) {
@@ -257,6 +274,16 @@ impl Shared {
                 None => tools.push(Arc::new(tool)),
             }
         }
+        if tools.iter().any(|tool| common.is_deferred(tool)) {
+            match tools.iter().find(|tool| tool.name() == SEARCH_TOOLS) {
+                Some(first) => duplicates.push(RegistryError::Duplicate {
+                    name: SEARCH_TOOLS.to_owned(),
+                    first: first.source().clone(),
+                    second: Source::BuiltIn,
+                }),
+                None => tools.push(Arc::new(deferral::search_tools(this.clone(), now))),
+            }
+        }
         Self {
             common,
             tenant: tenant.into(),
@@ -264,6 +291,7 @@ impl Shared {
             writing: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_KEPT),
             duplicates,
+            this,
         }
     }
 }
@@ -277,7 +305,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
         .collect();
     let place = |tool: &Tool| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
-        Source::Configured { .. } | Source::Host => ("", 0),
+        Source::Configured { .. } | Source::Host | Source::BuiltIn => ("", 0),
     };
     all.sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| place(a).cmp(&place(b))));
     let (mut tools, mut duplicates): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(all.len()), Vec::new());

@@ -8,6 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
+    deferral::SEARCH_TOOLS,
     events::{Change, RegistryEvent},
     policy::ToolPolicy,
     registration::ToolRegistration,
@@ -58,6 +59,7 @@ impl Drop for Changing<'_> {
         self.shared.tools.store(Arc::clone(&self.tools));
         for event in self.events.drain(..) {
             // An error says that nobody listens.
+            let _ = self.shared.common.events.send(event.clone());
             let _ = self.shared.events.send(event);
         }
     }
@@ -134,6 +136,9 @@ impl Changing<'_> {
     fn swap(&mut self, tool: Tool) -> Arc<Tool> {
         let tool = Arc::new(tool);
         Arc::make_mut(&mut self.tools).put(Arc::clone(&tool));
+        if self.shared.is_deferred(&tool) && self.known(SEARCH_TOOLS).is_none() {
+            self.add(self.shared.search_tools());
+        }
         tool
     }
 

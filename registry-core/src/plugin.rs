@@ -188,6 +188,12 @@ impl Plugin {
         self
     }
 
+    /// Whether the tool stays out of prompts and is found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS).
+    pub const fn deferred(mut self, deferred: bool) -> Self {
+        self.policy.deferred = deferred;
+        self
+    }
+
     /// A condition that is asked for every request, beside the resources that the function asks for.
     pub const fn enabled(mut self, enabled: fn(&ToolContext) -> bool) -> Self {
         self.enabled = Some(enabled);

@@ -187,6 +187,9 @@ pub struct ToolPolicy {
     pub idempotent: bool,
     /// The line of text that is a call.
     pub text_tag: Option<TextTag>,
+    /// Whether the tool stays out of prompts and is found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS). It is no less
+    /// allowed for that.
+    pub deferred: bool,
 }
 
 impl ToolPolicy {
@@ -206,6 +209,7 @@ impl ToolPolicy {
             effect: Effect::Read,
             idempotent: false,
             text_tag: None,
+            deferred: false,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     lifecycle::Cause,
     registry::{Registry, RegistryError},
     spec::ToolSpec,
+    tool::Source,
 };
 
 /// A tool that is registered.
@@ -36,9 +37,11 @@ pub struct ToolRegistrySnapshot {
 }
 
 impl Registry {
-    /// The whole state, by name. Policies and code are not part of it.
+    /// The whole state, by name. Policies and code are not part of it, nor is what the registry has of itself.
     pub fn snapshot(&self) -> ToolRegistrySnapshot {
-        ToolRegistrySnapshot { tools: self.list_all(true).iter().map(|tool| tool.registration()).collect() }
+        let tools = self.list_all(true);
+        let kept = tools.iter().filter(|tool| *tool.source() != Source::BuiltIn);
+        ToolRegistrySnapshot { tools: kept.map(|tool| tool.registration()).collect() }
     }
 
     /// Registers what a snapshot holds, without code, and sets the switches; what is registered already stays. Of a tool

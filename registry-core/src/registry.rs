@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     error::Error,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
 };
 
 use arc_swap::ArcSwap;
@@ -14,6 +14,7 @@ use crate::{
     builder::RegistryBuilder,
     clock::Clock,
     context::{Caller, ToolContext},
+    deferral::Deferral,
     events::RegistryEvent,
     guard::{Guards, audit::AuditSink},
     lifecycle::Cause,
@@ -69,6 +70,8 @@ pub(crate) struct Common {
     /// Whether records hold the arguments, and not only their hash.
     pub(crate) audit_arguments: bool,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The changes in the registries of all tenants.
+    pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) guards: Guards,
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
@@ -76,6 +79,8 @@ pub(crate) struct Common {
     pub(crate) configured: Vec<Configured>,
     /// What is wrong in those files.
     pub(crate) faults: Vec<ConfigFault>,
+    /// The tools that the operator keeps out of prompts.
+    pub(crate) deferral: Deferral,
 }
 
 pub(crate) struct Shared {
@@ -86,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) writing: Mutex<BTreeSet<String>>,
     pub(crate) events: broadcast::Sender<RegistryEvent>,
     pub(crate) duplicates: Vec<RegistryError>,
+    /// Itself, for the tools that look at the others.
+    pub(crate) this: Weak<Self>,
 }
 
 /// The tools and the one path of a call. Cheap to clone: all clones are the same registry.
@@ -114,7 +121,7 @@ impl Registry {
     /// The registry of another tenant: the same compiled tools and the same rules, and registrations, switches, limits,
     /// approvals and audit of its own. Each call makes a new one, with nothing registered and everything switched on.
     pub fn for_tenant(&self, tenant: &str) -> Self {
-        Self { shared: Arc::new(Shared::new(Arc::clone(&self.shared.common), tenant)) }
+        Self { shared: Shared::new(Arc::clone(&self.shared.common), tenant) }
     }
 
     /// A context for a caller, with what this host provides.

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::{context::ToolContext, registry::Registry, select::refusal, spec::ToolSpec, tool::Tool};
+use crate::{context::ToolContext, ranking, registry::Registry, select::refusal, spec::ToolSpec, tool::Tool};
 
 /// What tools are looked for. Without text and tags: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Words, each of which has to be in the name, a tag, the title or the description. Case does not count.
+    /// Words, each of which has to be in the name, a tag, the title or the description, unless
+    /// [`some_words`](Self::some_words) says otherwise. Case does not count.
     pub text: String,
     /// Tags that the tool has to have, all of them. Case does not count.
     pub tags: Vec<String>,
+    /// Whether some of the words are enough, in any of their forms and in the names of arguments too. The tools that fit
+    /// best come first, and those that fit much worse are left out.
+    pub some_words: bool,
     /// Whether tools are found too that cannot be used now, such as those that are switched off.
     pub include_disabled: bool,
 }
@@ -19,6 +23,17 @@ impl Query {
     /// A search for words.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A search for what a text is about, in somebody's own words.
+    ///
+    /// ```
+    /// # use registry_core::Query;
+    /// let query = Query::about("how warm will it be tomorrow?");
+    /// assert!(query.some_words);
+    /// ```
+    pub fn about(text: impl Into<String>) -> Self {
+        Self { some_words: true, ..Self::text(text) }
     }
 
     /// With a tag that the tool has to have.
@@ -90,30 +105,36 @@ impl Registry {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn search(&self, query: &Query, context: &ToolContext) -> Vec<Arc<Tool>> {
-        let text = query.text.to_lowercase();
-        let words: Vec<&str> = text.split_whitespace().collect();
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.to_lowercase()).collect();
-        let hits = |tool: &Tool| -> Option<Vec<Hit>> {
-            let texts = Texts::of(tool.spec());
-            let is_tagged = tags.iter().all(|tag| texts.tags.contains(tag));
-            let mut hits = words.iter().map(|word| texts.find(word)).collect::<Option<Vec<Hit>>>()?;
-            // The worst first: a tool is no better than where its worst word stands.
-            hits.sort_unstable_by(|a, b| b.cmp(a));
-            is_tagged.then_some(hits)
+        let is_tagged = |spec: &ToolSpec| {
+            tags.iter().all(|tag| spec.tags.iter().any(|known| known.to_lowercase() == *tag))
         };
         let may = |tool: &Tool| match query.include_disabled {
             true => self.may_see(tool, context),
             false => refusal(tool, context).is_none(),
         };
         let tools = self.shared.tools.load();
-        let mut found: Vec<(Vec<Hit>, &Arc<Tool>)> = tools
-            .sorted()
-            .iter()
-            .filter(|tool| may(tool))
-            .filter_map(|tool| Some((hits(tool)?, tool)))
-            .collect();
-        // Stable, and the tools are by name.
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        found.into_iter().map(|(_, tool)| Arc::clone(tool)).collect()
+        let tools = tools.sorted().iter().filter(|tool| is_tagged(tool.spec()) && may(tool));
+        let found = match query.some_words {
+            true => ranking::best(&query.text, tools),
+            false => with_all_words(&query.text, tools),
+        };
+        found.into_iter().cloned().collect()
     }
+}
+
+/// The tools that have every word, in an order that is theirs where they are equal.
+fn with_all_words<'t>(text: &str, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Vec<&'t Arc<Tool>> {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let hits = |tool: &Tool| -> Option<Vec<Hit>> {
+        let texts = Texts::of(tool.spec());
+        let mut hits = words.iter().map(|word| texts.find(word)).collect::<Option<Vec<Hit>>>()?;
+        // The worst first: a tool is no better than where its worst word stands.
+        hits.sort_unstable_by(|a, b| b.cmp(a));
+        Some(hits)
+    };
+    let mut found: Vec<(Vec<Hit>, &Arc<Tool>)> = tools.filter_map(|tool| Some((hits(tool)?, tool))).collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found.into_iter().map(|(_, tool)| tool).collect()
 }

@@ -1,11 +1,12 @@
 //! The tools that one caller may use now.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
     context::{ToolCall, ToolContext},
+    deferral,
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
@@ -30,6 +31,10 @@ pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
 
 /// Why a caller is not allowed a tool, whether it is there to be used or not.
 fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
+    // It finds nothing that is not allowed itself, and goes with what it finds.
+    if tool.is_search() {
+        return None;
+    }
     let (name, caller) = (tool.name(), context.caller());
     let needed = tool.policy().permission;
     let why = if caller.level < needed {
@@ -59,6 +64,8 @@ fn not_pinned(name: &str) -> ToolError {
 pub struct Selection {
     registry: Registry,
     tools: Arc<[Arc<Tool>]>,
+    /// Whether the search for deferred tools is among them.
+    has_search: bool,
 }
 
 impl Selection {
@@ -71,6 +78,30 @@ impl Selection {
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         let at = self.tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
         self.tools.get(at)
+    }
+
+    /// The tools that a model is told of from the start, by name: all but the deferred ones.
+    pub fn in_prompt(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tools.iter().filter(|tool| !self.is_deferred(tool))
+    }
+
+    /// Whether a tool is left out of prompts, to be found through [`SEARCH_TOOLS`](crate::SEARCH_TOOLS). It can be called
+    /// all the same. Where that search cannot be used, nothing is left out.
+    pub fn is_deferred(&self, tool: &Tool) -> bool {
+        self.has_search && self.registry.is_deferred(tool)
+    }
+
+    /// What a model is told that a tool does; of the search for deferred tools also how many there are. The same text for
+    /// the same selection.
+    pub fn description<'t>(&self, tool: &'t Tool) -> Cow<'t, str> {
+        match tool.is_search() {
+            true => deferral::describe(
+                &tool.description(),
+                self.tools.iter().filter(|tool| self.is_deferred(tool)),
+            )
+            .into(),
+            false => tool.description(),
+        }
     }
 
     /// Makes a call with the tools as they were pinned.
@@ -99,7 +130,9 @@ impl Registry {
     pub fn select(&self, context: &ToolContext) -> Selection {
         let tools = self.shared.tools.load();
         let usable = tools.sorted().iter().filter(|tool| refusal(tool, context).is_none());
-        Selection { registry: self.clone(), tools: usable.cloned().collect() }
+        let tools: Arc<[Arc<Tool>]> = usable.cloned().collect();
+        let has_search = tools.iter().any(|tool| tool.is_search());
+        Selection { registry: self.clone(), tools, has_search }
     }
 
     /// Why the context's caller may not use a tool now; `None` when it may.
@@ -112,9 +145,11 @@ impl Registry {
         denial(tool, context).is_none()
     }
 
-    /// The [definitions](Tool::definition) of the tools that the context's caller may use now, with the registry's own
-    /// names.
+    /// The [definitions](Tool::definition) for a prompt: of the tools that the context's caller may use now, with the
+    /// registry's own names. Those that are deferred are left to [`SEARCH_TOOLS`](crate::SEARCH_TOOLS).
     pub fn get_tools(&self, context: &ToolContext) -> Vec<Value> {
-        self.select(context).tools().iter().map(|tool| tool.definition(tool.name())).collect()
+        let selection = self.select(context);
+        let definition = |tool: &Arc<Tool>| tool.described(tool.name(), &selection.description(tool));
+        selection.in_prompt().map(definition).collect()
     }
 }

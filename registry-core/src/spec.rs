@@ -1,6 +1,6 @@
 //! What a tool is to a model: its name, what it does, what it takes and what it gives.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +35,18 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// What a model is told that the tool does. Of a deprecated tool that comes first, so that the model looks at another.
+    pub fn described(&self) -> Cow<'_, str> {
+        let description = self.description.as_deref().unwrap_or_default();
+        match &self.deprecated {
+            None => description.into(),
+            Some(why) => format!("Deprecated: {}. {description}", why.trim_end_matches('.'))
+                .trim_end()
+                .to_owned()
+                .into(),
+        }
+    }
+
     /// A spec with a name and an input schema, and nothing else.
     pub fn new(tool_name: impl Into<String>, input_schema: Value) -> Self {
         Self {

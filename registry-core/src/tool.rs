@@ -101,6 +101,8 @@ pub enum Source {
     },
     /// Registered by the host's code.
     Host,
+    /// Part of the registry itself.
+    BuiltIn,
 }
 
 impl fmt::Display for Source {
@@ -109,6 +111,7 @@ impl fmt::Display for Source {
             Self::Compiled(place) => write!(f, "{}:{}", place.file, place.line),
             Self::Configured { file, line } => write!(f, "{file}:{line}"),
             Self::Host => f.write_str("host"),
+            Self::BuiltIn => f.write_str("built in"),
         }
     }
 }
@@ -278,27 +281,23 @@ impl Tool {
             .map_err(String::as_str)
     }
 
-    /// What a model is told that it does. Of a deprecated tool that comes first, so that the model looks at another.
+    /// What a model is told that it does; see [`ToolSpec::described`].
     pub fn description(&self) -> Cow<'_, str> {
-        let spec = self.spec();
-        let description = spec.description.as_deref().unwrap_or_default();
-        match &spec.deprecated {
-            None => description.into(),
-            Some(why) => format!("Deprecated: {}. {description}", why.trim_end_matches('.'))
-                .trim_end()
-                .to_owned()
-                .into(),
-        }
+        self.spec().described()
     }
 
     /// The definition in the common form, `{"type": "function", "function": {"name", "description", "parameters"}}`. `name`
     /// is what the tool is called on the wire.
     pub fn definition(&self, name: &str) -> Value {
+        self.described(name, &self.description())
+    }
+
+    pub(crate) fn described(&self, name: &str, description: &str) -> Value {
         json!({
             "type": "function",
             "function": {
                 "name": name,
-                "description": self.description(),
+                "description": description,
                 "parameters": self.spec().input_schema,
             },
         })

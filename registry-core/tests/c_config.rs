@@ -84,6 +84,15 @@ async fn c1_a_tool_in_a_file_is_a_tool_like_any_other() {
     assert!(registry.for_tenant("other").get("weather.now").is_some());
 }
 
+#[test]
+fn b11_a_tool_in_a_file_is_deferred_by_a_key() {
+    let registry = from_toml(&MOCK.replace("daily_limit = 2", "deferred = true"));
+    let tool = registry.get("weather.now").unwrap();
+    assert!(tool.policy().deferred && registry.is_deferred(&tool));
+    let found = faults("tools.toml", &MOCK.replace("daily_limit = 2", "deferred = 1"));
+    assert_eq!(found, ["tools.toml:9: tool weather.now: `deferred` has to be true or false"]);
+}
+
 #[tokio::test]
 async fn c2_a_builtin_is_a_compiled_tool_under_a_name_of_its_own() {
     let registry = from_toml(

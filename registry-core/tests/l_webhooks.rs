@@ -9,11 +9,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use registry_core::{
     Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
     store::{MemoryStore, Store, StoredTool},
-    webhook::{DeadLetter, Secret, WebhookEndpoint, WebhookSettings, Webhooks},
+    webhook::{
+        DeadLetter, DeadLetters, MemoryDeadLetters, Secret, WebhookEndpoint, WebhookSettings, Webhooks,
+        deliver_now,
+    },
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -31,6 +35,24 @@ fn secret() -> Secret {
 fn registry() -> Registry {
     let clock = Arc::new(FixedClock(NOON.parse().unwrap()));
     Registry::builder().without_compiled().clock(clock).build().unwrap()
+}
+
+fn letters() -> Arc<MemoryDeadLetters> {
+    Arc::default()
+}
+
+/// The dead letters of the default tenant.
+fn buried(webhooks: &Webhooks) -> Vec<DeadLetter> {
+    block(webhooks.dead_letters("default")).unwrap()
+}
+
+fn redeliver(webhooks: &Webhooks, id: &str) -> bool {
+    block(webhooks.redeliver("default", id)).unwrap()
+}
+
+/// What is kept in memory is there at once.
+fn block<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().unwrap()
 }
 
 /// Patient enough for a test.
@@ -131,7 +153,7 @@ fn add(registry: &Registry, name: &str) {
 async fn l5_each_change_is_posted_once_in_order_and_signed() {
     let receiver = Receiver::new(&["200 OK"]).await;
     let registry = registry();
-    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], hasty()).unwrap();
+    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], letters(), hasty()).unwrap();
     add(&registry, "f");
     registry.set_enabled("f", false).unwrap();
     registry.set_enabled("f", false).unwrap();
@@ -157,45 +179,45 @@ async fn l5_each_change_is_posted_once_in_order_and_signed() {
         assert!(!secret().verify(&id, NOON_SECONDS + 1, &message.body, &signature));
     }
     assert_ne!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
-    assert_eq!(webhooks.dead_letters(), []);
+    assert_eq!(buried(&webhooks), []);
 }
 
 #[tokio::test]
 async fn l5_what_is_not_taken_is_sent_again_with_its_id() {
     let receiver = Receiver::new(&["500 No", "sleep", "429 Later", "204 Fine"]).await;
     let registry = registry();
-    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], hasty()).unwrap();
+    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], letters(), hasty()).unwrap();
     add(&registry, "f");
     until(|| receiver.count() == 4).await;
     let received = receiver.received.lock().unwrap().clone();
     let ids: Vec<&String> = received.iter().map(|message| &message.headers["webhook-id"]).collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!((receiver.count(), webhooks.dead_letters().len()), (4, 0));
+    assert_eq!((receiver.count(), buried(&webhooks).len()), (4, 0));
 }
 
 #[tokio::test]
 async fn l5_what_nobody_takes_is_a_dead_letter_and_can_be_sent_again() {
     let receiver = Receiver::new(&["307 There"]).await;
     let registry = registry();
-    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], hasty()).unwrap();
+    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], letters(), hasty()).unwrap();
     add(&registry, "f");
-    until(|| webhooks.dead_letters().len() == 1).await;
+    until(|| buried(&webhooks).len() == 1).await;
     assert_eq!(receiver.count(), 5);
-    let letter: DeadLetter = webhooks.dead_letters().remove(0);
+    let letter: DeadLetter = buried(&webhooks).remove(0);
     assert_eq!((letter.attempts, letter.event.tool.as_str()), (5, "f"));
     assert!(letter.cause.contains("307") && letter.cause.contains("not followed"), "{}", letter.cause);
     let shown = serde_json::to_string(&letter).unwrap();
     assert!(letter.url.ends_with("/hook") && !shown.contains("pass") && !shown.contains("hidden"), "{shown}");
 
-    assert!(!webhooks.redeliver("msg_unknown"));
-    assert!(webhooks.redeliver(&letter.id));
-    until(|| webhooks.dead_letters().len() == 1).await;
+    assert!(!redeliver(&webhooks, "msg_unknown"));
+    assert!(redeliver(&webhooks, &letter.id));
+    until(|| buried(&webhooks).len() == 1).await;
     *receiver.answers.lock().unwrap() = vec!["200 OK"];
-    assert!(webhooks.redeliver(&letter.id));
+    assert!(redeliver(&webhooks, &letter.id));
     until(|| receiver.count() == 11).await;
     assert_eq!(receiver.received.lock().unwrap()[10].headers["webhook-id"], letter.id);
-    assert!(webhooks.dead_letters().is_empty() && !webhooks.redeliver(&letter.id));
+    assert!(buried(&webhooks).is_empty() && !redeliver(&webhooks, &letter.id));
 }
 
 #[tokio::test]
@@ -205,14 +227,12 @@ async fn l5_who_is_gone_for_good_is_not_asked_again_and_nobody_waits_for_another
     let slow = WebhookSettings { first_pause: Duration::from_secs(60), ..hasty() };
     let registry = registry();
     let endpoints = vec![nobody, gone.endpoint(), well.endpoint()];
-    let webhooks = Webhooks::start(&registry, endpoints, slow).unwrap();
+    let webhooks = Webhooks::start(&registry, endpoints, letters(), slow).unwrap();
     add(&registry, "f");
     add(&registry, "g");
-    until(|| well.count() == 2 && webhooks.dead_letters().len() == 2).await;
+    until(|| well.count() == 2 && buried(&webhooks).len() == 2).await;
     assert_eq!(gone.count(), 2);
-    assert!(
-        webhooks.dead_letters().iter().all(|letter| letter.attempts == 1 && letter.cause.contains("410"))
-    );
+    assert!(buried(&webhooks).iter().all(|letter| letter.attempts == 1 && letter.cause.contains("410")));
 }
 
 #[tokio::test]
@@ -221,18 +241,18 @@ async fn l5_no_more_waits_than_may_and_the_oldest_dead_letters_go() {
     let settings =
         WebhookSettings { queue: 1, dead_letters: 2, first_pause: Duration::from_secs(60), ..hasty() };
     let registry = registry();
-    let webhooks = Webhooks::start(&registry, vec![nobody], settings).unwrap();
+    let webhooks = Webhooks::start(&registry, vec![nobody], letters(), settings).unwrap();
     for name in ["a", "b", "c", "d", "e", "f"] {
         add(&registry, name);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // One is being sent, one waits.
-    let dead = webhooks.dead_letters();
+    let dead = buried(&webhooks);
     assert_eq!(dead.iter().map(|letter| &*letter.event.tool).collect::<Vec<_>>(), ["e", "f"]);
     assert!(dead[0].attempts == 0 && dead[0].cause.contains("wait"), "{dead:?}");
     // There is no room for it either; it stays.
-    assert!(!webhooks.redeliver(&dead[0].id));
-    assert_eq!(webhooks.dead_letters(), dead);
+    assert!(!redeliver(&webhooks, &dead[0].id));
+    assert_eq!(buried(&webhooks), dead);
 }
 
 #[tokio::test]
@@ -240,7 +260,7 @@ async fn l5_the_server_that_made_a_change_tells_it_and_no_other() {
     let receiver = Receiver::new(&["200 OK"]).await;
     let store = Arc::new(MemoryStore::default());
     let registry = registry();
-    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], hasty()).unwrap();
+    let webhooks = Webhooks::start(&registry, vec![receiver.endpoint()], letters(), hasty()).unwrap();
     let stored = registry.attach(store.clone()).await.unwrap();
     let created_at = NOON.parse().unwrap();
     let spec = Some(ToolSpec::new("elsewhere", json!({})));
@@ -268,4 +288,76 @@ fn l5_an_endpoint_is_an_http_url() {
     // A URL may hold secrets.
     let endpoint = WebhookEndpoint::new("https://user:pass@example.org/hook?token=hidden", secret()).unwrap();
     assert_eq!(format!("{endpoint:?}"), r#"WebhookEndpoint("https://example.org/hook")"#);
+}
+
+#[tokio::test]
+async fn l5_no_tenants_events_go_to_an_endpoint_that_is_for_another() {
+    let own = Receiver::new(&["200 OK"]).await;
+    let acme = Receiver::new(&["410 Gone"]).await;
+    let all = Receiver::new(&["200 OK"]).await;
+    let endpoints = vec![own.endpoint(), acme.endpoint().of_tenant("acme"), all.endpoint().of_all_tenants()];
+    let registry = registry();
+    let kept = letters();
+    let webhooks = Webhooks::start(&registry, endpoints.clone(), kept.clone(), hasty()).unwrap();
+    let of = ["acme", "umbrella"].map(|tenant| registry.for_tenant(tenant));
+    add(&registry, "ours");
+    add(&of[0], "theirs");
+    add(&of[1], "nobodys");
+    until(|| all.count() == 3 && own.count() == 1 && acme.count() == 1).await;
+    until(|| !block(webhooks.dead_letters("acme")).unwrap().is_empty()).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let told = |receiver: &Receiver| -> Vec<String> {
+        let received = receiver.received.lock().unwrap();
+        let told = received.iter().map(|message| message.json()["data"].clone());
+        told.map(|data| format!("{}: {}", data["tenant"].as_str().unwrap(), data["tool"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(
+        (told(&own), told(&acme)),
+        (vec!["default: ours".to_owned()], vec!["acme: theirs".to_owned()])
+    );
+    assert_eq!(told(&all), ["default: ours", "acme: theirs", "umbrella: nobodys"]);
+
+    let letter = block(webhooks.dead_letters("acme")).unwrap().remove(0);
+    assert_eq!(letter.event.tenant, "acme");
+    for other in ["default", "umbrella", ""] {
+        assert_eq!(block(webhooks.dead_letters(other)).unwrap(), []);
+        assert!(!block(webhooks.redeliver(other, &letter.id)).unwrap());
+    }
+    // An endpoint that is another tenant's now is not sent what was for the one before.
+    let moved = vec![acme.endpoint().of_tenant("umbrella"), own.endpoint().of_tenant("acme")];
+    let later = Webhooks::start(&registry, moved, kept.clone(), hasty()).unwrap();
+    assert!(!block(later.redeliver("acme", &letter.id)).unwrap());
+    drop(later);
+    // Another process with the same endpoint sends it.
+    *acme.answers.lock().unwrap() = vec!["200 OK"];
+    let later = Webhooks::start(&registry, endpoints, kept, hasty()).unwrap();
+    assert!(block(later.redeliver("acme", &letter.id)).unwrap());
+    until(|| acme.count() == 2).await;
+    assert_eq!(block(later.dead_letters("acme")).unwrap(), []);
+    // For the registry of a tenant, an endpoint of which nothing is said is the tenant's.
+    drop((webhooks, later));
+    let _theirs = Webhooks::start(&of[0], vec![own.endpoint()], letters(), hasty()).unwrap();
+    add(&registry, "ours2");
+    add(&of[0], "theirs2");
+    until(|| own.count() == 2).await;
+    assert_eq!(told(&own)[1], "acme: theirs2");
+}
+
+#[tokio::test]
+async fn l5_a_process_that_ends_tells_of_its_change_first() {
+    let well = Receiver::new(&["500 No", "200 OK"]).await;
+    let ill = Receiver::new(&["500 No"]).await;
+    let foreign = Receiver::new(&["200 OK"]).await;
+    let registry = registry();
+    let mut events = registry.subscribe();
+    add(&registry, "f");
+    let event = events.recv().await.unwrap();
+    let endpoints = vec![well.endpoint(), ill.endpoint(), foreign.endpoint().of_tenant("acme")];
+    let kept = letters();
+    let settings = WebhookSettings { attempts: 2, ..hasty() };
+    let dead = deliver_now(&registry, endpoints, kept.clone(), settings, &event).await.unwrap();
+    assert_eq!((well.count(), ill.count(), foreign.count()), (2, 2, 0));
+    assert_eq!((dead.len(), dead[0].attempts), (1, 2));
+    assert_eq!(block(kept.buried("default")).unwrap(), dead);
 }

@@ -113,7 +113,7 @@ fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option
         return None;
     }
     let Some(value) = &key.value else {
-        if matches!(name.as_str(), "gate" | "idempotent") {
+        if matches!(name.as_str(), "gate" | "idempotent" | "deferred") {
             return Some(quote!(true));
         }
         errors.push(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));

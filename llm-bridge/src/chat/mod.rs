@@ -3,6 +3,7 @@
 mod announce;
 mod answer;
 mod demo;
+mod found;
 mod history;
 mod limits;
 mod memory;
@@ -39,7 +40,10 @@ pub use upstream::{Upstream, UpstreamError};
 
 use crate::{
     dialect::Reading,
-    provider::openai::{BadRequest, ChatRequest, Extra},
+    provider::{
+        PreparedDefinitions,
+        openai::{BadRequest, ChatRequest, Extra},
+    },
 };
 
 /// How long the tools of a turn that was stopped may take to say so.
@@ -125,6 +129,9 @@ struct Shared {
     upstream: Upstream,
     settings: ChatSettings,
     memory: memory::Memory,
+    findings: found::Findings,
+    /// The definitions of the tools of all tenants.
+    definitions: Arc<PreparedDefinitions>,
     /// The models for which the server has refused tools in the fields of the API.
     refuses_tools: Mutex<HashSet<String>>,
     turns: TaskTracker,
@@ -138,6 +145,8 @@ impl Backend {
             upstream,
             settings,
             memory: memory::Memory::default(),
+            findings: found::Findings::default(),
+            definitions: Arc::default(),
             refuses_tools: Mutex::default(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),

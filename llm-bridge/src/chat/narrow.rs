@@ -23,7 +23,7 @@ pub(super) fn narrow(
     let all = registry.list_all(true);
     if let Some(given) = &extension.allowed_tools {
         let mut wire = WireNames::reserving(request.tools.iter().map(|tool| tool.name.as_str()));
-        usable.iter().for_each(|tool| drop(wire.assign(tool.name())));
+        wire.assign_all(usable.iter().map(|tool| tool.name()));
         let find = |name: &str| {
             let own = all.iter().map(|tool| tool.name()).find(|own| *own == name);
             let known = own.or_else(|| wire.original(name));

@@ -1,15 +1,19 @@
 //! What the model is offered in a turn, and whose a call is.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
 
 use crate::{
-    chat::Backend,
+    chat::{Backend, found::Found, prompt},
     dialect::{Offered, OfferedTool, Tag},
     provider::{
+        PreparedDefinitions,
         names::{self, WireNames},
         openai::{BadRequest, ChatRequest, ClientTool, ToolChoice},
     },
@@ -24,12 +28,19 @@ pub(super) struct Offer {
     /// Server tools with their names on the wire.
     names: WireNames,
     client: HashSet<String>,
-    /// All definitions as one JSON array; `None` where nothing is offered.
+    /// The server's tools that the request names.
+    asked_for: BTreeSet<String>,
+    prepared: Arc<PreparedDefinitions>,
+    /// The definitions that are offered from the start as one JSON array; `None` where nothing is offered.
     definitions: Option<String>,
     /// The one definition for the first round, where the client named a tool.
     named: Option<String>,
-    /// The same for the scanner.
+    /// The deferred tools that are offered too by now.
+    found: Found,
+    /// For the scanner: all of these, and the deferred tools.
     pub(super) offered: Arc<Offered>,
+    /// How to call tools by writing lines; empty where none can be.
+    pub(super) tag_lines: String,
     /// What the client asked for, in the words of the API, for the first round.
     pub(super) choice: Option<Value>,
 }
@@ -54,10 +65,13 @@ impl Offer {
         let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
         let registry = backend.registry();
         let mut selection = registry.select(&context);
-        let mut wire: Vec<String> = selection.tools().iter().map(|tool| names.assign(tool.name())).collect();
+        let mut wire = names.assign_all(selection.tools().iter().map(|tool| tool.name()));
+        // Who names a tool does not want to look for it.
+        let narrowed = request.toolrack.allowed_tools.is_some();
+        let mut asked_for = context.caller().allowed_tools.clone().filter(|_| narrowed).unwrap_or_default();
 
         let mut choice = None;
-        let mut named = None;
+        let mut only = None;
         match &request.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => choice = Some(json!("required")),
@@ -69,11 +83,8 @@ impl Offer {
                         format!("`tool_choice` names `{name}`, which is not among the tools offered");
                     return Err(BadRequest { param: "tool_choice", message });
                 };
-                // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
-                let only = wire.iter().position(|name| name == wire_name);
-                let mine = only.and_then(|at| selection.tools().get(at)).map(|tool| (tool, wire_name));
-                let clients = client.iter().copied().filter(|tool| tool.name == *wire_name);
-                named = Self::write_definitions(mine, clients);
+                asked_for.extend(names.original(wire_name).map(str::to_owned));
+                only = Some(wire_name.clone());
                 choice = Some(json!("required"));
             }
             ToolChoice::None | ToolChoice::Allowed { .. } => {
@@ -90,6 +101,7 @@ impl Offer {
                     })
                     .filter_map(|wire| names.original(wire).map(str::to_owned))
                     .collect();
+                asked_for.extend(mine.iter().cloned());
                 let caller = context.caller().clone().only_tools(mine);
                 context = context.with_caller(caller);
                 selection = registry.select(&context);
@@ -98,58 +110,86 @@ impl Offer {
             }
         }
 
-        let offered = Arc::new(Self::offered(&selection, &wire, &client));
-        let definitions =
-            Self::write_definitions(selection.tools().iter().zip(&wire), client.iter().copied());
-        let client = client.into_iter().map(|tool| tool.name.clone()).collect();
-        Ok(Self { selection, context, names, client, definitions, named, offered, choice })
-    }
-
-    fn offered(selection: &Selection, wire: &[String], client: &[&ClientTool]) -> Offered {
-        let server = selection.tools().iter().zip(wire).flat_map(|(tool, wire)| {
-            let schema = Some(Arc::clone(&tool.spec().input_schema));
-            let tag = tool.policy().text_tag.map(|tag| Tag {
-                tag_prefix: tag.tag_prefix.to_owned(),
-                arg_pattern: tag.arg_pattern.to_owned(),
-                arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
-                strip_from_display: tag.strip_from_display,
-            });
-            // A model that knows a tool by its own name with the dot may use that, where the client has none of that name.
-            let is_free = !client.iter().any(|client| client.name == tool.name());
-            let own = (tool.name() != wire && is_free).then(|| OfferedTool {
-                name: tool.name().to_owned(),
-                schema: schema.clone(),
-                tag: None,
-            });
-            [Some(OfferedTool { name: wire.clone(), schema, tag }), own].into_iter().flatten()
-        });
-        let client = client.iter().map(|tool| OfferedTool {
-            name: tool.name.clone(),
-            schema: tool.parameters.clone().map(Arc::new),
-            tag: None,
-        });
-        Offered::new(server.chain(client))
-    }
-
-    fn write_definitions<'a>(
-        server: impl IntoIterator<Item = (&'a Arc<Tool>, &'a String)>,
-        client: impl IntoIterator<Item = &'a ClientTool>,
-    ) -> Option<String> {
-        let mut json = String::new();
-        for (tool, wire) in server {
-            json.push(if json.is_empty() { '[' } else { ',' });
-            tool.write_definition(wire, &mut json);
+        let is_hidden = |tool: &Tool| selection.is_deferred(tool) && !asked_for.contains(tool.name());
+        let has_hidden = selection.tools().iter().any(|tool| is_hidden(tool));
+        let is_told = |tool: &Tool| match tool.is_search() {
+            // Where there is nothing to find it is of no use.
+            true => has_hidden || asked_for.contains(tool.name()),
+            false => !is_hidden(tool),
+        };
+        let told: Vec<(&Arc<Tool>, &String)> =
+            selection.tools().iter().zip(&wire).filter(|(tool, _)| is_told(tool)).collect();
+        let tag_lines = prompt::tag_lines_of(told.iter().map(|(tool, _)| *tool)).unwrap_or_default();
+        let offered = Arc::new(offered(&selection, &wire, &client, is_told));
+        let prepared = &backend.shared.definitions;
+        let definitions = write_definitions(prepared, &selection, told.iter().copied(), &client);
+        // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
+        let mut named = None;
+        if let Some(only) = only {
+            let client: Vec<_> = client.iter().copied().filter(|tool| tool.name == only).collect();
+            let mine = told.iter().copied().filter(|(_, wire)| **wire == only);
+            named = write_definitions(prepared, &selection, mine, &client);
+            if named.is_none() {
+                let message = format!(
+                    "`tool_choice` names `{only}`, whose schema cannot be sent to a model; the server's log says why"
+                );
+                return Err(BadRequest { param: "tool_choice", message });
+            }
         }
-        for tool in client {
-            json.push(if json.is_empty() { '[' } else { ',' });
-            json.push_str(&tool.definition.to_string());
-        }
-        (!json.is_empty()).then(|| json + "]")
+        Ok(Self {
+            found: backend.shared.findings.of(&backend.owner(context.caller()), request),
+            client: client.into_iter().map(|tool| tool.name.clone()).collect(),
+            prepared: Arc::clone(prepared),
+            selection,
+            context,
+            names,
+            asked_for,
+            definitions,
+            named,
+            offered,
+            tag_lines,
+            choice,
+        })
     }
 
-    /// The definitions for a round, as one JSON array; `None` where nothing is offered.
-    pub(super) fn definitions(&self, round: u32) -> Option<&str> {
-        self.named.as_deref().filter(|_| round == 1).or(self.definitions.as_deref())
+    /// The definitions for a round, as one JSON array; `None` where nothing is offered. What the conversation has found stands at
+    /// the end, so that all before it stays what it was, for servers that keep what they have read.
+    pub(super) fn definitions(&self, round: u32) -> Option<Cow<'_, str>> {
+        self.definitions_with(round, || self.found.names())
+    }
+
+    /// The same for a prompt, where the results of this turn's searches tell the rest.
+    pub(super) fn definitions_told(&self, round: u32) -> Option<Cow<'_, str>> {
+        self.definitions_with(round, || self.found.names_before())
+    }
+
+    fn definitions_with(&self, round: u32, found: impl FnOnce() -> Vec<String>) -> Option<Cow<'_, str>> {
+        if let Some(named) = self.named.as_deref().filter(|_| round == 1) {
+            return Some(named.into());
+        }
+        let all = self.definitions.as_deref()?;
+        let found: Vec<_> = found().iter().filter_map(|name| self.deferred(name)).cloned().collect();
+        if found.is_empty() {
+            return Some(all.into());
+        }
+        let mut json = all.strip_suffix(']').unwrap_or(all).to_owned();
+        for tool in found {
+            if let (Some(function), Some(wire)) =
+                (self.prepared.function(&tool), self.names.wire(tool.name()))
+            {
+                json.push(',');
+                function.write_definition(wire, &mut json);
+            }
+        }
+        json.push(']');
+        Some(json.into())
+    }
+
+    /// The tool of that name, where the model was not told of it from the start.
+    fn deferred(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.selection
+            .get(name)
+            .filter(|tool| self.selection.is_deferred(tool) && !self.asked_for.contains(name))
     }
 
     /// Whether anything is offered.
@@ -174,8 +214,17 @@ impl Offer {
         self.names.wire(name).map_or_else(|| names::legal(name), str::to_owned)
     }
 
-    /// What the model is told of an outcome, with the names that it knows the tools by.
+    /// What the model is told of an outcome, with the names that it knows the tools by. What a search has found, or a call has
+    /// named, is offered from now on.
     pub(super) fn told(&self, outcome: &ToolOutcome) -> String {
+        if self.selection.get(&outcome.tool_name).is_some_and(|tool| tool.is_search())
+            && let Some(text) = self.told_search(outcome)
+        {
+            return text;
+        }
+        if self.deferred(&outcome.tool_name).is_some() {
+            self.found.add(std::slice::from_ref(&outcome.tool_name));
+        }
         let text = outcome.for_model();
         let Err(error) = &outcome.result else { return text };
         let names = error.nearest().iter().chain([&outcome.tool_name]);
@@ -184,6 +233,83 @@ impl Offer {
             _ => text,
         })
     }
+
+    /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.
+    fn told_search(&self, outcome: &ToolOutcome) -> Option<String> {
+        let found = outcome.result.as_ref().ok()?.value.get("tools")?.as_array()?;
+        let names = found.iter().filter_map(|tool| tool.get("name")?.as_str());
+        // What came after this turn had begun is not in it.
+        let tools: Vec<&Arc<Tool>> = names.filter_map(|name| self.selection.get(name)).collect();
+        let names: Vec<String> = tools.iter().map(|tool| tool.name().to_owned()).collect();
+        self.found.add(&names);
+        let mut functions = String::new();
+        for tool in tools {
+            if let (Some(function), Some(wire)) = (self.prepared.function(tool), self.names.wire(tool.name()))
+            {
+                functions.push('\n');
+                function.write(wire, &mut functions);
+            }
+        }
+        let told = "These tools can be called from now on, in the same way as the others:";
+        (!functions.is_empty()).then(|| format!("{told}{functions}"))
+    }
+}
+
+/// What the scanner knows of: every tool, as a deferred one can be called too; but no line that the model was not told of.
+fn offered(
+    selection: &Selection,
+    wire: &[String],
+    client: &[&ClientTool],
+    is_told: impl Fn(&Tool) -> bool,
+) -> Offered {
+    let server = selection.tools().iter().zip(wire).flat_map(|(tool, wire)| {
+        let schema = Some(Arc::clone(&tool.spec().input_schema));
+        let tag = tool.policy().text_tag.filter(|_| is_told(tool)).map(|tag| Tag {
+            tag_prefix: tag.tag_prefix.to_owned(),
+            arg_pattern: tag.arg_pattern.to_owned(),
+            arg_groups: tag.arg_groups.iter().map(|group| (*group).to_owned()).collect(),
+            strip_from_display: tag.strip_from_display,
+        });
+        // A model that knows a tool by its own name with the dot may use that, where the client has none of that name.
+        let is_free = !client.iter().any(|client| client.name == tool.name());
+        let own = (tool.name() != wire && is_free).then(|| OfferedTool {
+            name: tool.name().to_owned(),
+            schema: schema.clone(),
+            tag: None,
+        });
+        [Some(OfferedTool { name: wire.clone(), schema, tag }), own].into_iter().flatten()
+    });
+    let client = client.iter().map(|tool| OfferedTool {
+        name: tool.name.clone(),
+        schema: tool.parameters.clone().map(Arc::new),
+        tag: None,
+    });
+    Offered::new(server.chain(client))
+}
+
+/// Definitions as one JSON array; `None` where there is none.
+fn write_definitions<'a>(
+    prepared: &PreparedDefinitions,
+    selection: &Selection,
+    server: impl IntoIterator<Item = (&'a Arc<Tool>, &'a String)>,
+    client: &[&ClientTool],
+) -> Option<String> {
+    let mut json = String::new();
+    for (tool, wire) in server {
+        let function = match tool.is_search() {
+            true => prepared.described(tool, selection.description(tool).into_owned()),
+            false => prepared.function(tool),
+        };
+        if let Some(function) = function {
+            json.push(if json.is_empty() { '[' } else { ',' });
+            function.write_definition(wire, &mut json);
+        }
+    }
+    for tool in client {
+        json.push(if json.is_empty() { '[' } else { ',' });
+        json.push_str(&tool.definition.to_string());
+    }
+    (!json.is_empty()).then(|| json + "]")
 }
 
 /// The wire name of a server tool that was given by either of its names.

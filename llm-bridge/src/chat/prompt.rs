@@ -35,7 +35,8 @@ pub enum PromptStyle<'d> {
 }
 
 /// The section of a prompt that tells a model the tools of a selection and how to call them: the same text, to the byte, for
-/// the same selection. Empty where there is nothing to tell. The tools go by the registry's own names.
+/// the same selection. Empty where there is nothing to tell. The tools go by the registry's own names. Deferred ones are left to
+/// the search that is told in their place.
 ///
 /// # Errors
 /// When there is no such dialect.
@@ -45,22 +46,26 @@ pub fn prompt_block(selection: &Selection, style: PromptStyle<'_>) -> Result<Str
         PromptStyle::Dialect(name) => name,
     };
     let dialect = dialect::dialect(name).ok_or_else(|| format!("there is no dialect named `{name}`"))?;
-    let functions: Vec<Value> = selection.tools().iter().map(|tool| function(tool)).collect();
+    let functions: Vec<Value> = selection.in_prompt().map(|tool| function(selection, tool)).collect();
     Ok(if functions.is_empty() { String::new() } else { dialect.instructions(&functions) })
 }
 
-fn function(tool: &Tool) -> Value {
+fn function(selection: &Selection, tool: &Tool) -> Value {
     let spec = tool.spec();
-    json!({"name": spec.tool_name, "description": tool.description(), "parameters": spec.input_schema})
+    json!({"name": spec.tool_name, "description": selection.description(tool), "parameters": spec.input_schema})
 }
 
 /// The tools that can be called by writing a line, and how; `None` where there is none.
 pub fn tag_lines(selection: &Selection) -> Option<String> {
+    tag_lines_of(selection.in_prompt())
+}
+
+pub(super) fn tag_lines_of<'t>(tools: impl Iterator<Item = &'t Arc<Tool>>) -> Option<String> {
     let line = |tool: &Arc<Tool>| {
         let example = example(&tool.policy().text_tag?);
         Some(format!("{example}\n  {}", tool.description()))
     };
-    let lines: Vec<String> = selection.tools().iter().filter_map(line).collect();
+    let lines: Vec<String> = tools.filter_map(line).collect();
     (!lines.is_empty()).then(|| {
         format!(
             "These can also be called by writing a line of its own in exactly this form:\n{}",
@@ -110,11 +115,11 @@ pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that
 /// call tools in any case.
-pub(super) fn add_system_prompt(messages: &mut Vec<Value>, prompt: &str, selection: &Selection) {
+pub(super) fn add_system_prompt(messages: &mut Vec<Value>, prompt: &str, tag_lines: &str) {
     if !messages.iter().any(is_system) {
         add_instructions(messages, prompt);
     }
-    add_instructions(messages, &tag_lines(selection).unwrap_or_default());
+    add_instructions(messages, tag_lines);
 }
 
 fn is_system(message: &Value) -> bool {

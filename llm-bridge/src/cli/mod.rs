@@ -13,6 +13,7 @@ mod store;
 mod tenant;
 mod tools;
 mod users;
+mod webhooks;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
@@ -121,7 +122,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
             let stores = Stores::open(settings).await?;
-            serve::run(settings, program.registry(Some(&stores))?, stores.store).await
+            serve::run(settings, program.registry(Some(&stores))?, stores).await
         }
         Command::Chat(arguments) => {
             let stored = program.stored(DEFAULT_TENANT).await?;
@@ -144,10 +145,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             tools::list(&arguments, settings, &program.registry(None)?)
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
-            tools::switch(&arguments, true, &program.stored(&arguments.tenant.tenant).await?).await
+            program.switch(&arguments, true).await
         }
         Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
-            tools::switch(&arguments, false, &program.stored(&arguments.tenant.tenant).await?).await
+            program.switch(&arguments, false).await
         }
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await
@@ -173,7 +174,8 @@ impl Program<'_> {
             .approve_destructive(guard.approve_destructive)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
-            .audit_arguments(guard.audit_arguments);
+            .audit_arguments(guard.audit_arguments)
+            .defer(self.settings.deferred_tools.clone());
         for file in self.settings.tool_files() {
             builder = builder.tool_file(file);
         }
@@ -182,16 +184,34 @@ impl Program<'_> {
                 .usage(Arc::clone(&stores.usage))
                 .approvals(Arc::clone(&stores.approvals))
                 .audit(Arc::clone(&stores.audit));
+            if let Some(gate) = &self.settings.gate {
+                builder = builder.gate(Arc::new(gate.gate()?));
+            }
         }
         builder.build().map_err(|error| error.to_string())
     }
 
     /// The tenant's tools with the switches that are kept.
     async fn stored(&self, tenant: &str) -> Result<StoredRegistry, String> {
-        let stores = Stores::open(self.settings).await?;
-        let registry = self.registry(Some(&stores))?;
+        self.in_stores(&Stores::open(self.settings).await?, tenant).await
+    }
+
+    async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<StoredRegistry, String> {
+        let registry = self.registry(Some(stores))?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
-        registry.attach(stores.store).await
+        registry.attach(Arc::clone(&stores.store)).await
+    }
+
+    /// Switches a tool, and tells those who want to know of it.
+    async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
+        let endpoints = webhooks::endpoints(self.settings)?;
+        let stores = Stores::open(self.settings).await?;
+        let stored = self.in_stores(&stores, &arguments.tenant.tenant).await?;
+        for event in tools::switch(arguments, enabled, &stored).await? {
+            let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
+            webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

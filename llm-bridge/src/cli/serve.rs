@@ -1,24 +1,21 @@
 //! `toolrack serve`.
 
-use std::{process::ExitCode, sync::Arc};
+use std::process::ExitCode;
 
-use registry_core::{Registry, store::Store, webhook::Webhooks};
+use registry_core::{Registry, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Settings, settings::WebhookSettings, tools::count};
+use super::{Settings, store::Stores, tools::count, webhooks};
 use crate::{
     chat::{Backend, Upstream},
     server,
 };
 
-pub(super) async fn run(
-    settings: &Settings,
-    registry: Registry,
-    store: Arc<dyn Store>,
-) -> Result<ExitCode, String> {
+pub(super) async fn run(settings: &Settings, registry: Registry, stores: Stores) -> Result<ExitCode, String> {
     registry.check();
-    let mut server_settings = settings.server_settings(store);
+    let endpoints = webhooks::endpoints(settings)?;
+    let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;
     let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
         format!("cannot listen on {}: {error}. Another one? See --listen", settings.listen)
@@ -35,12 +32,9 @@ pub(super) async fn run(
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
-    let endpoints: Vec<_> =
-        settings.webhooks.iter().map(WebhookSettings::endpoint).collect::<Result<_, _>>()?;
-    if !endpoints.is_empty() {
-        let webhooks = Webhooks::start(backend.registry(), endpoints, Default::default());
-        server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
-    }
+    // Also without endpoints, for the dead letters that are kept.
+    let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
+    server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     server::serve(listener, backend, server_settings, stop).await?;

@@ -9,6 +9,7 @@ use registry_core::{
         limits::Usage,
     },
     store::{Durability, PostgresSettings, Redis, RedisUsage, SqlStore, SqliteSettings, Store},
+    webhook::DeadLetters,
 };
 
 use super::settings::{self, Settings};
@@ -24,6 +25,7 @@ pub(super) struct Stores {
     pub(super) approvals: Arc<dyn Approvals>,
     pub(super) audit: Arc<dyn AuditSink>,
     pub(super) log: Arc<dyn AuditLog>,
+    pub(super) letters: Arc<dyn DeadLetters>,
 }
 
 impl Stores {
@@ -45,7 +47,14 @@ impl Stores {
                 Arc::new(RedisUsage::new(redis, sql.clone()))
             }
         };
-        Ok(Self { store: sql.clone(), usage, approvals: sql.clone(), audit: sql.clone(), log: sql })
+        Ok(Self {
+            store: sql.clone(),
+            usage,
+            approvals: sql.clone(),
+            audit: sql.clone(),
+            log: sql.clone(),
+            letters: sql,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
-use registry_core::{Permission, Query, Registry, StoredRegistry, Tool};
+use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::Value;
 
 use super::{
@@ -54,7 +54,7 @@ impl ListArguments {
         let text = self.search.clone().unwrap_or_default();
         let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
         let is_asked_for = !text.trim().is_empty() || !tags.is_empty();
-        is_asked_for.then(|| Query { text, tags, include_disabled: true })
+        is_asked_for.then_some(Query { tags, include_disabled: true, ..Query::text(text) })
     }
 }
 
@@ -98,10 +98,7 @@ pub(super) fn list(
         print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
     } else {
         print_line(table(&rows))?;
-        let enabled = rows.iter().filter(|row| row.enabled).count();
-        let tokens: usize = rows.iter().filter(|row| row.enabled).map(|row| row.tokens).sum();
-        let tools = count(rows.len(), "tool");
-        print_line(format_args!("{tools}, {enabled} enabled, about {tokens} tokens in a prompt"))?;
+        print_line(total(&rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -116,6 +113,19 @@ fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
     }
     print_line(serde_json::to_string_pretty(&definitions.list).map_err(|error| error.to_string())?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many there are, and what they come to in a prompt.
+fn total(rows: &[Row]) -> String {
+    let tools = count(rows.len(), "tool");
+    let enabled = || rows.iter().filter(|row| row.enabled);
+    let tokens =
+        |deferred| -> usize { enabled().filter(|row| row.deferred == deferred).map(|row| row.tokens).sum() };
+    let total = format!("{tools}, {} enabled, about {} tokens in a prompt", enabled().count(), tokens(false));
+    match tokens(true) {
+        0 => total,
+        deferred => format!("{total}, {deferred} deferred"),
+    }
 }
 
 pub(super) fn count(number: usize, what: &str) -> String {
@@ -138,6 +148,7 @@ fn table(rows: &[Row]) -> Table {
             (None, None) => row.name.clone(),
         };
         let enabled = match &row.reason {
+            None if row.deferred => Cell::new("yes, deferred").fg(Color::Green),
             None => Cell::new("yes").fg(Color::Green),
             Some(why) => Cell::new(format!("no: {why}")).fg(Color::Yellow),
         };
@@ -161,15 +172,17 @@ pub(super) struct SwitchArguments {
     pub(super) tenant: Tenant,
 }
 
-/// Switches a tool on or off, for every server that shares the store.
+/// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
 pub(super) async fn switch(
     arguments: &SwitchArguments,
     enabled: bool,
     stored: &StoredRegistry,
-) -> Result<ExitCode, String> {
+) -> Result<Vec<RegistryEvent>, String> {
+    let mut events = stored.registry().subscribe();
     stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
     tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
-    Ok(ExitCode::SUCCESS)
+    let told = std::iter::from_fn(|| events.try_recv().ok());
+    Ok(told.filter(|event| !event.elsewhere).collect())
 }
 
 #[derive(Debug, clap::Args)]
@@ -191,10 +204,10 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
         faults.extend(tool.fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
     }
     faults.extend(rows.iter().flat_map(faults_of));
-    let tokens: usize = rows.iter().map(|row| row.tokens).sum();
+    let tokens: usize = rows.iter().filter(|row| !row.deferred).map(|row| row.tokens).sum();
     if tokens > arguments.budget {
         faults.push(format!(
-            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions or switch tools off",
+            "all definitions take about {tokens} tokens, which is over the budget of {}; shorten descriptions, defer tools or switch them off",
             arguments.budget
         ));
     }
@@ -251,9 +264,9 @@ fn faults_of(row: &Row) -> Vec<String> {
              all its tools: leave it out and check the length in the function"
         ));
     }
-    let properties = row.parameters.get("properties").and_then(serde_json::Value::as_object);
+    let properties = row.parameters.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        let described = property.get("description").and_then(serde_json::Value::as_str);
+        let described = property.get("description").and_then(Value::as_str);
         if described.is_none_or(str::is_empty) {
             fault(format!("the parameter `{name}` has no description"));
         }

@@ -228,21 +228,13 @@ impl Definer {
                 Err(reason) => all.left_out.push(LeftOut { tool: tool.to_owned(), reason }),
             }
         }
-        // Names that are legal already are given out first: they never change for the sake of another.
-        let is_legal =
-            |(subject, ..): &&(Subject<'_>, &Form, Lowered)| rules.name.allows(&subject.spec.tool_name);
-        for (subject, ..) in ready.iter().filter(is_legal) {
-            all.names.assign(&subject.spec.tool_name);
-        }
-        for (subject, ..) in ready.iter().filter(|tool| !is_legal(tool)) {
-            all.names.assign(&subject.spec.tool_name);
-        }
+        let wire = all.names.assign_all(ready.iter().map(|(subject, ..)| subject.spec.tool_name.as_str()));
         let mut written = Vec::with_capacity(ready.len());
-        for (subject, form, lowered) in &ready {
+        for ((subject, form, lowered), wire) in ready.iter().zip(&wire) {
             let tool = &subject.spec.tool_name;
             let description = describe(rules, *subject, &lowered.words, &mut all.losses);
             let parts = Parts {
-                name: all.names.wire(tool).unwrap_or(tool),
+                name: wire,
                 description: description.as_deref(),
                 field: form.field,
                 schema: &lowered.schema,
@@ -313,9 +305,11 @@ impl Definer {
 /// The description, with what the schema could not say, within the provider's bound.
 fn describe(rules: &Rules, subject: Subject<'_>, words: &[String], losses: &mut Vec<Loss>) -> Option<String> {
     let spec = subject.spec;
-    let own = [&spec.description, &spec.title].into_iter().flatten().find(|text| !text.trim().is_empty());
-    let own = own.cloned().or_else(|| rules.needs_description.then(|| spec.tool_name.clone()));
-    let text = lower::with_words(own.as_deref(), words)?;
+    let described = spec.described();
+    let own =
+        [Some(described.as_ref()), spec.title.as_deref(), rules.needs_description.then_some(&spec.tool_name)];
+    let own = own.into_iter().flatten().find(|text| !text.trim().is_empty());
+    let text = lower::with_words(own, words)?;
     let Some(max) = rules.max_description.filter(|max| text.chars().count() > *max) else {
         return Some(text);
     };

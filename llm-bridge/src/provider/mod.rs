@@ -21,6 +21,7 @@ mod mcp;
 pub mod names;
 mod ollama;
 pub mod openai;
+mod prepared;
 mod responses;
 mod rules;
 pub mod sse;
@@ -29,3 +30,4 @@ pub use definition::{
     Definer, Definitions, LeftOut, Loss, Provider, Subject, UnknownProvider, definition, definitions,
 };
 pub use lower::remove_nulls;
+pub(crate) use prepared::PreparedDefinitions;

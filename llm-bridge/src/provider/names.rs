@@ -101,6 +101,19 @@ impl WireNames {
         wire
     }
 
+    /// The names for all of these, in their order. Names that are legal already are given out first: they never change for the
+    /// sake of another.
+    pub fn assign_all<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+        let (rule, names): (NameRule, Vec<&str>) = (self.rule, names.into_iter().collect());
+        let mut wire = vec![String::new(); names.len()];
+        for legal in [true, false] {
+            for (name, wire) in names.iter().zip(&mut wire).filter(|(name, _)| rule.allows(name) == legal) {
+                *wire = self.assign(name);
+            }
+        }
+        wire
+    }
+
     /// The name on the wire of an original.
     pub fn wire(&self, original: &str) -> Option<&str> {
         self.original.iter().find(|(_, name)| *name == original).map(|(wire, _)| wire.as_str())

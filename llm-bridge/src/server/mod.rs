@@ -55,7 +55,7 @@ pub struct ServerSettings {
     pub access: Access,
     /// Where users and their keys are kept.
     pub store: Arc<dyn Store>,
-    /// Who is told of changes to the default tenant's tools, for the list of what could not be delivered.
+    /// Who is told of changes, for the list of what could not be delivered.
     pub webhooks: Option<Webhooks>,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,

@@ -1,4 +1,5 @@
-//! `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: what webhooks could not deliver. For admins.
+//! `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: what webhooks could not deliver. For a tenant's admins, of what
+//! is the tenant's.
 
 use axum::{
     Extension, Json,
@@ -6,27 +7,30 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{DEFAULT_TENANT, Permission, webhook::Webhooks};
+use registry_core::{Caller, Permission};
 use serde_json::json;
 
-use super::{App, error, identity::Identity};
+use super::{App, error, identity::Identity, store_failed};
 
-/// Webhooks tell of the default tenant's tools, and concern its admins.
-fn concerns(identity: &Identity) -> bool {
-    identity.caller.level >= Permission::Admin && identity.registry.tenant() == DEFAULT_TENANT
-}
-
-fn refused() -> Response {
-    let message = "webhooks are for admins of the default tenant";
-    error(StatusCode::FORBIDDEN, "permission_denied", message, None)
+/// Webhooks tell of a tenant's tools, and concern its admins.
+fn refused(identity: &Identity) -> Option<Response> {
+    let Caller { user, level, .. } = &identity.caller;
+    let message = format!("dead letters are for the level admin, {user} has {level}");
+    (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    if !concerns(&identity) {
-        return refused();
+    if let Some(refused) = refused(&identity) {
+        return refused;
     }
-    let letters = app.webhooks.as_ref().map(Webhooks::dead_letters).unwrap_or_default();
-    Json(json!({"dead_letters": letters})).into_response()
+    let letters = match &app.webhooks {
+        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await,
+        None => Ok(Vec::new()),
+    };
+    match letters {
+        Ok(letters) => Json(json!({"dead_letters": letters})).into_response(),
+        Err(cause) => store_failed(&cause),
+    }
 }
 
 pub(super) async fn redeliver(
@@ -34,12 +38,21 @@ pub(super) async fn redeliver(
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Response {
-    if !concerns(&identity) {
-        return refused();
+    if let Some(refused) = refused(&identity) {
+        return refused;
     }
-    if app.webhooks.as_ref().is_some_and(|webhooks| webhooks.redeliver(&id)) {
-        return StatusCode::ACCEPTED.into_response();
+    let sent = match &app.webhooks {
+        Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await,
+        None => Ok(false),
+    };
+    match sent {
+        Ok(true) => StatusCode::ACCEPTED.into_response(),
+        Ok(false) => {
+            let message = format!(
+                "there is no dead letter `{id}`, its endpoint is not configured any more, or too many messages wait already"
+            );
+            error(StatusCode::NOT_FOUND, "dead_letter_not_found", &message, None)
+        }
+        Err(cause) => store_failed(&cause),
     }
-    let message = format!("there is no dead letter `{id}`, or too many messages wait already");
-    error(StatusCode::NOT_FOUND, "dead_letter_not_found", &message, None)
 }

@@ -9,6 +9,7 @@
 
 mod calls;
 mod client_tools;
+mod deferred;
 mod deltas;
 mod dialects;
 mod doors;

@@ -19,3 +19,4 @@ mod killed;
 mod program;
 mod shared;
 mod started;
+mod told;

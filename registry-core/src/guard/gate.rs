@@ -18,6 +18,8 @@ pub const GATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The call a gate is asked about.
 #[derive(Debug, Clone, Copy)]
 pub struct GateRequest<'a> {
+    /// Whose registry it is.
+    pub tenant: &'a str,
     /// The whole tool.
     pub spec: &'a ToolSpec,
     /// Its rules, with its cost and its effect.
@@ -46,7 +48,7 @@ pub enum GateAnswer {
     Pending,
 }
 
-/// Weighs calls. It is asked for tools that have `gate = true`.
+/// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in the module `http_gate` asks one over HTTP.
 pub trait Gate: Send + Sync {
     /// Its name, for the audit.
     fn name(&self) -> &str;

@@ -3,6 +3,8 @@
 pub mod approval;
 pub mod audit;
 pub mod gate;
+#[cfg(feature = "http")]
+pub mod http_gate;
 mod lanes;
 pub mod limits;
 mod person;
@@ -104,6 +106,7 @@ impl Wanted<'_> {
 
     fn request(&self) -> GateRequest<'_> {
         GateRequest {
+            tenant: self.tenant,
             spec: self.tool.spec(),
             policy: self.tool.policy(),
             arguments: self.arguments,

@@ -41,6 +41,7 @@ const KEYS: &[&str] = &[
     "max_concurrent",
     "requires_gate",
     "idempotent",
+    "deferred",
 ];
 
 /// What handlers a file may name.
@@ -309,6 +310,7 @@ impl Reader<'_> {
             requires_gate: self.value(node, "requires_gate", "true or false").unwrap_or(base.requires_gate),
             idempotent: self.value(node, "idempotent", "true or false").unwrap_or(base.idempotent),
             text_tag: base.text_tag,
+            deferred: self.value(node, "deferred", "true or false").unwrap_or(base.deferred),
         }
     }
 

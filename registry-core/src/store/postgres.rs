@@ -168,6 +168,6 @@ impl Database for Server {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/postgres.sql")]
+        &[include_str!("schema/postgres.sql"), include_str!("schema/postgres_dead_letters.sql")]
     }
 }

@@ -169,6 +169,6 @@ impl Database for File {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/sqlite.sql")]
+        &[include_str!("schema/sqlite.sql"), include_str!("schema/sqlite_dead_letters.sql")]
     }
 }

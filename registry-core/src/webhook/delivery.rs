@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use reqwest::{Client, StatusCode, header::CONTENT_TYPE, redirect::Policy};
 use serde_json::json;
 
-use super::{WebhookEndpoint, WebhookSettings};
+use super::{WebhookEndpoint, WebhookSettings, new_id};
 use crate::{clock::Clock, events::RegistryEvent, http::build_client};
 
 /// An event for one endpoint.
@@ -21,6 +21,11 @@ pub(super) struct Message {
 }
 
 impl Message {
+    /// Each copy has a name of its own.
+    pub(super) fn new(event: &RegistryEvent) -> Self {
+        Self { id: new_id(), event: event.clone() }
+    }
+
     fn body(&self) -> String {
         let kind = format!("tool.{}", self.event.change.as_str());
         json!({"type": kind, "timestamp": self.event.ts, "data": self.event}).to_string()
@@ -116,7 +121,7 @@ impl Courier {
 }
 
 /// An error with its causes: reqwest's own text says only that sending failed.
-fn told(error: &reqwest::Error) -> String {
+pub(crate) fn told(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -13,62 +13,32 @@
 //! Taken is what is answered with a status of 2xx. Redirects are not followed.
 
 mod delivery;
+mod endpoint;
+mod letters;
 mod signature;
 
 use std::{
-    collections::VecDeque,
     fmt,
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
-use jiff::Timestamp;
-use serde::Serialize;
-use tokio::sync::{
-    broadcast::{self, error::RecvError},
-    mpsc,
+use tokio::{
+    sync::{
+        broadcast::{self, error::RecvError},
+        mpsc,
+    },
+    task::JoinSet,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use url::Url;
 
-use crate::{events::RegistryEvent, registry::Registry};
+use crate::{events::RegistryEvent, registry::Registry, store::StoreError};
+pub(crate) use delivery::told;
 use delivery::{Courier, Message};
+pub use endpoint::WebhookEndpoint;
+pub use letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use signature::{BadSecret, Secret};
-
-/// Where events are sent, and the secret by which the receiver knows them.
-#[derive(Clone)]
-pub struct WebhookEndpoint {
-    url: Url,
-    secret: Secret,
-}
-
-impl fmt::Debug for WebhookEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WebhookEndpoint").field(&self.shown()).finish()
-    }
-}
-
-impl WebhookEndpoint {
-    /// An endpoint. The URL is the operator's, so it may be in a private network.
-    ///
-    /// # Errors
-    /// When the URL is not one of `http` or `https`.
-    pub fn new(url: &str, secret: Secret) -> Result<Self, String> {
-        match Url::parse(url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Self { url, secret }),
-            Ok(url) => {
-                Err(format!("a webhook cannot be sent by {}; write an http or https URL", url.scheme()))
-            }
-            Err(error) => Err(format!("this is not the URL of a webhook: {error}; write https://HOST/PATH")),
-        }
-    }
-
-    /// The URL without what may be secret in it.
-    fn shown(&self) -> String {
-        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
-    }
-}
 
 /// How patiently webhooks are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +53,7 @@ pub struct WebhookSettings {
     pub timeout: Duration,
     /// How many messages wait for one endpoint. Those beyond are dead letters at once.
     pub queue: usize,
-    /// How many dead letters are kept; of more the oldest are dropped.
+    /// How many dead letters are kept of each tenant; of more the oldest are dropped.
     pub dead_letters: usize,
 }
 
@@ -100,152 +70,193 @@ impl Default for WebhookSettings {
     }
 }
 
-/// A message that nobody has taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeadLetter {
-    /// The message's id, as the header has it.
-    pub id: String,
-    /// Where it was to go, without user, password and query.
-    pub url: String,
-    /// What it says.
-    pub event: RegistryEvent,
-    /// How often it was sent.
-    pub attempts: u32,
-    /// What went wrong the last time.
-    pub cause: String,
-    /// When it was given up (UTC).
-    pub ts: Timestamp,
-    #[serde(skip)]
-    endpoint: usize,
-}
-
-/// Sends the events of one registry that are made in this process. It ends when the last clone is dropped.
+/// Sends the events of the registries of all tenants that are made in this process: to each endpoint those that it is for. It
+/// ends when the last clone is dropped.
 ///
-/// For each endpoint messages are sent one at a time and in their order; endpoints do not wait for each other. What waits
-/// and the dead letters are in memory, and gone with the process.
+/// For each endpoint messages are sent one at a time and in their order; endpoints do not wait for each other. What waits is
+/// in memory, and gone with the process.
 #[derive(Clone)]
 pub struct Webhooks {
     post: Arc<PostOffice>,
+    queues: Arc<[mpsc::Sender<Message>]>,
     _open: Arc<DropGuard>,
 }
 
 struct PostOffice {
-    queues: Vec<(WebhookEndpoint, mpsc::Sender<Message>)>,
-    dead: Mutex<VecDeque<DeadLetter>>,
+    /// The tenant that an endpoint is for where nothing is said.
+    own: String,
+    endpoints: Vec<WebhookEndpoint>,
+    letters: Arc<dyn DeadLetters>,
     courier: Courier,
-    dead_letters: usize,
+    /// How many dead letters are kept of a tenant.
+    most: usize,
 }
 
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").field("endpoints", &self.post.queues.len()).finish_non_exhaustive()
+        f.debug_struct("Webhooks").field("endpoints", &self.post.endpoints.len()).finish_non_exhaustive()
     }
 }
 
 impl Webhooks {
-    /// Sends the registry's events from now on. Called in a runtime of tokio.
+    /// Sends events from now on: those of this registry, and those of other tenants' where an endpoint is for them. What
+    /// nobody takes goes to `letters`. Called in a runtime of tokio.
     ///
     /// # Errors
     /// When the system's TLS cannot be set up.
     pub fn start(
         registry: &Registry,
         endpoints: Vec<WebhookEndpoint>,
+        letters: Arc<dyn DeadLetters>,
         settings: WebhookSettings,
     ) -> Result<Self, reqwest::Error> {
-        let dead_letters = settings.dead_letters;
         // Within what a channel can hold.
         let queue = settings.queue.clamp(1, 1 << 20);
-        let channels: Vec<_> = endpoints.iter().map(|_| mpsc::channel::<Message>(queue)).collect();
-        let (senders, receivers): (Vec<_>, Vec<_>) = channels.into_iter().unzip();
-        let post = Arc::new(PostOffice {
-            queues: endpoints.into_iter().zip(senders).collect(),
-            dead: Mutex::default(),
-            courier: Courier::new(settings, Arc::clone(&registry.shared.common.clock))?,
-            dead_letters,
-        });
+        let post = Arc::new(PostOffice::new(registry, endpoints, letters, settings)?);
         let open = CancellationToken::new();
-        for (at, queue) in receivers.into_iter().enumerate() {
+        let queues = (0..post.endpoints.len()).map(|at| {
+            let (sender, receiver) = mpsc::channel(queue);
             let (post, closed) = (Arc::clone(&post), open.clone());
-            tokio::spawn(async move { closed.run_until_cancelled(post.deliver(at, queue)).await });
-        }
-        let (sorting, closed, events) = (Arc::clone(&post), open.clone(), registry.subscribe());
-        tokio::spawn(async move { closed.run_until_cancelled(sorting.sort(events)).await });
-        Ok(Self { post, _open: Arc::new(open.drop_guard()) })
-    }
-
-    /// The messages that nobody has taken, oldest first.
-    pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        self.post.dead().iter().cloned().collect()
-    }
-
-    /// Sends a dead letter again, as patiently as the first time and with its id. False where there is none of that id, or
-    /// where too many messages wait already; then it stays.
-    pub fn redeliver(&self, id: &str) -> bool {
-        let mut dead = self.post.dead();
-        let Some(at) = dead.iter().position(|letter| letter.id == id) else { return false };
-        let sent = dead.get(at).is_some_and(|letter| {
-            let message = Message { id: letter.id.clone(), event: letter.event.clone() };
-            self.post.queues.get(letter.endpoint).is_some_and(|(_, queue)| queue.try_send(message).is_ok())
+            tokio::spawn(async move { closed.run_until_cancelled(post.deliver(at, receiver)).await });
+            sender
         });
-        if sent {
-            dead.remove(at);
-        }
-        sent
+        let queues: Arc<[mpsc::Sender<Message>]> = queues.collect();
+        let (sorting, sorted, closed) = (Arc::clone(&post), Arc::clone(&queues), open.clone());
+        let events = registry.shared.common.events.subscribe();
+        tokio::spawn(async move { closed.run_until_cancelled(sorting.sort(events, &sorted)).await });
+        Ok(Self { post, queues, _open: Arc::new(open.drop_guard()) })
+    }
+
+    /// The tenant's messages that nobody has taken, oldest first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn dead_letters(&self, tenant: &str) -> Result<Vec<DeadLetter>, StoreError> {
+        self.post.letters.buried(tenant).await
+    }
+
+    /// Sends a dead letter of the tenant again, as patiently as the first time and with its id. False where there is none of
+    /// that id, its endpoint is not one of these any more, or too many messages wait already; then it stays.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn redeliver(&self, tenant: &str, id: &str) -> Result<bool, StoreError> {
+        let letters = self.post.letters.buried(tenant).await?;
+        let Some(letter) = letters.into_iter().find(|letter| letter.id == id) else { return Ok(false) };
+        let endpoints = self.post.endpoints.iter().zip(self.queues.iter());
+        let mut fitting = endpoints.filter(|(endpoint, _)| {
+            endpoint.fingerprint() == letter.endpoint && endpoint.concerns(&letter.event, &self.post.own)
+        });
+        let Some((_, queue)) = fitting.next() else { return Ok(false) };
+        let Ok(place) = queue.try_reserve() else { return Ok(false) };
+        // Somebody else may have been faster.
+        let Some(letter) = self.post.letters.dig_out(tenant, id).await? else { return Ok(false) };
+        place.send(Message { id: letter.id, event: letter.event });
+        Ok(true)
     }
 }
 
+/// Sends one event to the endpoints that it is for, and waits until each has taken it or has become a dead letter; those are
+/// returned. For a process that makes a change and ends.
+///
+/// # Errors
+/// When the system's TLS cannot be set up.
+pub async fn deliver_now(
+    registry: &Registry,
+    endpoints: Vec<WebhookEndpoint>,
+    letters: Arc<dyn DeadLetters>,
+    settings: WebhookSettings,
+    event: &RegistryEvent,
+) -> Result<Vec<DeadLetter>, reqwest::Error> {
+    let post = Arc::new(PostOffice::new(registry, endpoints, letters, settings)?);
+    let mut sending = JoinSet::new();
+    for (at, _) in post.concerned(event) {
+        let (post, message) = (Arc::clone(&post), Message::new(event));
+        sending.spawn(async move { post.send(at, message).await });
+    }
+    Ok(sending.join_all().await.into_iter().flatten().collect())
+}
+
 impl PostOffice {
+    fn new(
+        registry: &Registry,
+        endpoints: Vec<WebhookEndpoint>,
+        letters: Arc<dyn DeadLetters>,
+        settings: WebhookSettings,
+    ) -> Result<Self, reqwest::Error> {
+        let (own, most) = (registry.tenant().to_owned(), settings.dead_letters);
+        let courier = Courier::new(settings, Arc::clone(&registry.shared.common.clock))?;
+        Ok(Self { own, endpoints, letters, courier, most })
+    }
+
+    /// The endpoints that an event is for.
+    fn concerned(&self, event: &RegistryEvent) -> impl Iterator<Item = (usize, &WebhookEndpoint)> {
+        self.endpoints.iter().enumerate().filter(|(_, endpoint)| endpoint.concerns(event, &self.own))
+    }
+
     /// Gives every endpoint its copy of each event.
-    async fn sort(&self, mut events: broadcast::Receiver<RegistryEvent>) {
+    async fn sort(&self, mut events: broadcast::Receiver<RegistryEvent>, queues: &[mpsc::Sender<Message>]) {
         loop {
-            match events.recv().await {
-                // The server that made the change sends it.
-                Ok(event) if event.elsewhere => {}
-                Ok(event) => self.queues.iter().enumerate().for_each(|(at, (_, queue))| {
-                    let message = Message { id: new_id(), event: event.clone() };
-                    if let Err(full) = queue.try_send(message) {
-                        self.bury(
-                            at,
-                            full.into_inner(),
-                            0,
-                            "too many messages wait for this endpoint".to_owned(),
-                        );
-                    }
-                }),
-                Err(RecvError::Lagged(missed)) => tracing::error!(missed, "webhook_events_missed"),
+            let event = match events.recv().await {
+                // Whoever made the change sends it.
+                Ok(event) if event.elsewhere => continue,
+                Ok(event) => event,
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::error!(missed, "webhook_events_missed");
+                    continue;
+                }
                 Err(RecvError::Closed) => return,
+            };
+            for (at, endpoint) in self.concerned(&event) {
+                let Some(queue) = queues.get(at) else { continue };
+                if let Err(full) = queue.try_send(Message::new(&event)) {
+                    let cause = "too many messages wait for this endpoint".to_owned();
+                    self.bury(endpoint, full.into_inner(), 0, cause).await;
+                }
             }
         }
     }
 
     async fn deliver(&self, at: usize, mut queue: mpsc::Receiver<Message>) {
-        let Some((endpoint, _)) = self.queues.get(at) else { return };
         while let Some(message) = queue.recv().await {
-            if let Err((attempts, cause)) = self.courier.deliver(endpoint, &message).await {
-                self.bury(at, message, attempts, cause);
-            }
+            self.send(at, message).await;
         }
     }
 
-    fn bury(&self, endpoint: usize, message: Message, attempts: u32, cause: String) {
-        let Message { id, event } = message;
-        let url = self.queues.get(endpoint).map(|(endpoint, _)| endpoint.shown()).unwrap_or_default();
-        tracing::error!(id, url, tool = event.tool, attempts, cause, "webhook_not_delivered");
-        let letter = DeadLetter { id, url, event, attempts, cause, ts: self.courier.now(), endpoint };
-        let mut dead = self.dead();
-        dead.push_back(letter);
-        while dead.len() > self.dead_letters {
-            dead.pop_front();
-        }
+    /// Sends a message until it is taken or a dead letter, which is returned.
+    async fn send(&self, at: usize, message: Message) -> Option<DeadLetter> {
+        let endpoint = self.endpoints.get(at)?;
+        let (attempts, cause) = self.courier.deliver(endpoint, &message).await.err()?;
+        Some(self.bury(endpoint, message, attempts, cause).await)
     }
 
-    fn dead(&self) -> std::sync::MutexGuard<'_, VecDeque<DeadLetter>> {
-        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn bury(
+        &self,
+        endpoint: &WebhookEndpoint,
+        message: Message,
+        attempts: u32,
+        cause: String,
+    ) -> DeadLetter {
+        let (Message { id, event }, url, ts) = (message, endpoint.shown(), self.courier.now());
+        tracing::error!(
+            id,
+            url,
+            tenant = event.tenant,
+            tool = event.tool,
+            attempts,
+            cause,
+            "webhook_not_delivered"
+        );
+        let letter = DeadLetter { id, url, event, attempts, cause, ts, endpoint: endpoint.fingerprint() };
+        if let Err(cause) = self.letters.bury(letter.clone(), self.most).await {
+            tracing::error!(id = letter.id, cause, "webhook_dead_letter_lost");
+        }
+        letter
     }
 }
 
 /// A new random id.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     // The standard library's hash keys are random, and need no further crate.
     let random = || RandomState::new().hash_one(0);
     format!("msg_{:016x}{:016x}", random(), random())

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use registry_core::{
-    Permission, ToolSpec,
+    Change, Permission, RegistryEvent, ToolSpec,
     guard::{
         approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
     },
     store::{ApiKey, MemoryStore, Store, StoredTool, User},
+    webhook::{DeadLetter, DeadLetters, MemoryDeadLetters},
 };
 use serde_json::json;
 
@@ -303,6 +304,63 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.has_keys().await, Ok(true));
     assert!(store.revoke_key("other", "k4", at("13:00:00")).await.unwrap());
     assert_eq!(store.has_keys().await, Ok(false));
+}
+
+fn letter(id: &str, tenant: &str) -> DeadLetter {
+    let change = Change::Replaced { from: None, to: Some("2.0.0".into()), older: false };
+    let event = RegistryEvent {
+        tenant: tenant.to_owned(),
+        tool: "a\0".to_owned(),
+        change,
+        version: Some("2.0.0".into()),
+        elsewhere: false,
+        ts: at("12:00:00.000000001"),
+    };
+    let (url, cause) = ("http://a/hook".to_owned(), "it answered 500 \0 \u{fffd}".to_owned());
+    DeadLetter {
+        id: id.to_owned(),
+        url,
+        event,
+        attempts: 5,
+        cause,
+        ts: at("12:01:00"),
+        endpoint: "ff00".into(),
+    }
+}
+
+async fn letters_contract(letters: &dyn DeadLetters) {
+    for id in ["one", "two", "three"] {
+        letters.bury(letter(id, "default"), 2).await.unwrap();
+        letters.bury(letter(id, "other"), 10).await.unwrap();
+    }
+    let ids = async |tenant: &str| -> Vec<String> {
+        letters.buried(tenant).await.unwrap().into_iter().map(|letter| letter.id).collect()
+    };
+    assert_eq!(
+        letters.buried("default").await.unwrap(),
+        [letter("two", "default"), letter("three", "default")]
+    );
+    assert_eq!(ids("other").await, ["one", "two", "three"]);
+    assert_eq!(ids("nobody's").await, [""; 0]);
+    for (tenant, id) in [("default", "one"), ("nobody's", "two"), ("default", "two\0"), ("default", "")] {
+        assert_eq!(letters.dig_out(tenant, id).await.unwrap(), None, "{tenant} {id}");
+    }
+    // It is whoever's comes first.
+    let digs = (0..8).map(|_| letters.dig_out("default", "two"));
+    let dug: Vec<_> =
+        futures_util::future::join_all(digs).await.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(dug, [letter("two", "default")]);
+    assert_eq!((ids("default").await.len(), ids("other").await.len()), (1, 3));
+}
+
+#[tokio::test]
+async fn l5_every_store_keeps_dead_letters_alike() {
+    letters_contract(&MemoryDeadLetters::default()).await;
+    for place in Place::all("l5_every_store_keeps_dead_letters_alike") {
+        letters_contract(&place.open("main").await).await;
+        // They outlive the process.
+        assert_eq!(place.open("main").await.buried("other").await.unwrap().len(), 3);
+    }
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ const _: () = {
         __plugin = __plugin.gate(true);
         __plugin = __plugin.effect(Effect::Destructive);
         __plugin = __plugin.idempotent(true);
+        __plugin = __plugin.deferred(true);
         __plugin = __plugin.text_tag(__private::TextTag::new("FORGET"));
         __plugin = __plugin.enabled(|ctx| ctx.caller().level > Permission::Admin);
         __plugin = __plugin.deprecated("use `forget`");

@@ -13,6 +13,7 @@
     gate,
     effect = Effect::Destructive,
     idempotent = true,
+    deferred,
     text_tag = "FORGET",
     enabled = |ctx| ctx.caller().level > Permission::Admin,
     deprecated = "use `forget`",

@@ -17,8 +17,8 @@ impl Run {
         let mut asked_again = false;
         loop {
             let mut reader = self.new_reader();
-            let tools = self.offer.definitions(round).filter(|_| !self.prompt_style);
-            let error = match self.backend.upstream().ask(&self.request(round), tools).await {
+            let tools = if self.prompt_style { None } else { self.offer.definitions(round) };
+            let error = match self.backend.upstream().ask(&self.request(round), tools.as_deref()).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
                     Some(error) => error,
@@ -137,13 +137,14 @@ impl Run {
         let mut messages = self.history.messages();
         let prompt =
             if self.offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
-        prompt::add_system_prompt(&mut messages, prompt, &self.offer.selection);
-        if let Some(definitions) = self.offer.definitions(round) {
+        prompt::add_system_prompt(&mut messages, prompt, &self.offer.tag_lines);
+        if self.offer.has_tools() {
             // A call was asked for and made; asked for again there would be no end to it.
             let choice = self.offer.choice.as_ref().filter(|_| round == 1);
             if self.prompt_style {
                 request.shift_remove("parallel_tool_calls");
-                prompt::tell_tools(&mut messages, definitions, self.dialect(), choice.is_some());
+                let definitions = self.offer.definitions_told(round).unwrap_or_default();
+                prompt::tell_tools(&mut messages, &definitions, self.dialect(), choice.is_some());
             } else if let Some(choice) = choice {
                 request.insert("tool_choice".into(), choice.clone());
             }

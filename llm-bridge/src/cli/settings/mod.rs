@@ -1,9 +1,11 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
 mod flags;
+mod gate;
 mod store;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,7 +15,7 @@ use std::{
 };
 
 use registry_core::{
-    Caller, Permission,
+    Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
     store::Store,
 };
@@ -22,7 +24,9 @@ use toml::de::{DeTable, Deserializer};
 
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
-pub use store::{Durability, StoreSettings, WebhookSettings};
+pub use gate::GateSettings;
+pub use store::{Durability, StoreSettings};
+pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
@@ -65,10 +69,14 @@ pub struct Settings {
     pub store: StoreSettings,
     /// What is asked before a call.
     pub guard: Guard,
+    /// Who is asked before calls of tools that want a gate; nobody where nothing is said.
+    pub gate: Option<GateSettings>,
     /// Who is told when tools change.
     pub webhooks: Vec<WebhookSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
+    /// Tools that are kept out of prompts, to be found by a search.
+    pub deferred_tools: Vec<ToolPattern>,
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
@@ -96,7 +104,9 @@ impl Default for Settings {
             models: Models::default(),
             store: StoreSettings::default(),
             guard: Guard::default(),
+            gate: None,
             tool_files: Vec::new(),
+            deferred_tools: Vec::new(),
             webhooks: Vec::new(),
             host: toml::Table::new(),
             file: None,
@@ -249,7 +259,8 @@ impl Settings {
 
     /// What can be written in the file and cannot be meant.
     fn check(&self) -> Result<(), String> {
-        self.webhooks.iter().try_for_each(|webhook| webhook.endpoint().map(drop))?;
+        self.webhooks.iter().try_for_each(WebhookSettings::check)?;
+        self.gate.iter().try_for_each(GateSettings::check)?;
         server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;

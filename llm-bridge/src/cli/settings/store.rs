@@ -1,30 +1,6 @@
-//! Where what has to last is kept, and who is told of changes.
+//! Where what has to last is kept.
 
-use registry_core::webhook::WebhookEndpoint;
 use serde::Deserialize;
-
-use super::flags::Secret;
-
-/// Who is told when tools are registered, switched or removed.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WebhookSettings {
-    /// Where to.
-    pub url: String,
-    /// `whsec_` and 24 to 64 random bytes in base64, by which the receiver knows the message.
-    pub secret: Secret,
-}
-
-impl WebhookSettings {
-    /// The endpoint.
-    ///
-    /// # Errors
-    /// What cannot be meant, without the secret.
-    pub fn endpoint(&self) -> Result<WebhookEndpoint, String> {
-        let secret = self.secret.0.parse().map_err(|fault| format!("webhooks.secret: {fault}"))?;
-        WebhookEndpoint::new(&self.url, secret).map_err(|fault| format!("webhooks.url: {fault}"))
-    }
-}
 
 /// Where registrations, users, limits, approvals and the audit are kept.
 #[derive(Debug, Clone, Deserialize)]

@@ -106,6 +106,18 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
     for (text, told) in [
         ("[user]\nid = \"\"", "user.id: it has to be"),
         ("[user]\nid = \"a\\u0000\"", "without control characters"),
+        ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be asked by ftp"),
+        ("[gate]\nurl = \"gate\"", "gate.url: this is not the URL"),
+        ("[gate]\nurl = \"http://a\"\nname = \"user:ada\"", "gate.name: "),
+        ("[gate]\nurl = \"http://a\"\nname = \"\"", "gate.name: "),
+        ("[gate]\nurl = \"http://a\"\nsecret = \"x\"", "gate.secret: "),
+        ("[gate]\nurl = \"http://a\"\nsecret = \"x\"\nsecret_env = \"Y\"", "leave one of them out"),
+        ("[gate]\nurl = \"http://a\"\nfail_closed = true", "`fails_closed`"),
+        ("[gate]\nfails_closed = true", "`url`"),
+        ("[[webhooks]]\nurl = \"http://a\"", "webhooks.secret: it is missing"),
+        ("[[webhooks]]\nurl = \"http://a\"\nsecret = \"x\"", "webhooks.secret: "),
+        ("[[webhooks]]\nurl = \"file:///a\"\nsecret_env = \"X\"", "webhooks.url: "),
+        ("[[webhooks]]\nurl = \"http://a\"\nsecret_env = \"X\"\ntenant = \"\"", "webhooks.tenant: "),
         ("[limits]\nmax_rounds = 0", "limits.max_rounds: 0"),
         ("[limits]\nmax_calls = 0", "limits.max_calls: 0"),
         ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),
@@ -124,4 +136,19 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
     }
     let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
     assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
+}
+
+#[test]
+fn a_secret_in_the_environment_is_asked_for_when_it_is_needed() {
+    const UNSET: &str = "TOOLRACK_TEST_SECRET_THAT_NOBODY_SETS";
+    let text = format!(
+        "[gate]\nurl = \"http://a\"\nsecret_env = \"{UNSET}\"\n[[webhooks]]\nurl = \"http://a\"\nsecret_env = \"{UNSET}\""
+    );
+    let settings = load(&text, Flags::default()).unwrap();
+    for fault in [
+        settings.gate.unwrap().gate().map(drop).unwrap_err(),
+        settings.webhooks[0].endpoint().map(drop).unwrap_err(),
+    ] {
+        assert!(fault.contains("secret_env") && fault.contains(UNSET), "{fault}");
+    }
 }

@@ -3,6 +3,8 @@
 mod approvals;
 mod audit;
 mod batch;
+#[cfg(feature = "http")]
+mod letters;
 mod link;
 mod tables;
 mod usage;

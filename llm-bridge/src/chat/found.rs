@@ -1,0 +1,170 @@
+//! The deferred tools that a conversation has found, which it can use from then on.
+//!
+//! The server keeps no conversations, and its clients do not see its own calls. So a conversation is known by the id that the
+//! client gives it, or else by its first message, which stays when the rest grows. Two conversations of one user that begin
+//! alike are one here; that costs some definitions and allows nothing, as what may be used is asked in every turn.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use moka::sync::Cache;
+use serde_json::Value;
+
+use crate::provider::openai::{ChatRequest, role};
+
+/// How many conversations are remembered; those that were idle longest give way.
+const CONVERSATIONS: u64 = 10_000;
+/// How long a conversation may rest.
+const TIME_TO_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// How many tools of a conversation are remembered; the oldest give way.
+const TOOLS: usize = 32;
+
+/// A user and the hash of what a conversation is known by.
+type Key = (String, u64);
+
+/// What all conversations have found.
+#[derive(Debug, Clone)]
+pub(super) struct Findings(Cache<Key, Vec<String>>);
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self(Cache::builder().max_capacity(CONVERSATIONS).time_to_idle(TIME_TO_IDLE).build())
+    }
+}
+
+impl Findings {
+    /// What the conversation of a request has found so far.
+    pub(super) fn of(&self, user: &str, request: &ChatRequest) -> Found {
+        let key = conversation(request).map(|conversation| (user.to_owned(), conversation));
+        let names = key.as_ref().and_then(|key| self.0.get(key)).unwrap_or_default();
+        Found { before: names.len(), names: Mutex::new(names), all: self.clone(), key }
+    }
+}
+
+/// What a conversation is known by; `None` for one without a word of the user.
+fn conversation(request: &ChatRequest) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    match &request.toolrack.chat_id {
+        Some(id) => ("id", id).hash(&mut hasher),
+        None => {
+            let first = request.messages.iter().find(|message| role(message) == "user")?;
+            ("first", first.get("content").map(Value::to_string)).hash(&mut hasher);
+        }
+    }
+    Some(hasher.finish())
+}
+
+/// The tools that one conversation has found, by their names in the registry and in the order in which it did.
+#[derive(Debug)]
+pub(super) struct Found {
+    names: Mutex<Vec<String>>,
+    /// How many of them were found before this turn.
+    before: usize,
+    all: Findings,
+    key: Option<Key>,
+}
+
+impl Found {
+    /// All of them.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Those that were found before this turn.
+    pub(super) fn names_before(&self) -> Vec<String> {
+        let mut names = self.names();
+        names.truncate(self.before);
+        names
+    }
+
+    /// Adds what this turn has found, for the turn and for those to come.
+    pub(super) fn add(&self, found: &[String]) {
+        merge(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner), found);
+        let Some(key) = &self.key else { return };
+        // Another turn of the same conversation may have found something meanwhile.
+        self.all.0.entry(key.clone()).and_upsert_with(|known| {
+            let mut names = known.map(|known| known.into_value()).unwrap_or_default();
+            merge(&mut names, found);
+            names.drain(..names.len().saturating_sub(TOOLS));
+            names
+        });
+    }
+}
+
+/// Adds at the end what is not there.
+fn merge(names: &mut Vec<String>, found: &[String]) {
+    for name in found {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(messages: Value, chat_id: Option<&str>) -> ChatRequest {
+        ChatRequest::from_json(json!({"messages": messages, "toolrack": {"chat_id": chat_id}})).unwrap()
+    }
+
+    fn first(text: &str) -> ChatRequest {
+        request(json!([{"role": "user", "content": text}]), None)
+    }
+
+    fn names(found: &Found) -> String {
+        found.names().join(" ")
+    }
+
+    #[test]
+    fn b11_a_conversation_is_known_by_its_beginning_and_its_user() {
+        let findings = Findings::default();
+        let found = findings.of("ada", &first("Hi."));
+        found.add(&["b".into(), "a".into(), "b".into()]);
+        assert_eq!((names(&found).as_str(), found.names_before().len()), ("b a", 0));
+        let later = request(
+            json!([
+                {"role": "system", "content": "It is ten past nine."},
+                {"role": "user", "content": "Hi."},
+                {"role": "assistant", "content": "Hello."},
+                {"role": "user", "content": "And?"},
+            ]),
+            None,
+        );
+        let found = findings.of("ada", &later);
+        assert_eq!((names(&found).as_str(), found.names_before().len()), ("b a", 2));
+        assert_eq!(names(&findings.of("bob", &later)), "");
+        assert_eq!(names(&findings.of("ada", &first("Ho."))), "");
+    }
+
+    #[test]
+    fn b11_the_clients_id_of_a_chat_goes_before_its_words() {
+        let findings = Findings::default();
+        let message = |text: &str| json!([{"role": "user", "content": text}]);
+        findings.of("ada", &request(message("Hi."), Some("1"))).add(&["a".into()]);
+        assert_eq!(names(&findings.of("ada", &request(message("Ho."), Some("1")))), "a");
+        assert_eq!(names(&findings.of("ada", &request(message("Hi."), Some("2")))), "");
+        assert_eq!(names(&findings.of("ada", &request(message("Hi."), None))), "");
+    }
+
+    #[test]
+    fn b11_what_is_remembered_has_a_bound_and_turns_side_by_side_lose_nothing() {
+        let findings = Findings::default();
+        let (one, other) = (findings.of("ada", &first("Hi.")), findings.of("ada", &first("Hi.")));
+        one.add(&["a".into()]);
+        other.add(&["b".into()]);
+        assert_eq!(names(&findings.of("ada", &first("Hi."))), "a b");
+        let many: Vec<String> = (0..TOOLS).map(|number| number.to_string()).collect();
+        one.add(&many);
+        assert_eq!(findings.of("ada", &first("Hi.")).names(), many);
+        assert_eq!(one.names().len(), TOOLS + 1, "a turn keeps what it has offered");
+        let nobody = request(json!([{"role": "system", "content": "Hi."}]), None);
+        findings.of("ada", &nobody).add(&["a".into()]);
+        assert_eq!(names(&findings.of("ada", &nobody)), "");
+    }
+}

@@ -1,0 +1,55 @@
+//! The gate that is asked before calls of tools that want it.
+
+use registry_core::guard::http_gate::HttpGate;
+use serde::Deserialize;
+
+use super::{flags::Secret, webhooks::signing_secret};
+
+/// A gate that is asked over HTTP.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSettings {
+    /// Where it is.
+    pub url: String,
+    /// Its name in the audit; the URL's host where nothing is said.
+    pub name: Option<String>,
+    /// `whsec_` and 24 to 64 random bytes in base64, by which it knows who asks. Nothing is signed without.
+    pub secret: Option<Secret>,
+    /// The variable of the environment that holds the secret, in place of `secret`.
+    pub secret_env: Option<String>,
+    /// Whether calls are refused when it fails.
+    #[serde(default)]
+    pub fails_closed: bool,
+}
+
+impl GateSettings {
+    /// The gate.
+    ///
+    /// # Errors
+    /// What cannot be meant, without the secret.
+    pub fn gate(&self) -> Result<HttpGate, String> {
+        let gate = self.unsigned()?;
+        let secret = signing_secret("gate", self.secret.as_ref(), self.secret_env.as_deref())?;
+        Ok(match secret {
+            Some(secret) => gate.signed(secret),
+            None => gate,
+        })
+    }
+
+    /// Whether this can be meant. The environment is not asked: a command that makes no call needs no secret.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.secret_env.is_none() || self.secret.is_some() {
+            return self.gate().map(drop);
+        }
+        self.unsigned().map(drop)
+    }
+
+    fn unsigned(&self) -> Result<HttpGate, String> {
+        let gate = HttpGate::new(&self.url).map_err(|fault| format!("gate.url: {fault}"))?;
+        let gate = match &self.name {
+            Some(name) => gate.named(name).map_err(|fault| format!("gate.name: {fault}"))?,
+            None => gate,
+        };
+        Ok(gate.failing_closed(self.fails_closed))
+    }
+}

@@ -1,0 +1,87 @@
+//! Who is told of changes, and how a receiver knows who tells.
+
+use registry_core::{
+    DEFAULT_TENANT,
+    webhook::{self, WebhookEndpoint},
+};
+use serde::Deserialize;
+
+use super::flags::Secret;
+use crate::cli::tenant;
+
+/// What stands for every tenant.
+const ALL_TENANTS: &str = "*";
+
+/// Who is told when tools are registered, switched or removed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookSettings {
+    /// Where to.
+    pub url: String,
+    /// `whsec_` and 24 to 64 random bytes in base64, by which the receiver knows the message.
+    pub secret: Option<Secret>,
+    /// The variable of the environment that holds the secret, in place of `secret`.
+    pub secret_env: Option<String>,
+    /// Whose events: those of this tenant, or of every one with `*`; those of the default tenant where nothing is said.
+    pub tenant: Option<String>,
+}
+
+impl WebhookSettings {
+    /// The endpoint.
+    ///
+    /// # Errors
+    /// What cannot be meant, without the secret.
+    pub fn endpoint(&self) -> Result<WebhookEndpoint, String> {
+        let secret = signing_secret("webhooks", self.secret.as_ref(), self.secret_env.as_deref())?;
+        let missing = || format!("webhooks.secret: it is missing; {MAKE_ONE}");
+        self.with_secret(secret.ok_or_else(missing)?)
+    }
+
+    /// Whether this can be meant. The environment is not asked: a command that tells nobody needs no secret.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.secret_env.is_none() || self.secret.is_some() {
+            return self.endpoint().map(drop);
+        }
+        self.with_secret(STAND_IN.parse().map_err(|_| MAKE_ONE.to_owned())?).map(drop)
+    }
+
+    fn with_secret(&self, secret: webhook::Secret) -> Result<WebhookEndpoint, String> {
+        let endpoint =
+            WebhookEndpoint::new(&self.url, secret).map_err(|fault| format!("webhooks.url: {fault}"))?;
+        match self.tenant.as_deref() {
+            Some(ALL_TENANTS) => Ok(endpoint.of_all_tenants()),
+            Some(name) => match tenant::parse(name) {
+                Ok(name) => Ok(endpoint.of_tenant(name)),
+                Err(fault) => Err(format!("webhooks.tenant: {fault}")),
+            },
+            None => Ok(endpoint.of_tenant(DEFAULT_TENANT)),
+        }
+    }
+}
+
+const MAKE_ONE: &str = "make one with `echo whsec_$(openssl rand -base64 32)`";
+/// In the form of a secret; nothing is ever signed with it.
+const STAND_IN: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// The secret that a table names itself or by a variable of the environment; `None` where it does neither.
+pub(super) fn signing_secret(
+    table: &str,
+    secret: Option<&Secret>,
+    variable: Option<&str>,
+) -> Result<Option<webhook::Secret>, String> {
+    let (key, text) = match (secret, variable) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => {
+            return Err(format!("{table}: it has `secret` and `secret_env`; leave one of them out"));
+        }
+        (Some(secret), None) => ("secret", secret.0.clone()),
+        (None, Some(variable)) => {
+            let text = std::env::var(variable).unwrap_or_default();
+            if text.is_empty() {
+                return Err(format!("{table}.secret_env: the variable `{variable}` is not set; {MAKE_ONE}"));
+            }
+            ("secret_env", text)
+        }
+    };
+    text.parse().map(Some).map_err(|fault| format!("{table}.{key}: {fault}"))
+}

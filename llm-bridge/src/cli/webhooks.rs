@@ -1,0 +1,48 @@
+//! Tells the endpoints of changes that this process has made, before it ends.
+
+use std::{sync::Arc, time::Duration};
+
+use registry_core::{
+    Registry, RegistryEvent,
+    webhook::{DeadLetters, WebhookEndpoint, WebhookSettings, deliver_now},
+};
+
+use super::{Settings, out::tell, settings};
+
+/// How patient somebody at a terminal is: two attempts, done within 11 s.
+fn hasty() -> WebhookSettings {
+    WebhookSettings {
+        attempts: 2,
+        first_pause: Duration::from_secs(1),
+        timeout: Duration::from_secs(5),
+        ..WebhookSettings::default()
+    }
+}
+
+/// All endpoints that are configured.
+///
+/// # Errors
+/// What cannot be meant, and a secret that is not in the environment.
+pub(super) fn endpoints(settings: &Settings) -> Result<Vec<WebhookEndpoint>, String> {
+    settings.webhooks.iter().map(settings::WebhookSettings::endpoint).collect()
+}
+
+/// Tells of one change. What nobody takes is a dead letter, for a server to send again: the change is made all the same.
+///
+/// # Errors
+/// When the system's TLS cannot be set up.
+pub(super) async fn tell_of(
+    event: &RegistryEvent,
+    registry: &Registry,
+    endpoints: Vec<WebhookEndpoint>,
+    letters: Arc<dyn DeadLetters>,
+) -> Result<(), String> {
+    let dead = deliver_now(registry, endpoints, letters, hasty(), event).await;
+    for letter in dead.map_err(|error| format!("webhooks: {error}"))? {
+        tell(format_args!(
+            "warning: {} was not told: {}; `POST /api/dead-letters/{}` sends it again",
+            letter.url, letter.cause, letter.id
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Tools that stay out of prompts, and the tool that finds them.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    str::FromStr,
+    sync::{Arc, Weak},
+};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    context::ToolContext,
+    execute::BoxFuture,
+    policy::ToolPolicy,
+    registry::{Common, Registry, Shared},
+    result::{ErrorKind, ToolError, ToolResult},
+    search::Query,
+    select::refusal,
+    spec::ToolSpec,
+    tool::{Handler, Source, Tool},
+};
+
+/// The name of the tool that finds deferred tools. A registry has it from when it has a deferred tool; it can be used by whoever
+/// may use one.
+///
+/// It takes `query` and `limit`, and gives `{"tools": [{"name", "description", "parameters"}]}`, best first, with the registry's
+/// own names. Where nothing is found it is not successful and its message says what to try.
+pub const SEARCH_TOOLS: &str = "search_tools";
+
+/// How many tools are found where nothing is said, and at most.
+const LIMIT: (u64, u64) = (5, 20);
+/// How many modules are named in a text for the model.
+const MODULES_NAMED: usize = 20;
+
+/// Which tools are meant: one by its name, `fetch`, or those of a module, `research.*`. Tools without a module are in `local`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub enum ToolPattern {
+    /// The tool of this name.
+    Tool(String),
+    /// The tools of this module.
+    Module(String),
+}
+
+impl FromStr for ToolPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, pattern): (&str, fn(String) -> Self) = match text.strip_suffix(".*") {
+            Some(module) => (module, Self::Module),
+            None => (text, Self::Tool),
+        };
+        if name.trim().is_empty() || name.contains('*') {
+            return Err(format!("`{text}` names no tools; write a tool's whole name, or `module.*`"));
+        }
+        Ok(pattern(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for ToolPattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for ToolPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name) => f.write_str(name),
+            Self::Module(module) => write!(f, "{module}.*"),
+        }
+    }
+}
+
+/// The tools that an operator defers.
+#[derive(Default)]
+pub(crate) struct Deferral {
+    tools: HashSet<String>,
+    modules: HashSet<String>,
+}
+
+impl Extend<ToolPattern> for Deferral {
+    fn extend<I: IntoIterator<Item = ToolPattern>>(&mut self, patterns: I) {
+        for pattern in patterns {
+            match pattern {
+                ToolPattern::Tool(name) => self.tools.insert(name),
+                ToolPattern::Module(module) => self.modules.insert(module),
+            };
+        }
+    }
+}
+
+impl Common {
+    pub(crate) fn is_deferred(&self, tool: &Tool) -> bool {
+        let named =
+            || self.deferral.tools.contains(tool.name()) || self.deferral.modules.contains(tool.module());
+        !tool.is_search() && (tool.policy().deferred || named())
+    }
+}
+
+impl Shared {
+    pub(crate) fn is_deferred(&self, tool: &Tool) -> bool {
+        self.common.is_deferred(tool)
+    }
+
+    pub(crate) fn search_tools(&self) -> Tool {
+        search_tools(self.this.clone(), self.common.clock.now())
+    }
+}
+
+impl Registry {
+    /// Whether a tool is to stay out of prompts, by its own policy or by the operator's word.
+    pub fn is_deferred(&self, tool: &Tool) -> bool {
+        self.shared.is_deferred(tool)
+    }
+}
+
+impl Tool {
+    /// Whether this is [`SEARCH_TOOLS`], and not another tool of that name.
+    pub fn is_search(&self) -> bool {
+        *self.source() == Source::BuiltIn && self.name() == SEARCH_TOOLS
+    }
+}
+
+/// The tool [`SEARCH_TOOLS`] of a registry.
+pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp) -> Tool {
+    let (usual, most) = LIMIT;
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "description": "What the tool should do, in a few words, or the name of a tool.",
+            },
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": most,
+                "default": usual,
+                "description": "The most tools to find.",
+            },
+        },
+        "required": ["query"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec {
+        description: Some(
+            "Finds further tools, which are not listed. Those that it finds can be called like the others from then on."
+                .to_owned(),
+        ),
+        ..ToolSpec::new(SEARCH_TOOLS, schema)
+    };
+    let policy = ToolPolicy { idempotent: true, ..ToolPolicy::new() };
+    let handler = Arc::new(SearchTools { registry });
+    Tool::of_host(spec, policy, Some(handler), created_at).with_source(Source::BuiltIn)
+}
+
+/// The description of the search with how many tools there are to be found.
+pub(crate) fn describe<'t>(description: &str, deferred: impl Iterator<Item = &'t Arc<Tool>>) -> String {
+    let modules = Modules::of(deferred);
+    format!("{description} How many there are: {}; by module: {modules}.", modules.tools())
+}
+
+/// How many tools there are in each module.
+struct Modules(Vec<(String, usize)>);
+
+impl Modules {
+    fn of<'t>(tools: impl Iterator<Item = &'t Arc<Tool>>) -> Self {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for tool in tools {
+            *counts.entry(tool.module()).or_default() += 1;
+        }
+        let mut counts: Vec<_> =
+            counts.into_iter().map(|(module, count)| (module.to_owned(), count)).collect();
+        // Stable: of equals the first by name.
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Self(counts)
+    }
+
+    fn tools(&self) -> usize {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl fmt::Display for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.0.iter().take(MODULES_NAMED).map(|(module, count)| format!("{module} ({count})"));
+        f.write_str(&named.collect::<Vec<_>>().join(", "))?;
+        if self.0.len() > MODULES_NAMED { f.write_str(" and others") } else { Ok(()) }
+    }
+}
+
+/// The code of [`SEARCH_TOOLS`].
+struct SearchTools {
+    /// Weak, as the registry holds the tool.
+    registry: Weak<Shared>,
+}
+
+impl SearchTools {
+    fn registry(&self) -> Option<Registry> {
+        self.registry.upgrade().map(|shared| Registry { shared })
+    }
+
+    fn search(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolResult, ToolError> {
+        let registry = self.registry().ok_or_else(|| ToolError::new(ErrorKind::Unavailable, GONE))?;
+        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+        let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(LIMIT.0).min(LIMIT.1);
+        let found = registry.search(&Query::about(query), context);
+        let found = found.iter().filter(|tool| registry.is_deferred(tool));
+        let found: Vec<Value> =
+            found.take(usize::try_from(limit).unwrap_or(usize::MAX)).map(|tool| entry(tool)).collect();
+        if found.is_empty() {
+            let tools = registry.shared.tools.load();
+            let usable = |tool: &&Arc<Tool>| registry.is_deferred(tool) && refusal(tool, context).is_none();
+            let modules = Modules::of(tools.sorted().iter().filter(usable));
+            return Ok(ToolResult::unsuccessful(format!(
+                "No tool was found for this. Search again with other words, such as what the tool works on; there are tools \
+                 in {modules}. If that finds nothing either, do without."
+            )));
+        }
+        Ok(ToolResult::new(json!({"tools": found})))
+    }
+}
+
+const GONE: &str = "its registry is gone";
+
+/// What a model has to know to call a tool.
+fn entry(tool: &Tool) -> Value {
+    json!({"name": tool.name(), "description": tool.description(), "parameters": tool.spec().input_schema})
+}
+
+impl Handler for SearchTools {
+    fn unavailable(&self, context: &ToolContext) -> Option<String> {
+        let Some(registry) = self.registry() else { return Some(GONE.to_owned()) };
+        let tools = registry.shared.tools.load();
+        let mut usable = tools
+            .sorted()
+            .iter()
+            .filter(|tool| registry.is_deferred(tool) && refusal(tool, context).is_none());
+        usable.next().is_none().then(|| "no tool that may be used is deferred".to_owned())
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::ready(self.search(context, &arguments)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b11_a_pattern_is_a_name_or_a_module() {
+        let read = |text: &str| text.parse::<ToolPattern>();
+        assert_eq!(read("fetch"), Ok(ToolPattern::Tool("fetch".into())));
+        assert_eq!(read("web.fetch"), Ok(ToolPattern::Tool("web.fetch".into())));
+        assert_eq!(read("web.*"), Ok(ToolPattern::Module("web".into())));
+        for text in ["", " ", "*", ".*", "web*", "*.fetch", "web.f*"] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(&format!("`{text}`")) && error.contains("module.*"), "{error}");
+        }
+        for text in ["fetch", "web.*"] {
+            assert_eq!(read(text).unwrap().to_string(), text);
+        }
+    }
+}
