@@ -23,6 +23,7 @@ use crate::{
         gate::Gate,
         limits::Usage,
     },
+    lifecycle::Cause,
     plugin::{Folder, Plugin},
     registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
@@ -201,6 +202,8 @@ impl RegistryBuilder {
             compiled: self.compiled,
             configured,
             faults,
+            offers: ArcSwap::default(),
+            tenants: Mutex::default(),
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if self.compiled && shared.tools.load().sorted().is_empty() {
@@ -210,7 +213,7 @@ impl RegistryBuilder {
         shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
         shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
         shared.common.faults.iter().for_each(|fault| tracing::error!("{fault}"));
-        Ok(Registry { shared: Arc::new(shared) })
+        Ok(Registry { shared })
     }
 
     /// The tools of all files, and what is wrong with them.
@@ -243,8 +246,8 @@ impl RegistryBuilder {
 }
 
 impl Shared {
-    /// A registry with nothing but the compiled tools, where they are wanted, and the configured ones.
-    pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Self {
+    /// A registry with the compiled tools, where they are wanted, the configured ones and what remote sources offer.
+    pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Arc<Self> {
         let now = common.clock.now();
         let (mut tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
         for tool in common.configured.iter().map(|configured| configured.tool(now)) {
@@ -257,14 +260,22 @@ impl Shared {
                 None => tools.push(Arc::new(tool)),
             }
         }
-        Self {
+        let shared = Arc::new(Self {
             common,
             tenant: tenant.into(),
             tools: ArcSwap::from_pointee(ToolSet::from_tools(tools)),
             writing: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_KEPT),
             duplicates,
-        }
+        });
+        let mut tenants = shared.common.tenants();
+        let offers = shared.common.offers.load();
+        let mut changing = shared.changing(Cause::Before);
+        offers.names().for_each(|name| changing.settle(name));
+        drop(changing);
+        tenants.push(Arc::downgrade(&shared));
+        drop(tenants);
+        shared
     }
 }
 
@@ -277,7 +288,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
         .collect();
     let place = |tool: &Tool| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
-        Source::Configured { .. } | Source::Host => ("", 0),
+        _ => ("", 0),
     };
     all.sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| place(a).cmp(&place(b))));
     let (mut tools, mut duplicates): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(all.len()), Vec::new());
