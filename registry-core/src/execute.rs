@@ -365,7 +365,7 @@ async fn guarded(
     }
 }
 
-fn timed_out(timeout: Duration) -> ToolError {
+pub(crate) fn timed_out(timeout: Duration) -> ToolError {
     let limit = if timeout.subsec_nanos() == 0 {
         format!("{}s", timeout.as_secs())
     } else {

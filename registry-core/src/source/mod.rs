@@ -4,6 +4,10 @@
 pub(crate) mod config;
 #[cfg(feature = "config")]
 mod document;
+#[cfg(feature = "http")]
+mod hidden;
+#[cfg(feature = "http")]
+pub mod module;
 mod remote;
 
 use std::{fmt, sync::Arc};
