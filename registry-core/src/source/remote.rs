@@ -97,6 +97,11 @@ impl Offers {
         self.by_source.values().find_map(|source| Some((&source.remote, source.by_name.get(name)?)))
     }
 
+    /// Whether a source has that name, though it may have no tool now.
+    pub(crate) fn has_source(&self, name: &str) -> bool {
+        self.by_source.keys().any(|(_, known)| **known == *name)
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_source.values().flat_map(|source| source.by_name.keys()).map(String::as_str)
     }
@@ -105,10 +110,7 @@ impl Offers {
     fn put(&mut self, remote: Remote, by_name: HashMap<String, Offer>) -> Vec<String> {
         let mut names: Vec<String> = by_name.keys().cloned().collect();
         let key = (remote.kind, Arc::clone(&remote.name));
-        let before = match by_name.is_empty() {
-            true => self.by_source.remove(&key),
-            false => self.by_source.insert(key, Arc::new(Assortment { remote, by_name })),
-        };
+        let before = self.by_source.insert(key, Arc::new(Assortment { remote, by_name }));
         names.extend(before.iter().flat_map(|source| source.by_name.keys().cloned()));
         names.sort_unstable();
         names.dedup();
@@ -140,7 +142,7 @@ fn duplicate(name: &str, first: Source, second: &Remote) -> RegistryError {
 
 impl Registry {
     /// Puts all the tools that a remote source has now in place of those it had, here and in the registries of the other
-    /// tenants. No tools: the source is gone.
+    /// tenants. A source that is known and has none yet offers none.
     ///
     /// A tool that is the same stays as it is. One that has changed replaces the one before, also in the same version, and
     /// keeps its switch, since that is the operator's; so does one that was away and comes back. A name belongs to the

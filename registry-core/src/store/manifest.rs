@@ -26,7 +26,7 @@ pub enum Kept {
 
 impl Kept {
     /// The word for it in keys.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::LastGood => "last_good",
@@ -35,8 +35,7 @@ impl Kept {
     }
 }
 
-/// Keeps manifests, and what belongs to them, as JSON texts by the names of their modules. What it has forgotten is asked for
-/// anew.
+/// Keeps manifests, as JSON texts, by the names of their modules. What it has forgotten is asked for anew.
 pub trait ManifestCache: Send + Sync {
     /// The manifest, where it was put in within [`MANIFEST_TTL`].
     ///
@@ -49,14 +48,17 @@ pub trait ManifestCache: Send + Sync {
     /// # Errors
     /// A text for the operator.
     fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+}
 
-    /// What was kept without an end.
+/// Keeps what must not be forgotten of modules, as JSON texts by their names. What it acknowledges it has kept.
+pub trait ManifestStore: Send + Sync {
+    /// What was kept last.
     ///
     /// # Errors
     /// A text for the operator. Whoever asks does not take it for nothing.
     fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Keeps a text without an end, in place of the one before.
+    /// Keeps a text in place of the one before.
     ///
     /// # Errors
     /// A text for the operator.
@@ -68,7 +70,7 @@ pub trait ManifestCache: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// Keeps manifests in memory.
+/// Keeps all of it in memory, until the process ends.
 #[derive(Debug, Default)]
 pub struct MemoryManifests {
     /// With the time until which each is kept.
@@ -90,7 +92,9 @@ impl ManifestCache for MemoryManifests {
         by_module.insert(module.to_owned(), (now + MANIFEST_TTL, manifest.to_owned()));
         Box::pin(std::future::ready(Ok(())))
     }
+}
 
+impl ManifestStore for MemoryManifests {
     fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = kept.get(&(module.to_owned(), what)).cloned();

@@ -157,6 +157,6 @@ impl Database for Server {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/postgres.sql")]
+        &[include_str!("schema/postgres.sql"), include_str!("schema/modules.sql")]
     }
 }

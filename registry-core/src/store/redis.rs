@@ -19,7 +19,7 @@ use redis::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Kept, MANIFEST_TTL, ManifestCache, StoreError};
+use super::{MANIFEST_TTL, ManifestCache, StoreError};
 use crate::{
     execute::BoxFuture,
     guard::limits::{Charge, Limit, Limited, Usage},
@@ -190,8 +190,7 @@ impl<U: Usage> Usage for RedisUsage<U> {
     }
 }
 
-/// Keeps manifests in Redis, for all servers: `module_manifest:NAME` for an hour, and without an end `module_last_good:NAME` and
-/// `module_accepted:NAME`.
+/// Keeps manifests in Redis, for all servers: `module_manifest:NAME` for an hour.
 #[derive(Debug, Clone)]
 pub struct RedisManifests(Redis);
 
@@ -206,10 +205,6 @@ fn manifest_key(module: &str) -> String {
     format!("module_manifest:{module}")
 }
 
-fn kept_key(module: &str, what: Kept) -> String {
-    format!("module_{}:{module}", what.as_str())
-}
-
 impl ManifestCache for RedisManifests {
     fn get<'a>(&'a self, module: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         Box::pin(async move { self.0.ask(redis::cmd("GET").arg(manifest_key(module))).await })
@@ -221,18 +216,5 @@ impl ManifestCache for RedisManifests {
             command.arg(manifest_key(module)).arg(manifest).arg("EX").arg(MANIFEST_TTL.as_secs());
             self.0.ask(&command).await
         })
-    }
-
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        Box::pin(async move { self.0.ask(redis::cmd("GET").arg(kept_key(module, what))).await })
-    }
-
-    fn keep<'a>(
-        &'a self,
-        module: &'a str,
-        what: Kept,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.0.ask(redis::cmd("SET").arg(kept_key(module, what)).arg(text)).await })
     }
 }

@@ -165,6 +165,6 @@ impl Database for File {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/sqlite.sql")]
+        &[include_str!("schema/sqlite.sql"), include_str!("schema/modules.sql")]
     }
 }

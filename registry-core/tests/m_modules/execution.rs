@@ -185,6 +185,7 @@ async fn m11_a_failure_that_may_pass_is_tried_once_more_and_a_destructive_one_is
         &registry,
         server.modules.settings().clone(),
         server.cache.clone(),
+        server.cache.clone(),
     );
     modules.unwrap().ready().await;
 

@@ -21,7 +21,7 @@ use registry_core::{
     BoxFuture, Caller, Permission, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
     clock::Clock,
     source::module::{ModuleSettings, Modules, ModulesSettings},
-    store::{Kept, ManifestCache, StoreError},
+    store::{Kept, ManifestCache, ManifestStore, StoreError},
 };
 use serde_json::json;
 
@@ -92,7 +92,9 @@ impl ManifestCache for TestCache {
         let put = self.check().map(|()| self.put_text(module, manifest.to_owned()));
         Box::pin(std::future::ready(put))
     }
+}
 
+impl ManifestStore for TestCache {
     fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let key = (module.to_owned(), what);
         let kept = self.check().map(|()| self.kept.lock().unwrap().get(&key).cloned());
@@ -135,7 +137,7 @@ fn quick(modules: &[(&str, ModuleSettings)]) -> ModulesSettings {
 impl Server {
     fn start(settings: ModulesSettings, clock: &Arc<HandClock>, cache: &Arc<TestCache>) -> Self {
         let registry = registry(clock);
-        let modules = Modules::new(&registry, settings, cache.clone()).unwrap();
+        let modules = Modules::new(&registry, settings, cache.clone(), cache.clone()).unwrap();
         Self { registry, modules, clock: clock.clone(), cache: cache.clone() }
     }
 

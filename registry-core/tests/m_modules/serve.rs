@@ -38,7 +38,8 @@ async fn m10_a_registry_is_served_and_taken_without_loss() {
     });
     register(&registry, "look", schema.clone());
     register(&registry, "far.look", schema.clone());
-    let modules = Modules::new(&registry, ModulesSettings::default(), TestCache::new()).unwrap();
+    let modules =
+        Modules::new(&registry, ModulesSettings::default(), TestCache::new(), TestCache::new()).unwrap();
     let served = modules.serve("rack", &registry.select(&user(Permission::Owner)));
     assert_eq!(
         serde_json::to_value(&served.tools[1]).unwrap(),

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     registry::{Registry, RegistryError},
     source::{Offer, Remote},
-    store::{Kept, MANIFEST_TTL, ManifestCache, StoreError},
+    store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError},
     tool::Source,
 };
 
@@ -38,6 +38,7 @@ pub(super) struct Module {
     pub(super) pin: bool,
     pub(super) timeout: Duration,
     pub(super) cache: Arc<dyn ManifestCache>,
+    pub(super) store: Arc<dyn ManifestStore>,
     pub(super) registry: Registry,
     pub(super) asking: Asking,
     pub(super) known: Mutex<Known>,
@@ -61,7 +62,7 @@ pub(super) struct Known {
     tools: BTreeMap<String, Taken>,
     offers: BTreeMap<String, Offered>,
     accepted: Acceptance,
-    /// Whether the cache has it too.
+    /// Whether the store has it too.
     is_kept: bool,
     faults: Vec<ToolFault>,
     changes: Vec<ToolChange>,
@@ -80,7 +81,7 @@ struct Offered {
 
 #[derive(Default)]
 enum Acceptance {
-    /// The cache could not be read.
+    /// The store could not be read.
     #[default]
     Unknown,
     /// It was never asked before.
@@ -188,7 +189,7 @@ impl Module {
     }
 
     async fn read_accepted(&self) {
-        let kept = self.cache.kept(self.name(), Kept::Accepted).await;
+        let kept = self.store.kept(self.name(), Kept::Accepted).await;
         let read = kept.and_then(|text| {
             text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| error.to_string())
         });
@@ -196,7 +197,7 @@ impl Module {
         match (read, &known.accepted) {
             (Ok(Some(accepted)), _) => (known.accepted, known.is_kept) = (Acceptance::Of(accepted), true),
             (Ok(None), Acceptance::Unknown) => known.accepted = Acceptance::Nothing,
-            // What this process knows is not forgotten because the cache was emptied.
+            // What this process knows is not forgotten because the store was emptied.
             (Ok(None), _) => known.is_kept = false,
             (Err(cause), _) => tracing::debug!(module = self.name(), cause, "module_accepted_not_read"),
         }
@@ -204,11 +205,11 @@ impl Module {
 
     async fn keep_accepted(&self, accepted: &Accepted) -> Result<(), StoreError> {
         let text = serde_json::to_string(accepted).map_err(|error| error.to_string())?;
-        self.cache.keep(self.name(), Kept::Accepted, &text).await
+        self.store.keep(self.name(), Kept::Accepted, &text).await
     }
 
     async fn last_good(&self) -> Option<LastGood> {
-        let text = self.cache.kept(self.name(), Kept::LastGood).await.ok()??;
+        let text = self.store.kept(self.name(), Kept::LastGood).await.ok()??;
         serde_json::from_str(&text).ok()
     }
 
@@ -243,10 +244,16 @@ impl Module {
     }
 
     async fn keep_manifest(&self, fetched_at: Timestamp, manifest: String) {
-        // Without the cache it is asked for again; whoever keeps the cache has told of it.
+        // Without the cache it is asked for again, which does no harm; whoever keeps the cache tells of it.
         let _ = self.cache.put(self.name(), &manifest).await;
-        if let Ok(text) = serde_json::to_string(&LastGood { fetched_at, manifest }) {
-            let _ = self.cache.keep(self.name(), Kept::LastGood, &text).await;
+        let text =
+            serde_json::to_string(&LastGood { fetched_at, manifest }).map_err(|error| error.to_string());
+        let kept = match text {
+            Ok(text) => self.store.keep(self.name(), Kept::LastGood, &text).await,
+            Err(error) => Err(error),
+        };
+        if let Err(cause) = kept {
+            tracing::warn!(module = self.name(), cause, "module_manifest_not_kept");
         }
     }
 
@@ -286,8 +293,12 @@ impl Module {
             known.accepted.known().filter(|_| !known.is_kept).cloned()
         };
         if let Some(accepted) = to_keep {
-            // Where it fails it is kept with the next manifest; whoever keeps the cache has told of it.
-            self.known().is_kept = self.keep_accepted(&accepted).await.is_ok();
+            let kept = self.keep_accepted(&accepted).await;
+            if let Err(cause) = &kept {
+                // It is tried again with the next manifest.
+                tracing::warn!(module = self.name(), cause, "module_accepted_not_kept");
+            }
+            self.known().is_kept = kept.is_ok();
         }
         self.offer();
         count

@@ -11,7 +11,8 @@
 //! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 //! let registry = Registry::builder().build()?;
 //! let settings = ModulesSettings::default().with_module("research", ModuleSettings::new("http://research:8000"));
-//! let modules = Modules::new(&registry, settings, Arc::new(MemoryManifests::default()))?;
+//! let manifests = Arc::new(MemoryManifests::default());
+//! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;
 //! modules.ready().await;
 //! for report in modules.reports() {
 //!     println!("{}: {} tools", report.name, report.tools);
@@ -68,7 +69,7 @@ use crate::{
     guard::{Concurrency, Lanes},
     registry::Registry,
     source::{Remote, RemoteKind},
-    store::{ManifestCache, StoreError},
+    store::{ManifestCache, ManifestStore, StoreError},
 };
 
 /// How often is looked whether a module is to be asked again, beside each request.
@@ -97,7 +98,8 @@ impl fmt::Debug for Modules {
 
 impl Modules {
     /// The modules of the settings, for a registry and those of its other tenants. Nothing is asked before it is
-    /// [needed](Self::ready).
+    /// [needed](Self::ready). The cache says for how long a manifest is good; the store keeps what a restart must not forget,
+    /// above all what was accepted of modules that are pinned.
     ///
     /// # Errors
     /// What is wrong with a module's settings, or with the system's TLS.
@@ -105,6 +107,7 @@ impl Modules {
         registry: &Registry,
         settings: ModulesSettings,
         cache: Arc<dyn ManifestCache>,
+        store: Arc<dyn ManifestStore>,
     ) -> Result<Self, ModuleSettingsError> {
         let http = client::connections().map_err(|error| ModuleSettingsError {
             module: "*".to_owned(),
@@ -118,6 +121,7 @@ impl Modules {
             let key = module.find_key().map_err(told)?;
             let address = url.as_str().trim_end_matches('/').into();
             let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
+            registry.offer(remote.clone(), Vec::new());
             let timeout = settings.timeout_of(name, module);
             let running = module.concurrency.max(1);
             let peer = Arc::new(Peer {
@@ -135,6 +139,7 @@ impl Modules {
                 pin: module.pin,
                 timeout: settings.discovery_timeout,
                 cache: Arc::clone(&cache),
+                store: Arc::clone(&store),
                 registry: registry.clone(),
                 asking: Asking::default(),
                 known: Mutex::default(),
@@ -184,7 +189,7 @@ impl Modules {
     /// Accepts a module's tools as they are known here, and as its [report](Self::reports) tells their changes.
     ///
     /// # Errors
-    /// When there is no such module, or the cache did not keep it. Then nothing has changed.
+    /// When there is no such module, or the store did not keep it. Then nothing has changed.
     pub async fn accept(&self, module: &str) -> Result<ModuleReport, AcceptError> {
         let known = self.shared.by_name.get(module);
         let known = known.ok_or_else(|| AcceptError::UnknownModule(module.to_owned()))?;
@@ -249,7 +254,7 @@ impl Shared {
 pub enum AcceptError {
     /// No module of that name is configured.
     UnknownModule(String),
-    /// The cache did not keep it; a text for the operator.
+    /// The store did not keep it; a text for the operator.
     NotKept(StoreError),
 }
 

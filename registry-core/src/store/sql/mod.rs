@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod batch;
 mod link;
+mod modules;
 mod tables;
 mod usage;
 mod writer;
