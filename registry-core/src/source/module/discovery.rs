@@ -18,7 +18,7 @@ use super::{
     intake::{self, Rules, Taken},
     manifest::Manifest,
     peer::{Peer, RemoteTool},
-    pins::{Accepted, Pin},
+    pins::{Acceptance, Accepted, pins},
 };
 use crate::{
     registry::{Registry, RegistryError},
@@ -77,16 +77,6 @@ struct Offered {
     wire_name: String,
     quarantine: Option<String>,
     offer: Offer,
-}
-
-#[derive(Default)]
-enum Acceptance {
-    /// The store could not be read.
-    #[default]
-    Unknown,
-    /// It was never asked before.
-    Nothing,
-    Of(Accepted),
 }
 
 /// A manifest with its time, as it is kept.
@@ -366,46 +356,6 @@ impl Module {
             changes: known.changes.clone(),
             faults: known.faults.clone(),
             duplicates,
-        }
-    }
-}
-
-fn pins(tools: &BTreeMap<String, Taken>) -> impl Iterator<Item = (String, Pin)> {
-    tools.iter().map(|(name, taken)| (name.clone(), Pin::of(&taken.tool)))
-}
-
-impl Acceptance {
-    fn known(&self) -> Option<&Accepted> {
-        match self {
-            Self::Of(accepted) => Some(accepted),
-            _ => None,
-        }
-    }
-
-    /// Accepts what nobody has to look at: all tools of a module that is asked for the first time, and new ones of one that is not
-    /// pinned. Whether that changed anything.
-    fn accept_new(&mut self, tools: &BTreeMap<String, Taken>, pin: bool) -> bool {
-        let is_first = matches!(self, Self::Nothing);
-        if is_first {
-            *self = Self::Of(Accepted::default());
-        }
-        let Self::Of(accepted) = self else { return false };
-        if pin && !is_first {
-            return false;
-        }
-        let before = accepted.tools.len();
-        for (name, pin) in pins(tools) {
-            accepted.tools.entry(name).or_insert(pin);
-        }
-        is_first || accepted.tools.len() > before
-    }
-
-    fn changes(&self, tools: &BTreeMap<String, Taken>) -> Vec<ToolChange> {
-        match self {
-            Self::Of(accepted) => {
-                pins(tools).filter_map(|(name, pin)| accepted.change(&name, &pin)).collect()
-            }
-            _ => Vec::new(),
         }
     }
 }

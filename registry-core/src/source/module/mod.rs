@@ -28,6 +28,7 @@ mod intake;
 mod manifest;
 mod peer;
 mod pins;
+mod read;
 mod reply;
 mod report;
 mod serve;
@@ -121,7 +122,10 @@ impl Modules {
             let key = module.find_key().map_err(told)?;
             let address = url.as_str().trim_end_matches('/').into();
             let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
-            registry.offer(remote.clone(), Vec::new());
+            if !registry.shared.common.offers.load().has_source(name) {
+                // Its name is known from now on, though its tools are not.
+                registry.offer(remote.clone(), Vec::new());
+            }
             let timeout = settings.timeout_of(name, module);
             let running = module.concurrency.max(1);
             let peer = Arc::new(Peer {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::manifest::ManifestTool;
+use super::{intake::Taken, manifest::ManifestTool};
 use crate::guard::audit::hash_arguments;
 
 /// The tools of a module as they were accepted, by the names they have here. A tool that is gone is remembered, so that another
@@ -71,6 +71,58 @@ impl Accepted {
             .collect(),
         };
         (!parts.is_empty()).then(|| ToolChange { tool: name.to_owned(), parts })
+    }
+}
+
+/// What is known of what was accepted of a module.
+#[derive(Default)]
+pub(super) enum Acceptance {
+    /// The store could not be read.
+    #[default]
+    Unknown,
+    /// It was never asked before.
+    Nothing,
+    Of(Accepted),
+}
+
+/// The tools as they are now.
+pub(super) fn pins(tools: &BTreeMap<String, Taken>) -> impl Iterator<Item = (String, Pin)> {
+    tools.iter().map(|(name, taken)| (name.clone(), Pin::of(&taken.tool)))
+}
+
+impl Acceptance {
+    pub(super) fn known(&self) -> Option<&Accepted> {
+        match self {
+            Self::Of(accepted) => Some(accepted),
+            _ => None,
+        }
+    }
+
+    /// Accepts what nobody has to look at: all tools of a module that is asked for the first time, and new ones of one that is not
+    /// pinned. Whether that changed anything.
+    pub(super) fn accept_new(&mut self, tools: &BTreeMap<String, Taken>, pin: bool) -> bool {
+        let is_first = matches!(self, Self::Nothing);
+        if is_first {
+            *self = Self::Of(Accepted::default());
+        }
+        let Self::Of(accepted) = self else { return false };
+        if pin && !is_first {
+            return false;
+        }
+        let before = accepted.tools.len();
+        for (name, pin) in pins(tools) {
+            accepted.tools.entry(name).or_insert(pin);
+        }
+        is_first || accepted.tools.len() > before
+    }
+
+    pub(super) fn changes(&self, tools: &BTreeMap<String, Taken>) -> Vec<ToolChange> {
+        match self {
+            Self::Of(accepted) => {
+                pins(tools).filter_map(|(name, pin)| accepted.change(&name, &pin)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

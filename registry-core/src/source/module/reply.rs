@@ -10,6 +10,11 @@ use crate::{
     result::{ErrorKind, ToolError, ToolResult},
 };
 
+/// How many side effects are kept of one call, and how much of each and of the notes, in bytes.
+const MAX_EFFECTS: usize = 100;
+const MAX_EFFECT: usize = 512;
+const MAX_NOTES: usize = 16 * 1024;
+
 /// The body of the answer to `POST /execute`. Of what it may have beside this nothing is read.
 #[derive(Debug, Deserialize)]
 struct Reply {
@@ -44,8 +49,8 @@ impl Reply {
                     success: self.success,
                     value: self.result,
                     message: self.message,
-                    side_effects: self.side_effects.unwrap_or_default(),
-                    audit: self.audit.unwrap_or_default(),
+                    side_effects: bounded_list(self.side_effects.unwrap_or_default()),
+                    audit: bounded_notes(self.audit.unwrap_or_default()),
                 });
             }
         };
@@ -57,6 +62,24 @@ impl Reply {
             Some(at) => error.with_retry_at(at),
             None => error,
         })
+    }
+}
+
+/// The first side effects, each with its beginning, so that no module fills the audit.
+fn bounded_list(mut effects: Vec<String>) -> Vec<String> {
+    effects.truncate(MAX_EFFECTS);
+    for effect in effects.iter_mut().filter(|effect| effect.len() > MAX_EFFECT) {
+        effect.truncate(effect.floor_char_boundary(MAX_EFFECT));
+        effect.push('…');
+    }
+    effects
+}
+
+/// The notes for the audit, or that there were too many.
+fn bounded_notes(notes: Map<String, Value>) -> Map<String, Value> {
+    match Value::from(notes.clone()).to_string().len() {
+        ..=MAX_NOTES => notes,
+        length => Map::from_iter([("left_out".to_owned(), format!("{length} bytes of notes").into())]),
     }
 }
 
@@ -95,6 +118,14 @@ mod tests {
         assert_eq!(result(nulls).unwrap(), ToolResult::new("x"));
         let blocked = result(json!({"success": false, "message": "Not at night."})).unwrap();
         assert_eq!(blocked, ToolResult::unsuccessful("Not at night."));
+    }
+
+    #[test]
+    fn m8_what_goes_to_the_audit_is_bounded() {
+        let flood = json!({"success": true, "side_effects": vec!["ü".repeat(1000); 1000], "audit": {"x": "y".repeat(1 << 20)}});
+        let result = result(flood).unwrap();
+        assert_eq!(result.side_effects, vec![format!("{}…", "ü".repeat(256)); MAX_EFFECTS]);
+        assert_eq!(Value::from(result.audit), json!({"left_out": "1048584 bytes of notes"}));
     }
 
     #[test]

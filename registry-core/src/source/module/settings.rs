@@ -10,9 +10,10 @@ use std::{
 use reqwest::Url;
 use serde::{
     Deserialize, Deserializer,
-    de::{self, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use super::read::{names, seconds, some_names, some_seconds};
 use crate::{
     context::Caller,
     policy::{Effect, Permission},
@@ -140,15 +141,18 @@ impl ModuleSettings {
 
     /// The key, where one is asked for.
     pub(super) fn find_key(&self) -> Result<Option<ModuleKey>, String> {
-        match (&self.key, &self.key_env) {
-            (Some(key), _) => Ok(Some(key.clone())),
-            (None, None) => Ok(None),
-            (None, Some(variable)) => match std::env::var(variable) {
-                Ok(key) if !key.is_empty() => Ok(Some(ModuleKey::new(key))),
-                _ => Err(format!(
-                    "the variable {variable} of `key_env` is not set; put the module's key in it"
-                )),
-            },
+        let key = match (&self.key, &self.key_env) {
+            (Some(key), _) => key.clone(),
+            (None, None) => return Ok(None),
+            (None, Some(variable)) => ModuleKey::new(std::env::var(variable).unwrap_or_default()),
+        };
+        let from = self.key_env.as_deref().unwrap_or("`key`");
+        match key.as_str() {
+            "" => Err(format!("{from} is not set; put the module's key in it")),
+            text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(format!("{from} has a character that no key has, such as a space or the end of a line"))
+            }
+            _ => Ok(Some(key)),
         }
     }
 
@@ -287,44 +291,6 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let seconds = f64::deserialize(deserializer)?;
-    let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| de::Error::custom("expected a number of seconds greater than 0"))
-}
-
-fn some_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    seconds(deserializer).map(Some)
-}
-
-fn some_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeSet<String>>, D::Error> {
-    names(deserializer).map(Some)
-}
-
-fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    struct ListOrText;
-    impl<'de> Visitor<'de> for ListOrText {
-        type Value = BTreeSet<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of names, or a text with names and commas")
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<BTreeSet<String>, E> {
-            Ok(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BTreeSet<String>, A::Error> {
-            let mut names = BTreeSet::new();
-            while let Some(name) = list.next_element()? {
-                names.insert(name);
-            }
-            Ok(names)
-        }
-    }
-    deserializer.deserialize_any(ListOrText)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -395,5 +361,9 @@ mod tests {
         let keyed = ModuleSettings { key: Some(ModuleKey::new("tr_hidden")), ..keyed };
         assert_eq!(keyed.find_key().unwrap().unwrap().as_str(), "tr_hidden");
         assert!(!format!("{keyed:?}").contains("tr_hidden"));
+        let broken =
+            ModuleSettings { key: Some(ModuleKey::new("tr_hidden\n")), ..ModuleSettings::new("http://a") };
+        let fault = broken.find_key().unwrap_err();
+        assert!(fault.contains("no key has") && !fault.contains("hidden"), "{fault}");
     }
 }
