@@ -81,6 +81,7 @@ pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use search::Query;
 pub use select::Selection;
+pub use source::{Offer, Remote, RemoteKind};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
