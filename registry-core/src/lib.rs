@@ -34,6 +34,7 @@ mod arguments;
 mod builder;
 pub mod clock;
 mod coerce;
+mod content;
 pub mod context;
 pub mod events;
 mod execute;
@@ -64,6 +65,7 @@ pub mod version;
 pub mod webhook;
 
 pub use builder::{DEFAULT_TENANT, RegistryBuilder};
+pub use content::Content;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use events::{Change, RegistryEvent};
 pub use execute::BoxFuture;

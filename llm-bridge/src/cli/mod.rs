@@ -5,6 +5,7 @@ mod approve;
 mod audit;
 mod call;
 mod chat;
+mod mcp;
 mod out;
 mod parse;
 mod serve;
@@ -76,6 +77,8 @@ enum Command {
         #[command(subcommand)]
         command: users::KeyCommand,
     },
+    /// Serve the tools over standard input and output to a client of the Model Context Protocol
+    Mcp(mcp::Arguments),
     /// Look at the record of all calls
     Audit(audit::Arguments),
 }
@@ -147,6 +150,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         }
         Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
             tools::switch(&arguments, false, &program.stored().await?).await
+        }
+        Command::Mcp(arguments) => {
+            let stored = program.stored().await?;
+            mcp::run(arguments, settings, stored.registry().clone()).await
         }
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await
