@@ -12,6 +12,8 @@ mod elements;
 mod functions;
 #[path = "_html.rs"]
 mod html;
+#[path = "_inbox.rs"]
+mod inbox;
 #[path = "_markdown.rs"]
 mod markdown;
 #[path = "_number.rs"]
@@ -25,6 +27,7 @@ mod test_server;
 #[path = "_tests.rs"]
 mod tests;
 
+pub use inbox::Inbox;
 pub use search_engine::{InvalidSearchEngine, SearchEngine};
 
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! The search engines behind `web_search`: one row each in [`Kind`].
+//! The search engines behind `web_search` and `research`: one row each in [`Kind`].
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::html;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SNIPPET_CHARACTERS: usize = 500;
 
-/// A search engine that `web_search` may use. The host provides one as a resource; without it the tool is off.
+/// A search engine that `web_search` and `research` use. The host provides one as a resource; without it they are off.
 #[derive(Clone)]
 pub struct SearchEngine {
     kind: Kind,
@@ -168,6 +168,11 @@ impl SearchEngine {
             }
         };
         Ok(Self { kind, base, key })
+    }
+
+    /// What it is called in the settings.
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     /// Asks for at most so many results.

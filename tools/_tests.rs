@@ -2,7 +2,10 @@
 
 use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude::*};
 
-use crate::{SearchEngine, test_server::serve};
+use crate::{Inbox, SearchEngine, test_server::serve};
+
+/// The tools that only look.
+const READING: [&str; 5] = ["calculate", "current_time", "research", "research.fetch_webpage", "web_search"];
 
 fn names(registry: &Registry) -> Vec<String> {
     let context = registry.context(Caller::default());
@@ -18,10 +21,23 @@ fn every_file_is_a_tool_without_fault() {
     let registry = Registry::builder().build().unwrap();
     let tools = registry.list_all(true);
     let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-    assert_eq!(names, ["calculate", "current_time", "research.fetch_webpage", "web_search"]);
+    assert_eq!(
+        names,
+        [
+            "calculate",
+            "claim",
+            "current_time",
+            "learning",
+            "research",
+            "research.fetch_webpage",
+            "source",
+            "web_search"
+        ]
+    );
     for tool in tools {
         assert_eq!(tool.fault(), None, "{}", tool.name());
-        assert_eq!(tool.policy().effect, Effect::Read);
+        let reads = READING.contains(&tool.name());
+        assert_eq!(tool.policy().effect, if reads { Effect::Read } else { Effect::Write }, "{}", tool.name());
     }
 }
 
@@ -34,6 +50,10 @@ fn what_needs_the_network_is_off_until_the_host_provides_it() {
     let tool = registry.get("web_search").unwrap();
     let why = registry.why_not(&tool, &registry.context(Caller::default())).unwrap();
     assert!(why.message().contains("needs SearchEngine: set `engine` under [search]"), "{why}");
+    let tool = registry.get("claim").unwrap();
+    let user = Caller::new("ada", Permission::User);
+    let why = registry.why_not(&tool, &registry.context(user)).unwrap();
+    assert!(why.message().contains("needs Inbox, which this host does not provide"), "{why}");
 
     let registry = Registry::builder()
         .resource(HttpClient::new().unwrap())
@@ -41,7 +61,7 @@ fn what_needs_the_network_is_off_until_the_host_provides_it() {
         .resource(SearchEngine::searxng("http://127.0.0.1:1").unwrap())
         .build()
         .unwrap();
-    assert_eq!(names(&registry), ["calculate", "current_time", "research.fetch_webpage", "web_search"]);
+    assert_eq!(names(&registry), READING);
 }
 
 #[tokio::test]
@@ -88,4 +108,46 @@ async fn a_model_is_told_what_to_do_and_no_more() {
     );
     let told = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
     assert_eq!(told, "Error: `expression` at character 3: division by zero");
+}
+
+#[tokio::test]
+async fn t8_the_four_tools_are_as_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builder().resource(Inbox::new(folder.path())).build().unwrap();
+    for (name, tag, cost, daily_limit) in [
+        ("research", "RESEARCH", Cost::Cheap, 3),
+        ("source", "SOURCE", Cost::Free, 0),
+        ("claim", "CLAIM", Cost::Free, 0),
+        ("learning", "LEARNING", Cost::Free, 0),
+    ] {
+        let tool = registry.get(name).unwrap();
+        let policy = tool.policy();
+        let tag_prefix = policy.text_tag.unwrap().tag_prefix;
+        assert_eq!((tag_prefix, policy.cost, policy.daily_limit), (tag, cost, daily_limit), "{name}");
+        assert_eq!((policy.requires_gate, policy.cooldown), (false, std::time::Duration::ZERO), "{name}");
+        assert!(policy.text_tag.unwrap().strip_from_display, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn t8_a_wrong_category_is_told_the_right_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builder().resource(Inbox::new(folder.path())).build().unwrap();
+    let context = registry.context(Caller::new("ada", Permission::User));
+    let arguments = json!({ "category": "gossip", "content": "x" });
+    let told = registry.execute(&context, ToolCall::new("learning", arguments)).await.for_model();
+    for word in ["category", "factual", "communication", "structured_data"] {
+        assert!(told.contains(word), "{told}");
+    }
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+}
+
+#[tokio::test]
+async fn t8_a_guest_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builder().resource(Inbox::new(folder.path())).build().unwrap();
+    assert_eq!(names(&registry), ["calculate", "current_time"]);
+    let outcome = call(&registry, "claim", json!({ "assertion": "x" })).await;
+    assert!(!outcome.is_success());
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }

@@ -1,6 +1,6 @@
 //! The tools there are, for people and programs that look at them from outside.
 
-use registry_core::{Registry, Tool, ToolContext};
+use registry_core::{Query, Registry, Tool, ToolContext};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -42,6 +42,13 @@ pub struct Row {
 /// The tools, by name. Those that the context's caller is not allowed are there only where `denied` says so.
 pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row> {
     registry.list_all(true).iter().filter_map(|tool| row(registry, context, tool, denied)).collect()
+}
+
+/// The tools that are found, the best first, also those that are off. Only what the context's caller is allowed is found; a query
+/// for nothing finds all of that, by name.
+pub fn found(registry: &Registry, context: &ToolContext, query: &Query) -> Vec<Row> {
+    let query = Query { include_disabled: true, ..query.clone() };
+    registry.search(&query, context).iter().filter_map(|tool| row(registry, context, tool, false)).collect()
 }
 
 fn row(registry: &Registry, context: &ToolContext, tool: &Tool, denied: bool) -> Option<Row> {

@@ -1,14 +1,14 @@
 //! The `toolrack` program: the bundled tools, and what they need.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
 use registry_core::{Resources, prelude::*};
 use serde::Deserialize;
-use tools::SearchEngine;
+use tools::{Inbox, SearchEngine};
 
 fn main() -> ExitCode {
-    cli::main(Host { tables: &["search"], resources })
+    cli::main(Host { tables: &["inbox", "search"], resources })
 }
 
 /// The table `[search]` of the configuration, under the variables `TOOLRACK_SEARCH_*`.
@@ -18,6 +18,13 @@ struct Search {
     engine: Option<String>,
     url: Option<String>,
     api_key: Option<String>,
+}
+
+/// The table `[inbox]` of the configuration, under the variable `TOOLRACK_INBOX_FOLDER`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct InboxTable {
+    folder: Option<PathBuf>,
 }
 
 fn resources(settings: &Settings) -> Result<Resources, String> {
@@ -35,5 +42,9 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
         Some(engine) => resources.insert(Arc::new(engine)),
         None => resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE),
     }
+    let file: InboxTable = settings.host_table("inbox")?;
+    let folder = variable("TOOLRACK_INBOX_FOLDER").map(PathBuf::from);
+    let folder = folder.or(file.folder).filter(|folder| !folder.as_os_str().is_empty());
+    resources.insert(Arc::new(Inbox::new(folder.unwrap_or_else(|| settings.data_dir.join("inbox")))));
     Ok(resources)
 }

@@ -106,3 +106,27 @@ fn a_reader_that_has_enough_is_no_fault() {
         assert_eq!((output.status.code(), told(&output)), (Some(0), String::new()), "{arguments:?}");
     }
 }
+
+#[test]
+fn t8_the_inbox_is_in_the_data_folder_or_where_the_settings_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let claim = |variables: &[(&str, &str)]| {
+        let output =
+            toolrack_in(folder.path(), &["call", "claim", r#"{"assertion": "x is y"}"#], variables, b"");
+        assert!(output.status.success(), "{}", told(&output));
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["side_effects"][0].as_str().unwrap().strip_prefix("created:inbox/").unwrap().to_owned()
+    };
+    let name = claim(&[]);
+    assert!(path(".toolrack/inbox").join(name).is_file());
+    std::fs::write(path("toolrack.toml"), "[inbox]\nfolder = \"notes\"\n").unwrap();
+    let name = claim(&[("TOOLRACK_INBOX_FOLDER", "")]);
+    assert!(path("notes").join(name).is_file());
+    let name = claim(&[("TOOLRACK_INBOX_FOLDER", "other")]);
+    assert!(path("other").join(name).is_file());
+    std::fs::write(path("toolrack.toml"), "[inbox]\nfolders = \"notes\"\n").unwrap();
+    let output = toolrack_in(folder.path(), &["call", "claim", "{}"], &[], b"");
+    assert!(told(&output).contains("[inbox]") && told(&output).contains("folders"), "{}", told(&output));
+    assert!(!output.status.success());
+}

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     policy::Permission,
     resource::{Resource, Resources},
+    standing::Standing,
 };
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
@@ -49,14 +50,20 @@ impl Caller {
     /// The caller who makes calls for a user: with no more than either of both may do.
     #[must_use]
     pub fn on_behalf_of(self, user: Self) -> Self {
-        let mut caller = Self { level: self.level.min(user.level), via: Some(self.user), ..user };
-        if let Some(modules) = self.allowed_modules {
-            caller = caller.only_modules(modules);
+        Self { via: Some(self.user.clone()), ..user.narrowed_to(&self) }
+    }
+
+    /// Leaves only what another may do too.
+    #[must_use]
+    pub fn narrowed_to(mut self, other: &Self) -> Self {
+        self.level = self.level.min(other.level);
+        if let Some(modules) = &other.allowed_modules {
+            self = self.only_modules(modules);
         }
-        if let Some(tools) = self.allowed_tools {
-            caller = caller.only_tools(tools);
+        if let Some(tools) = &other.allowed_tools {
+            self = self.only_tools(tools);
         }
-        caller
+        self
     }
 
     /// Leaves only the tools that are allowed already and named here.
@@ -135,6 +142,7 @@ pub struct ToolContext {
     events: Option<EventSink>,
     cancellation: CancellationToken,
     approval_wait: Option<Duration>,
+    standing: Option<Arc<dyn Standing>>,
 }
 
 impl ToolContext {
@@ -148,6 +156,7 @@ impl ToolContext {
             events: None,
             cancellation: CancellationToken::new(),
             approval_wait: None,
+            standing: None,
         }
     }
 
@@ -163,6 +172,24 @@ impl ToolContext {
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.caller = Arc::new(caller);
         self
+    }
+
+    /// With somebody who knows what the caller may do by the time a call is made; else it is what it is now.
+    #[must_use]
+    pub fn with_standing(mut self, standing: Arc<dyn Standing>) -> Self {
+        self.standing = Some(standing);
+        self
+    }
+
+    pub(crate) fn standing(&self) -> Option<&Arc<dyn Standing>> {
+        self.standing.as_ref()
+    }
+
+    /// Leaves the caller only what another may do too.
+    pub(crate) fn narrow_caller(&mut self, other: &Caller) {
+        if *self.caller != *other {
+            self.caller = Arc::new(Caller::clone(&self.caller).narrowed_to(other));
+        }
     }
 
     /// With the conversation around the call.

@@ -3,6 +3,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -66,6 +67,13 @@ impl Registry {
         mut call: ToolCall,
     ) -> ToolOutcome {
         call.ensure_id();
+        let mut context = Cow::Borrowed(context);
+        if context.standing().is_some()
+            && let Err(error) = context.to_mut().ask_standing().await
+        {
+            return self.refuse(tool.as_deref(), &context, call, error).await;
+        }
+        let context = context.as_ref();
         let Some(tool) = tool else {
             call.cut_name();
             let error = self.not_found(context, &call.name);
@@ -90,7 +98,7 @@ impl Registry {
                 return self.refuse(Some(&tool), context, call, error).await;
             }
         };
-        let context = context.for_call(&id, &name, raw_argument);
+        let mut context = context.for_call(&id, &name, raw_argument);
         let guards = &self.shared.common.guards;
         let mut record = audited.then(|| self.record(&context, Some(&tool), &name, &id, origin, &arguments));
 
@@ -119,11 +127,12 @@ impl Registry {
             Admission::Refused(error) => return self.end(id, name, Err(error), record).await,
         };
         // What was revoked while the call waited for a person or for its turn is refused all the same.
-        let mut refused = refusal(&tool, &context);
-        if refused.is_none()
-            && let Some(record) = record.as_mut()
-        {
-            refused = self.intend(tool.name(), record).await.err();
+        let mut refused = refusal_by_now(&tool, &mut context).await;
+        if let Some(record) = record.as_mut() {
+            record.level = context.caller().level;
+            if refused.is_none() {
+                refused = self.intend(tool.name(), record).await.err();
+            }
         }
         if let Some(error) = refused {
             guards.give_back(admitted, tool.name()).await;
@@ -151,6 +160,9 @@ impl Registry {
                     );
                 }
                 _ => return self.outcome(id, name, result, duration),
+            }
+            if refusal_by_now(&tool, &mut context).await.is_some() {
+                return self.outcome(id, name, result, duration);
             }
             tries_left -= 1;
             if let Some(record) = &mut record {
@@ -331,16 +343,26 @@ impl AuditRecord {
     }
 }
 
+/// Why the caller may not use the tool, where it was allowed a while ago.
+async fn refusal_by_now(tool: &Tool, context: &mut ToolContext) -> Option<ToolError> {
+    match context.ask_standing().await {
+        Ok(()) => refusal(tool, context),
+        Err(error) => Some(error),
+    }
+}
+
+// The cause is for the log alone: it may name the database's host and tables, and callers are shown what the error says.
 fn not_audited(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "audit_failed");
-    ToolError::new(ErrorKind::NotAudited, format!("the audit could not be written: {cause}"))
+    ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
 }
 
 /// The tool has acted, so to make the call again could do harm.
 fn outcome_lost(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "audit_failed");
-    let message = format!("the tool ran, and its outcome could not be written to the audit: {cause}");
+    let message =
+        "the tool ran, and its outcome could not be written to the audit; the server's log says why";
     ToolError::new(ErrorKind::NotAudited, message)
         .with_feedback(format!("The tool `{tool}` ran, but its result is lost. Do not call it again."))
 }

@@ -57,6 +57,7 @@ mod search;
 mod select;
 pub mod source;
 pub mod spec;
+mod standing;
 pub mod store;
 pub mod sync;
 pub mod tool;
@@ -80,6 +81,7 @@ pub use result::{ErrorKind, ToolError, ToolResult};
 pub use search::Query;
 pub use select::Selection;
 pub use spec::ToolSpec;
+pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
 pub use tool::{Handler, Source, Tool, handler_fn};
 

@@ -29,6 +29,8 @@ pub struct ToolOutcome {
 /// A [`ToolOutcome`] as it goes over a wire; the same shape at every door.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolReply {
+    /// The call's id, as the audit has it.
+    pub call_id: String,
     /// The tool's name.
     pub tool_name: String,
     /// Whether the tool did what it was asked.
@@ -90,6 +92,7 @@ impl ToolOutcome {
     /// The outcome as it goes over a wire.
     pub fn to_reply(&self) -> ToolReply {
         let mut reply = ToolReply {
+            call_id: self.call_id.clone(),
             tool_name: self.tool_name.clone(),
             success: self.is_success(),
             result: None,

@@ -88,7 +88,9 @@ impl Selection {
 
     /// Turns a call down for a reason of the door's own; it leaves its record like any other.
     pub async fn refuse(&self, context: &ToolContext, call: ToolCall, error: ToolError) -> ToolOutcome {
-        self.registry.refuse(self.get(&call.name).map(Arc::as_ref), context, call, error).await
+        // Also one that is not for this caller says which of its arguments are secret.
+        let tool = self.get(&call.name).cloned().or_else(|| self.registry.get(&call.name));
+        self.registry.refuse(tool.as_deref(), context, call, error).await
     }
 }
 

@@ -17,6 +17,8 @@ use crate::{
 /// The least time between two looks at the store: it bounds what a burst of changes, or a store that fails, costs, and is
 /// far below the second within which a change has to be seen.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often a change is begun anew because another server was quicker. Each time that one has come through.
+const TRIES: u32 = 100;
 
 /// A registry and the store behind it. Cheap to clone; the store is followed until the last clone is dropped.
 ///
@@ -127,39 +129,41 @@ impl Follower {
         policy: ToolPolicy,
         handler: Option<Arc<dyn Handler>>,
     ) -> Result<Arc<Tool>, ChangeError> {
-        let mut seen = self.seen_now().await?;
         let shared = &self.registry.shared;
         let tool = Tool::of_host(spec, policy, handler, shared.common.clock.now());
-        let verdict = shared.changing(Cause::Here).weigh(tool.spec())?;
-        let (enabled, created_at) = match &verdict {
-            Verdict::New => (seen.rows.get(tool.name()).is_none_or(|row| row.enabled), tool.created_at()),
-            Verdict::Unchanged(known) => (known.is_enabled(), known.created_at()),
-            Verdict::Replaces(_) => (true, tool.created_at()),
-        };
-        let spec = Some(tool.spec().clone());
-        let row = StoredTool { tool_name: tool.name().to_owned(), enabled, spec, created_at };
-        self.keep(&mut seen, row).await?;
+        let kept = self.keep(|rows| {
+            let (enabled, created_at) = match &shared.changing(Cause::Here).weigh(tool.spec())? {
+                Verdict::New => (rows.get(tool.name()).is_none_or(|row| row.enabled), tool.created_at()),
+                Verdict::Unchanged(known) => (known.is_enabled(), known.created_at()),
+                Verdict::Replaces(_) => (true, tool.created_at()),
+            };
+            let spec = Some(tool.spec().clone());
+            Ok(StoredTool { tool_name: tool.name().to_owned(), enabled, spec, created_at })
+        });
+        let _seen = kept.await?;
         Ok(shared.changing(Cause::Here).register(tool)?)
     }
 
     async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
-        let mut seen = self.seen_now().await?;
-        let unknown = || RegistryError::Unknown { name: name.to_owned() };
-        let tool = self.registry.get(name).ok_or_else(unknown)?;
-        // What was once registered at run time and is compiled now is not the store's any more.
-        let kept = seen.rows.get(name).filter(|_| *tool.source() == Source::Host);
-        let row = StoredTool {
-            tool_name: name.to_owned(),
-            enabled,
-            spec: kept.and_then(|row| row.spec.clone()),
-            created_at: kept.map_or(tool.created_at(), |row| row.created_at),
-        };
-        self.keep(&mut seen, row).await?;
+        let kept = self.keep(|rows| {
+            let unknown = || RegistryError::Unknown { name: name.to_owned() };
+            let tool = self.registry.get(name).ok_or_else(unknown)?;
+            // What was once registered at run time and is compiled now is not the store's any more.
+            let known = rows.get(name).filter(|_| *tool.source() == Source::Host);
+            Ok(StoredTool {
+                tool_name: name.to_owned(),
+                enabled,
+                spec: known.and_then(|row| row.spec.clone()),
+                created_at: known.map_or(tool.created_at(), |row| row.created_at),
+            })
+        });
+        let _seen = kept.await?;
         Ok(self.registry.set_enabled(name, enabled)?)
     }
 
     async fn remove(&self, name: &str) -> Result<(), ChangeError> {
-        let mut seen = self.seen_now().await?;
+        let mut seen = self.seen.lock().await;
+        self.refresh(&mut seen, Cause::Elsewhere).await?;
         if let Some(tool) = self.registry.get(name).filter(|tool| *tool.source() != Source::Host) {
             return Err(
                 RegistryError::NotRemovable { name: name.to_owned(), source: tool.source().clone() }.into()
@@ -195,13 +199,6 @@ impl Follower {
         }
     }
 
-    /// What the store says now, for a change to be made to it.
-    async fn seen_now(&self) -> Result<MutexGuard<'_, Seen>, StoreError> {
-        let mut seen = self.seen.lock().await;
-        self.refresh(&mut seen, Cause::Elsewhere).await?;
-        Ok(seen)
-    }
-
     async fn refresh(&self, seen: &mut Seen, cause: Cause) -> Result<(), StoreError> {
         // Before the rows: what changes in between is read once more.
         let revision = self.store.revision().await?;
@@ -218,12 +215,25 @@ impl Follower {
         Ok(())
     }
 
-    async fn keep(&self, seen: &mut Seen, row: StoredTool) -> Result<(), StoreError> {
-        if seen.rows.get(&row.tool_name) != Some(&row) {
-            self.store.put_tool(self.registry.tenant(), row.clone()).await?;
-            seen.rows.insert(row.tool_name.clone(), row);
+    /// Has the store keep a row made from what it says now, and from nothing older. Gives the lock, under which the change is then
+    /// applied.
+    async fn keep(
+        &self,
+        row: impl Fn(&BTreeMap<String, StoredTool>) -> Result<StoredTool, ChangeError>,
+    ) -> Result<MutexGuard<'_, Seen>, ChangeError> {
+        let mut seen = self.seen.lock().await;
+        for _ in 0..TRIES {
+            self.refresh(&mut seen, Cause::Elsewhere).await?;
+            let (row, revision) = (row(&seen.rows)?, seen.revision.unwrap_or_default());
+            if seen.rows.get(&row.tool_name) == Some(&row) {
+                return Ok(seen);
+            }
+            if self.store.put_tool(self.registry.tenant(), row.clone(), revision).await? {
+                seen.rows.insert(row.tool_name.clone(), row);
+                return Ok(seen);
+            }
         }
-        Ok(())
+        Err(ChangeError::Store("other servers change it all the time; try again".to_owned()))
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture, Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, ToolCall,
-    ToolContext, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     clock::FixedClock,
     guard::{
         Concurrency,
@@ -240,6 +240,19 @@ async fn asked(registry: &Registry) -> String {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+#[tokio::test]
+async fn t5_a_door_that_refuses_shows_no_secret_of_a_tool_that_is_not_for_the_caller() {
+    let audit = Arc::new(MemoryAudit::new(8));
+    let registry = builder().audit(audit.clone()).audit_arguments(true).build().unwrap();
+    counting(&registry, ToolPolicy { permission: Permission::Owner, ..ToolPolicy::new() });
+    let context = ada(&registry);
+    let wanted = ToolCall::new("act", json!({"path": "a", "pin": "1234"}));
+    let error = ToolError::new(ErrorKind::InvalidArguments, "not understood");
+    let outcome = registry.select(&context).refuse(&context, wanted, error).await;
+    assert_eq!(kind(&outcome), Some(ErrorKind::InvalidArguments));
+    assert_eq!(audit.records()[0].arguments, Some(json!({"path": "a", "pin": "(secret)"})));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -64,11 +64,12 @@ fn told(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change, bool)> {
         .collect()
 }
 
-/// A store that can be made to fail.
+/// A store that can be made to fail, and to let something else happen first when a tool is put into it.
 #[derive(Default)]
 struct Shaky {
-    kept: MemoryStore,
+    kept: Arc<MemoryStore>,
     fails: AtomicBool,
+    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 impl Shaky {
@@ -85,10 +86,19 @@ impl Store for Shaky {
         })
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             self.check()?;
-            self.kept.put_tool(tenant, tool).await
+            let meanwhile = self.meanwhile.lock().unwrap().take();
+            if let Some(meanwhile) = meanwhile {
+                meanwhile.await;
+            }
+            self.kept.put_tool(tenant, tool, revision).await
         })
     }
 
@@ -111,12 +121,25 @@ impl Store for Shaky {
         self.kept.put_user(tenant, user)
     }
 
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.remove_user(tenant, id, at)
+    }
+
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
         self.kept.keys(tenant)
     }
 
     fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
         self.kept.key(sha256)
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.kept.has_keys()
     }
 
     fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -140,6 +163,10 @@ impl Store for Shaky {
     fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
         self.kept.changed(since)
     }
+}
+
+async fn put(store: &MemoryStore, tool: StoredTool) {
+    assert!(store.put_tool("default", tool, store.revision().await.unwrap()).await.unwrap());
 }
 
 async fn attached(store: &Arc<MemoryStore>) -> StoredRegistry {
@@ -203,6 +230,39 @@ async fn b10_a_change_is_weighed_against_what_the_store_says_now() {
 }
 
 #[tokio::test]
+async fn b10_a_change_made_elsewhere_between_reading_and_writing_is_not_undone() {
+    let shaky = Arc::new(Shaky::default());
+    let (one, two) = (registry().attach(shaky.clone()).await.unwrap(), attached(&shaky.kept).await);
+    let kept = async || shaky.kept.tools("default").await.unwrap()[0].clone();
+    let meanwhile = |change: BoxFuture<'static, ()>| *shaky.meanwhile.lock().unwrap() = Some(change);
+    let register = |spec: ToolSpec| -> BoxFuture<'static, ()> {
+        let two = two.clone();
+        Box::pin(async move { drop(two.register(spec, ToolPolicy::new(), None).await.unwrap()) })
+    };
+    one.register(spec("1.0.0"), ToolPolicy::new(), None).await.unwrap();
+
+    meanwhile(register(spec("2.0.0")));
+    one.set_enabled("f", false).await.unwrap();
+    let row = kept().await;
+    assert_eq!((row.spec, row.enabled), (Some(spec("2.0.0")), false));
+    let tool = one.registry().get("f").unwrap();
+    assert_eq!((tool.spec(), tool.is_enabled()), (&spec("2.0.0"), false));
+
+    // The rules are those of what is there by then.
+    let other = ToolSpec { tags: vec!["new".into()], ..spec("3.0.0") };
+    meanwhile(register(spec("3.0.0")));
+    let error = one.register(other, ToolPolicy::new(), None).await.unwrap_err();
+    assert!(matches!(error, ChangeError::Rule(RegistryError::VersionUnchanged { .. })), "{error}");
+    assert_eq!(kept().await.spec, Some(spec("3.0.0")));
+
+    let removed = two.clone();
+    meanwhile(Box::pin(async move { removed.remove("f").await.unwrap() }));
+    let error = one.set_enabled("f", false).await.unwrap_err();
+    assert!(matches!(error, ChangeError::Rule(RegistryError::Unknown { .. })), "{error}");
+    assert!(shaky.kept.tools("default").await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn l2_a_restart_finds_what_was_registered_and_switched() {
     let store = Arc::new(MemoryStore::default());
     let first = attached(&store).await;
@@ -243,7 +303,7 @@ async fn l2_what_is_compiled_replaces_what_was_stored_and_what_is_gone_does_no_h
     for row in
         [row("l_compiled", false, Some(old)), row("gone", false, None), row("misnamed", true, Some(misnamed))]
     {
-        store.put_tool("default", row).await.unwrap();
+        put(&store, row).await;
     }
     let stored = attached(&store).await;
     let registry = stored.registry();
@@ -310,7 +370,7 @@ async fn b10_a_store_that_comes_back_is_followed_again() {
         (registry().attach(store.clone()).await.unwrap(), registry().attach(store.clone()).await.unwrap());
     store.fails.store(true, Ordering::SeqCst);
     // Another server, which still reaches it.
-    store.kept.put_tool("default", row("l_compiled", false, None)).await.unwrap();
+    put(&store.kept, row("l_compiled", false, None)).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(one.registry().get("l_compiled").unwrap().is_enabled());
     store.fails.store(false, Ordering::SeqCst);
@@ -325,12 +385,12 @@ async fn b10_a_registry_that_is_gone_follows_nothing() {
     let stored = attached(&store).await;
     let registry = stored.registry().clone();
     drop(stored.clone());
-    store.put_tool("default", row("l_compiled", false, None)).await.unwrap();
+    put(&store, row("l_compiled", false, None)).await;
     within_a_second(|| !registry.get("l_compiled").unwrap().is_enabled()).await;
     drop(stored);
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(Arc::strong_count(&store), 1);
-    store.put_tool("default", row("l_compiled", true, None)).await.unwrap();
+    put(&store, row("l_compiled", true, None)).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!registry.get("l_compiled").unwrap().is_enabled());
 }

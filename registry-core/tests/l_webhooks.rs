@@ -245,7 +245,7 @@ async fn l5_the_server_that_made_a_change_tells_it_and_no_other() {
     let created_at = NOON.parse().unwrap();
     let spec = Some(ToolSpec::new("elsewhere", json!({})));
     let row = StoredTool { tool_name: "elsewhere".into(), enabled: true, spec, created_at };
-    store.put_tool("default", row).await.unwrap();
+    store.put_tool("default", row, store.revision().await.unwrap()).await.unwrap();
     until(|| registry.get("elsewhere").is_some()).await;
     stored.register(ToolSpec::new("here", json!({})), ToolPolicy::new(), None).await.unwrap();
     until(|| receiver.count() == 1).await;

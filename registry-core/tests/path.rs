@@ -443,6 +443,7 @@ async fn t6_a_result_carries_its_parts_and_a_refusal_one_record() {
     let last = audit.records().pop().unwrap();
     assert_eq!((last.phase, last.error), (Phase::Outcome, Some(ErrorKind::ToolNotFound)));
     assert_eq!(audit.records().len(), 3);
+    assert_eq!((reply.call_id.is_empty(), &reply.call_id), (false, &last.call_id));
 }
 
 /// A sink that is full.
@@ -469,6 +470,8 @@ async fn a_call_that_cannot_be_recorded_is_not_made() {
         }),
     );
     let error = registry.execute(&user(&registry, Permission::User), ToolCall::new("f", json!({}))).await;
+    // Why is in the log alone: whoever calls over HTTP is shown the rest.
+    assert!(!serde_json::to_string(&error.to_reply()).unwrap().contains("the disk is full"));
     assert_eq!(error.result.unwrap_err().kind(), ErrorKind::NotAudited);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 use syn::{
     LitStr, Token,
     parse::{ParseStream, Parser},
@@ -87,7 +87,11 @@ impl Place {
             if self.asking.as_ref() == Some(path) {
                 continue;
             }
-            if let Some(module) = module_name(name, path, errors) {
+            if let Some(mut module) = module_name(name, path, errors) {
+                // The folder of the same name is the module. No other file is called like this: `_` is left out.
+                if folders.contains_key(name) {
+                    module = format_ident!("__{module}");
+                }
                 modules.push(file(&module, &self.path_from_here(path)));
             }
         }
@@ -118,14 +122,6 @@ impl Place {
                 }
             }
             if inner.is_empty() {
-                continue;
-            }
-            if files.contains_key(&name) {
-                errors.push_at(
-                    Span::call_site(),
-                    format!("`{}` is a file of tools and a folder of tools", shown(&path)),
-                    "rename one of them",
-                );
                 continue;
             }
             let Some(module) = module_name(&name, &path, errors) else { continue };
@@ -292,7 +288,13 @@ mod tests {
             assert_eq!(declared, "", "{file}");
             assert!(said.contains(told), "{file}: {said}");
         }
-        let (_, said) = scan("twice", &["_lib.rs", "a.rs", "a/b.rs"], "_lib.rs", "");
-        assert!(said.contains("a file of tools and a folder of tools"), "{said}");
+    }
+
+    #[test]
+    fn p1_a_file_may_have_the_name_of_a_folder() {
+        let (declared, told) = scan("twice", &["_lib.rs", "a.rs", "a/a.rs"], "_lib.rs", "");
+        assert_eq!(told, "");
+        assert!(declared.starts_with(r#"#[path="a.rs"]mod__a;"#), "{declared}");
+        assert!(declared.contains(r##"#[path="a"]pubmoda{#[path="a.rs"]moda;"##), "{declared}");
     }
 }

@@ -14,9 +14,10 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   new-tool [MODULE/]NAME                       write a tool that compiles, with a test of it
-  list-tools [--json] [--user LEVEL] [--module M] [--allowed NAMES]   the tools, and why one is off
+  list-tools [--json] [--user LEVEL] [--module M] [--allowed NAMES] [--search TEXT] [--tag T] [--tenant NAME]
+                                               the tools, and why one is off
   list-tools --format PROVIDER [--strict]      their definitions as a provider takes them
-  call NAME [JSON]                             call a tool and print its reply
+  call NAME [JSON] [--user LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
   corpus DIR [--all] [--verbose] [--exceptions FILE]   score the scanner against a folder of cases
 ";

@@ -20,11 +20,12 @@ pub mod upstream;
 
 use std::{
     collections::HashSet,
+    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use registry_core::{Caller, Registry, ToolEvent, ToolOutcome};
+use registry_core::{Caller, Registry, Standing, ToolContext, ToolEvent, ToolOutcome};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -104,10 +105,19 @@ impl ChatSettings {
 }
 
 /// A chat backend: a registry of tools in front of a model. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Backend {
     registry: Registry,
+    /// Who knows what the caller of the next turn may do by the time it makes a call.
+    standing: Option<Arc<dyn Standing>>,
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { registry, shared, .. } = self;
+        f.debug_struct("Backend").field("registry", registry).field("shared", shared).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -132,13 +142,22 @@ impl Backend {
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
-        Self { registry, shared: Arc::new(shared) }
+        Self { registry, standing: None, shared: Arc::new(shared) }
     }
 
-    /// The same backend with the tools of another tenant.
+    /// The same backend for a request of one user: with the tools of the user's tenant, and, where a turn is not to go on with what
+    /// the user may do at its beginning, with somebody who is asked before each call.
     #[must_use]
-    pub fn with_registry(&self, registry: Registry) -> Self {
-        Self { registry, shared: Arc::clone(&self.shared) }
+    pub fn for_request(&self, registry: Registry, standing: Option<Arc<dyn Standing>>) -> Self {
+        Self { registry, standing, shared: Arc::clone(&self.shared) }
+    }
+
+    fn context(&self, caller: Caller) -> ToolContext {
+        let context = self.registry.context(caller);
+        match &self.standing {
+            Some(standing) => context.with_standing(Arc::clone(standing)),
+            None => context,
+        }
     }
 
     /// The tools.

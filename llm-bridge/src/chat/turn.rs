@@ -94,7 +94,7 @@ fn context_of(backend: &Backend, request: &ChatRequest, caller: Caller) -> Resul
         .rfind(|message| openai::role(message) == "user")
         .and_then(|message| message.get("content"))
         .map(text_of);
-    let context = backend.registry().context(caller).with_conversation(Conversation {
+    let context = backend.context(caller).with_conversation(Conversation {
         user_message,
         chat_id: extension.chat_id.clone(),
         kb_context: extension.kb_context.clone(),

@@ -5,15 +5,22 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
 use registry_core::{
-    DEFAULT_TENANT,
-    guard::audit::{
-        chain::Fault,
-        log::{AuditFilter, AuditLog, Happened},
+    DEFAULT_TENANT, Origin,
+    guard::{
+        audit::{
+            chain::Fault,
+            log::{AuditFilter, AuditLog, Happened, OriginFilter},
+        },
+        gate::Verdict,
     },
 };
 use serde_json::Value;
 
-use super::out::{one_line, print_line, tell};
+use super::{
+    out::{one_line, print_line, tell},
+    tenant,
+};
+use crate::chat::known_dialect;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -35,7 +42,7 @@ enum Command {
 #[derive(Debug, Clone, clap::Args)]
 struct Filter {
     /// The tenant
-    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true)]
+    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true, value_parser = tenant::parse)]
     tenant: String,
     /// Only calls of this user
     #[arg(long, value_name = "ID", global = true)]
@@ -43,6 +50,15 @@ struct Filter {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME", global = true)]
     tool: Option<String>,
+    /// Only the call of this id
+    #[arg(long, value_name = "ID", global = true)]
+    call_id: Option<String>,
+    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, command_line or library
+    #[arg(long, value_name = "ORIGIN", global = true, value_parser = origin)]
+    origin: Option<OriginFilter>,
+    /// Only calls about which a gate or a person has decided so; `unanswered` by a gate that failed
+    #[arg(long, value_enum, value_name = "WHAT", global = true)]
+    decision: Option<Decided>,
     /// Only from this time on, such as 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME", global = true)]
     since: Option<Timestamp>,
@@ -67,6 +83,34 @@ enum Only {
     Failure,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Decided {
+    Approved,
+    Blocked,
+    Pending,
+    Unanswered,
+}
+
+/// The doors by the words that the records have for them, then the dialects by theirs.
+fn origin(text: &str) -> Result<OriginFilter, String> {
+    Ok(OriginFilter::Is(match text {
+        "text" => return Ok(OriginFilter::Text),
+        "native" => Origin::Native,
+        "http" => Origin::Http,
+        "mcp" => Origin::Mcp,
+        "command_line" => Origin::CommandLine,
+        "library" => Origin::Library,
+        dialect => match known_dialect(dialect) {
+            Ok(row) => Origin::Text(row.name.into()),
+            Err(fault) => {
+                return Err(format!(
+                    "calls come native, text, http, mcp, command_line, library, or in a dialect, and {fault}"
+                ));
+            }
+        },
+    }))
+}
+
 impl Filter {
     fn wanted(self, limit: usize) -> AuditFilter {
         let happened = self.only.map(|only| match only {
@@ -77,6 +121,14 @@ impl Filter {
         AuditFilter {
             user: self.user,
             tool: self.tool,
+            call_id: self.call_id,
+            origin: self.origin,
+            verdict: self.decision.map(|decided| match decided {
+                Decided::Approved => Verdict::Approved,
+                Decided::Blocked => Verdict::Blocked,
+                Decided::Pending => Verdict::Pending,
+                Decided::Unanswered => Verdict::Unanswered,
+            }),
             since: self.since,
             until: self.until,
             happened,

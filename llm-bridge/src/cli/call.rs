@@ -10,6 +10,7 @@ use super::{
     Settings, approve, caller_at,
     out::{print_line, tell},
     stopped_by_ctrl_c,
+    tenant::Tenant,
 };
 
 #[derive(Debug, clap::Args)]
@@ -25,6 +26,8 @@ pub(super) struct Arguments {
     /// Make a call that cannot be undone without asking
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    pub(super) tenant: Tenant,
 }
 
 pub(super) async fn run(

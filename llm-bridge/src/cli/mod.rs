@@ -11,13 +11,14 @@ mod parse;
 mod serve;
 pub mod settings;
 mod store;
+mod tenant;
 mod tools;
 mod users;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
-use registry_core::{Permission, Registry, Resources, StoredRegistry};
+use registry_core::{DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -67,7 +68,7 @@ enum Command {
     },
     /// Call a tool and print its reply
     Call(call::Arguments),
-    /// Add users and change their levels
+    /// Add users, change what they may use, remove them
     User {
         #[command(subcommand)]
         command: users::UserCommand,
@@ -126,11 +127,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             serve::run(settings, program.registry(Some(&stores))?, stores.store).await
         }
         Command::Chat(arguments) => {
-            let stored = program.stored().await?;
+            let stored = program.stored(DEFAULT_TENANT).await?;
             chat::run(arguments, settings, stored.registry().clone()).await
         }
         Command::Call(arguments) => {
-            let stored = program.stored().await?;
+            let stored = program.stored(&arguments.tenant.tenant).await?;
             call::run(arguments, settings, stored.registry().clone()).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
@@ -140,16 +141,16 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         | Command::Tools { list: arguments, command: None } => {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
-                let stored = program.stored().await?;
+                let stored = program.stored(&arguments.tenant.tenant).await?;
                 return tools::list(&arguments, settings, stored.registry());
             }
             tools::list(&arguments, settings, &program.registry(None)?)
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
-            tools::switch(&arguments, true, &program.stored().await?).await
+            tools::switch(&arguments, true, &program.stored(&arguments.tenant.tenant).await?).await
         }
         Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
-            tools::switch(&arguments, false, &program.stored().await?).await
+            tools::switch(&arguments, false, &program.stored(&arguments.tenant.tenant).await?).await
         }
         Command::Mcp(arguments) => {
             let stored = program.stored().await?;
@@ -192,10 +193,12 @@ impl Program<'_> {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The tools with the switches that are kept.
-    async fn stored(&self) -> Result<StoredRegistry, String> {
+    /// The tenant's tools with the switches that are kept.
+    async fn stored(&self, tenant: &str) -> Result<StoredRegistry, String> {
         let stores = Stores::open(self.settings).await?;
-        self.registry(Some(&stores))?.attach(stores.store).await
+        let registry = self.registry(Some(&stores))?;
+        let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
+        registry.attach(stores.store).await
     }
 }
 

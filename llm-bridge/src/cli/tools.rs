@@ -1,13 +1,14 @@
-//! `toolrack tools list` and `toolrack tools check`.
+//! `toolrack tools list`, `toolrack tools check` and the switches.
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
-use registry_core::{Permission, Registry, StoredRegistry, Tool};
+use registry_core::{Permission, Query, Registry, StoredRegistry, Tool};
 
 use super::{
     Settings, caller_at,
     out::{print_line, tell},
+    tenant::Tenant,
 };
 use crate::{
     listing::{self, Row},
@@ -28,6 +29,13 @@ pub(super) struct ListArguments {
     /// Only these tools, by their names with commas between them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     allowed: Option<Vec<String>>,
+    /// Only tools with every one of these words in the name, a tag, the title or the description, the best first; of those
+    /// that the caller is allowed
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only tools with this tag; with every one of them where there are several
+    #[arg(long, value_name = "T")]
+    tag: Vec<String>,
     /// Print the definitions of the tools that can be used, as a provider takes them: openai, responses, ollama, gemini,
     /// anthropic or mcp. What they do not say of a tool is told on standard error
     #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
@@ -35,6 +43,18 @@ pub(super) struct ListArguments {
     /// With strict schemas where the provider has such
     #[arg(long, requires = "format")]
     strict: bool,
+    #[command(flatten)]
+    pub(super) tenant: Tenant,
+}
+
+impl ListArguments {
+    /// What is looked for, where something is.
+    fn query(&self) -> Option<Query> {
+        let text = self.search.clone().unwrap_or_default();
+        let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
+        let is_asked_for = !text.trim().is_empty() || !tags.is_empty();
+        is_asked_for.then(|| Query { text, tags, include_disabled: true })
+    }
 }
 
 pub(super) fn list(
@@ -51,8 +71,13 @@ pub(super) fn list(
     for name in arguments.allowed.iter().flatten().filter(|name| registry.get(name).is_none()) {
         tell(format_args!("warning: there is no tool `{name}`"));
     }
+    let query = arguments.query();
+    let found: Option<BTreeSet<String>> = query
+        .as_ref()
+        .map(|query| registry.search(query, &context).iter().map(|tool| tool.name().to_owned()).collect());
     let is_asked_for = |name: &str, module: &str| {
-        arguments.module.as_ref().is_none_or(|asked| asked == module)
+        found.as_ref().is_none_or(|found| found.contains(name))
+            && arguments.module.as_ref().is_none_or(|asked| asked == module)
             && arguments.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| allowed == name))
     };
     if let Some(provider) = arguments.format {
@@ -63,7 +88,10 @@ pub(super) fn list(
         let definer = if arguments.strict { definer.strict() } else { definer };
         return print_definitions(&definer.definitions(tools));
     }
-    let mut rows = listing::rows(registry, &context, arguments.user.is_none());
+    let mut rows = match &query {
+        Some(query) => listing::found(registry, &context, query),
+        None => listing::rows(registry, &context, arguments.user.is_none()),
+    };
     rows.retain(|row| is_asked_for(&row.name, &row.module));
     if arguments.json {
         print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
@@ -128,6 +156,8 @@ fn table(rows: &[Row]) -> Table {
 pub(super) struct SwitchArguments {
     /// The tool's name
     name: String,
+    #[command(flatten)]
+    pub(super) tenant: Tenant,
 }
 
 /// Switches a tool on or off, for every server that shares the store.

@@ -1,36 +1,33 @@
 //! `toolrack user …` and `toolrack key …`.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Subcommand;
 use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use registry_core::{
-    DEFAULT_TENANT, Permission,
+    Permission, nearest,
     store::{ApiKey, Store, User},
 };
 
-use super::out::{print_line, tell};
-
-/// Whose users and keys.
-#[derive(Debug, clap::Args)]
-pub(super) struct Tenant {
-    /// The tenant
-    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true)]
-    tenant: String,
-}
+use super::{
+    out::{print_line, tell},
+    tenant::Tenant,
+};
+use crate::server::check_user_id;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
     /// Add a user
     Add {
         /// The user's id
+        #[arg(value_parser = user_id)]
         id: String,
         /// guest, user, admin or owner
         #[arg(long, default_value = "user", value_name = "LEVEL")]
         level: Permission,
         /// The modules that may be used, separated by commas; tools without one are in `local` [default: all]
-        #[arg(long, value_delimiter = ',', value_name = "MODULES")]
+        #[arg(long, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
         modules: Option<Vec<String>>,
         #[command(flatten)]
         tenant: Tenant,
@@ -41,6 +38,26 @@ pub(super) enum UserCommand {
         id: String,
         /// guest, user, admin or owner
         level: Permission,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Change the modules that a user may use
+    Modules {
+        /// The user's id
+        id: String,
+        /// The modules, separated by commas; tools without one are in `local`
+        #[arg(value_delimiter = ',', value_name = "MODULES", value_parser = module, conflicts_with = "all")]
+        modules: Option<Vec<String>>,
+        /// All modules, also those to come
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Remove a user; the user's keys open nothing any more
+    Remove {
+        /// The user's id
+        id: String,
         #[command(flatten)]
         tenant: Tenant,
     },
@@ -77,17 +94,43 @@ pub(super) enum KeyCommand {
     },
 }
 
+fn user_id(text: &str) -> Result<String, String> {
+    check_user_id(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
+    Ok(text.to_owned())
+}
+
+fn module(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let fault = || "the name of a module is empty; write them as in `local,research`".to_owned();
+    (!name.is_empty()).then(|| name.to_owned()).ok_or_else(fault)
+}
+
 async fn known(store: &dyn Store, tenant: &str, id: &str) -> Result<User, String> {
-    let user = store.user(tenant, id).await?;
-    user.ok_or_else(|| format!("there is no user `{id}`; add one with `toolrack user add {id}`"))
+    match store.user(tenant, id).await? {
+        Some(user) => Ok(user),
+        None => Err(unknown(store, tenant, id).await),
+    }
+}
+
+async fn unknown(store: &dyn Store, tenant: &str, id: &str) -> String {
+    let users = store.users(tenant).await.unwrap_or_default();
+    match nearest(id, users.iter().map(|user| user.id.as_str())).first() {
+        Some(other) => format!("there is no user `{id}`; did you mean `{other}`? See `toolrack user list`"),
+        None => format!("there is no user `{id}`; add one with `toolrack user add {id}`"),
+    }
+}
+
+/// The modules of a persona, for people.
+fn shown(modules: Option<&BTreeSet<String>>) -> String {
+    match modules {
+        Some(modules) => modules.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        None => "all".to_owned(),
+    }
 }
 
 pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<ExitCode, String> {
     match command {
         UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
-            if id.trim().is_empty() {
-                return Err("the user's id is empty".to_owned());
-            }
             if store.user(&tenant, &id).await?.is_some() {
                 return Err(format!("there is a user `{id}` already; see `toolrack user promote`"));
             }
@@ -102,11 +145,27 @@ pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<Exi
             store.put_user(&tenant, User { level, ..user }).await?;
             tell(format_args!("{id} was {before} and is {level}"));
         }
+        UserCommand::Modules { id, modules, all, tenant: Tenant { tenant } } => {
+            let user = known(store, &tenant, &id).await?;
+            let before = shown(user.allowed_modules.as_ref());
+            if modules.is_none() && !all {
+                return Err("name the modules, separated by commas, or say --all".to_owned());
+            }
+            let allowed_modules = modules.map(|modules| modules.into_iter().collect());
+            let now = shown(allowed_modules.as_ref());
+            store.put_user(&tenant, User { allowed_modules, ..user }).await?;
+            tell(format_args!("the modules of {id} were {before} and are {now}"));
+        }
+        UserCommand::Remove { id, tenant: Tenant { tenant } } => {
+            if !store.remove_user(&tenant, &id, Timestamp::now()).await? {
+                return Err(unknown(store, &tenant, &id).await);
+            }
+            tell(format_args!("removed {id}; the user's keys open nothing any more"));
+        }
         UserCommand::List { tenant: Tenant { tenant } } => {
             let mut table = table(["user", "level", "modules", "since"]);
             for user in store.users(&tenant).await? {
-                let modules = user.allowed_modules.map(|modules| modules.into_iter().collect::<Vec<_>>());
-                let modules = modules.map_or("all".to_owned(), |modules| modules.join(", "));
+                let modules = shown(user.allowed_modules.as_ref());
                 table.add_row([user.id, user.level.to_string(), modules, user.created_at.to_string()]);
             }
             print_line(table)?;

@@ -117,11 +117,18 @@ pub(super) async fn check_key(
             request.extensions_mut().insert(identity);
             next.run(request).await
         }
-        Err(Stranger::NoKey) => {
+        Err(stranger) => turned_away(&stranger),
+    }
+}
+
+/// What somebody is told who is nobody here.
+pub(super) fn turned_away(stranger: &Stranger) -> Response {
+    match stranger {
+        Stranger::NoKey => {
             let message = "this server asks for a key that opens something: send `Authorization: Bearer KEY`";
             error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None)
         }
-        Err(Stranger::Store(cause)) => store_failed(&cause),
+        Stranger::Store(cause) => store_failed(cause),
     }
 }
 

@@ -13,7 +13,12 @@ use registry_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{body::JsonBody, error, identity::Identity, store_failed};
+use super::{
+    body::{JsonBody, misread},
+    error,
+    identity::Identity,
+    store_failed,
+};
 
 /// A person's answer.
 #[derive(Debug, Deserialize)]
@@ -58,7 +63,8 @@ pub(super) async fn answer(
         Ok(answer) => answer,
         Err(fault) => {
             let message = format!(
-                "the answer is not understood: {fault}; send `{{\"approve\": true}}` or `{{\"approve\": false, \"reason\": …}}`"
+                "the answer is not understood: {}; send `{{\"approve\": true}}` or `{{\"approve\": false, \"reason\": …}}`",
+                misread(&fault)
             );
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
         }

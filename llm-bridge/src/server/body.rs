@@ -36,6 +36,19 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
+/// How much of what was sent a message repeats, in bytes.
+const REPEATED: usize = 400;
+
+/// Why a body is not of its form. The fault may repeat a value that is as long as the body.
+pub(super) fn misread(fault: &serde_json::Error) -> String {
+    let mut text = fault.to_string();
+    if text.len() > REPEATED {
+        text.truncate(text.floor_char_boundary(REPEATED));
+        text.push('…');
+    }
+    text
+}
+
 fn told(fault: &BytesRejection) -> String {
     match fault.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {

@@ -39,7 +39,7 @@ pub(super) async fn completions(
         Err(fault) => return bad(fault.param, &fault.message),
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
-    let backend = app.backend.with_registry(identity.registry);
+    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,
         Err(fault) => return bad(fault.param, &fault.message),

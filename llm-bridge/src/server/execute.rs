@@ -9,11 +9,18 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use registry_core::{Caller, ErrorKind, Origin, Permission, ToolCall, ToolError, ToolOutcome};
+use registry_core::{ErrorKind, Origin, ToolCall, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{App, body::JsonBody, error, identity::Identity, store_failed};
+use super::{
+    App,
+    access::turned_away,
+    body::{JsonBody, misread},
+    error,
+    identity::Identity,
+    user_id::check_user_id,
+};
 
 /// A call as a client asks for it.
 #[derive(Debug, Deserialize)]
@@ -34,52 +41,50 @@ fn no_arguments() -> Value {
     Value::Object(Map::new())
 }
 
-/// The longest id of a user that is taken, in bytes.
-const MAX_USER: usize = 256;
-
 pub(super) async fn execute(
     State(app): State<App>,
-    Extension(identity): Extension<Identity>,
+    Extension(mut identity): Extension<Identity>,
     JsonBody(body): JsonBody,
 ) -> Response {
-    let wanted: Wanted = match serde_json::from_value(body) {
+    let wanted = match Wanted::deserialize(&body) {
         Ok(wanted) => wanted,
         Err(fault) => {
+            let fault = misread(&fault);
             let message = format!(
                 "the call is not understood: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`"
             );
+            // What names no tool is no call.
+            if let Some(call) = named(&body) {
+                turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
+            }
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
         }
     };
+    drop(body);
     let call = ToolCall::new(wanted.tool_name, wanted.arguments).with_origin(Origin::Http);
-    let mut caller = identity.caller.clone();
-    if let Some(user) = wanted.user_id.filter(|user| *user != caller.user) {
+    if let Some(user) = wanted.user_id.filter(|user| *user != identity.caller.user) {
         if !identity.delegate {
-            // Somebody who calls for another leaves a record like any other who is refused.
-            let message = format!("this key may not call for `{user}`; leave `user_id` out");
-            let refused = ToolError::new(ErrorKind::PermissionDenied, message);
-            let context = identity.registry.context(caller);
-            return reply(&identity.registry.select(&context).refuse(&context, call, refused).await);
+            let message = "this key may not call for another user; leave `user_id` out";
+            return match turn_down(&app, identity, call, ErrorKind::PermissionDenied, message).await {
+                Some(outcome) => reply(&outcome),
+                None => unfinished("the server is stopping"),
+            };
         }
-        if user.trim().is_empty() || user.len() > MAX_USER || user.chars().any(char::is_control) {
-            let message =
-                format!("`user_id` has to be a text of 1 to {MAX_USER} bytes, without control characters");
+        if let Err(rule) = check_user_id(&user) {
+            let message = format!("`user_id` has to be {rule}");
+            turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));
         }
-        caller = match identity.stored.store().user(identity.registry.tenant(), &user).await {
-            Ok(known) => {
-                let unknown = || Caller::new(&user, Permission::Guest);
-                caller.on_behalf_of(known.map_or_else(unknown, |known| known.caller()))
-            }
-            Err(cause) => return store_failed(&cause),
+        identity = match identity.on_behalf_of(&user).await {
+            Ok(identity) => identity,
+            Err(stranger) => return turned_away(&stranger),
         };
     }
     // A client that goes away drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
     let _cancel = cancellation.clone().drop_guard();
     let context = identity
-        .registry
-        .context(caller)
+        .context()
         .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
         .with_cancellation(cancellation);
     // As a task of its own, so that a call whose client has gone away still leaves its record.
@@ -87,11 +92,37 @@ pub(super) async fn execute(
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
     match running.await {
         Ok(outcome) => reply(&outcome),
-        Err(fault) => {
-            let message = format!("the call was not finished: {fault}");
-            error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
-        }
+        Err(fault) => unfinished(&fault.to_string()),
     }
+}
+
+/// The call that a body names which is otherwise wrong.
+fn named(body: &Value) -> Option<ToolCall> {
+    let name = body.get("tool_name")?.as_str()?;
+    let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
+    Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
+}
+
+/// Refuses a call before it comes to the registry. It leaves its record like any other, also when the client goes away.
+async fn turn_down(
+    app: &App,
+    identity: Identity,
+    call: ToolCall,
+    kind: ErrorKind,
+    message: &str,
+) -> Option<ToolOutcome> {
+    let Identity { registry, caller, .. } = identity;
+    let refused = ToolError::new(kind, message);
+    let context = registry.context(caller);
+    app.backend
+        .spawn(async move { registry.select(&context).refuse(&context, call, refused).await })
+        .await
+        .ok()
+}
+
+fn unfinished(why: &str) -> Response {
+    let message = format!("the call was not finished: {why}");
+    error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
 }
 
 /// The outcome in the shape of every door, under the status that says what to do about it.

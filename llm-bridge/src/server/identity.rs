@@ -1,15 +1,19 @@
 //! Who a request is: a user with a key, or the configured user where no key is asked for.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use axum::http::{HeaderMap, header};
 use moka::sync::Cache;
 use registry_core::{
-    Caller, DEFAULT_TENANT, Registry, StoredRegistry,
+    BoxFuture, Caller, DEFAULT_TENANT, Permission, Registry, Standing, StoredRegistry, ToolContext,
     store::{KEY_PREFIX, hash_key},
 };
 use subtle::ConstantTimeEq;
-use tokio::sync::Mutex;
+use tokio::sync::OnceCell;
 
 use super::ServerSettings;
 
@@ -19,7 +23,7 @@ const BELIEVED: Duration = Duration::from_millis(500);
 const REMEMBERED: u64 = 10_000;
 
 /// Who a request is.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Identity {
     /// The registry of the user's tenant.
     pub(super) registry: Registry,
@@ -28,6 +32,31 @@ pub(super) struct Identity {
     pub(super) caller: Caller,
     /// Whether the `user_id` that a call names is believed.
     pub(super) delegate: bool,
+    /// The key that it was brought with; `None` for the configured user, who stays the same until the server ends.
+    key: Option<Arc<Key>>,
+}
+
+impl Identity {
+    /// What the request's calls are made in.
+    pub(super) fn context(&self) -> ToolContext {
+        let context = self.registry.context(self.caller.clone());
+        match self.standing() {
+            Some(standing) => context.with_standing(standing),
+            None => context,
+        }
+    }
+
+    /// Who knows what the caller may do later on.
+    pub(super) fn standing(&self) -> Option<Arc<dyn Standing>> {
+        self.key.clone().map(|key| key as Arc<dyn Standing>)
+    }
+
+    /// The same key used for another user; nobody where it may not be.
+    pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, Stranger> {
+        let Some(key) = self.key else { return Err(Stranger::NoKey) };
+        let used = UsedKey { on_behalf_of: Some(user.to_owned()), ..key.used.clone() };
+        Identities::of_key(&key.identities, used).await
+    }
 }
 
 /// Why a request is nobody's.
@@ -39,14 +68,48 @@ pub(super) enum Stranger {
     Store(String),
 }
 
+/// A key as a request uses it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct UsedKey {
+    sha256: String,
+    /// The user that it stands for, where that is another than its own.
+    on_behalf_of: Option<String>,
+}
+
+/// What a key opens.
+#[derive(Clone)]
+struct Opened {
+    stored: StoredRegistry,
+    caller: Caller,
+    delegate: bool,
+}
+
+/// A key that can be asked anew what it opens.
+struct Key {
+    identities: Arc<Identities>,
+    used: UsedKey,
+}
+
+impl Standing for Key {
+    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+        Box::pin(async move {
+            match self.identities.opened(&self.used).await {
+                Ok(opened) => Ok(Some(opened.caller)),
+                Err(Stranger::NoKey) => Ok(None),
+                Err(Stranger::Store(cause)) => Err(cause),
+            }
+        })
+    }
+}
+
 /// Knows users by their keys.
 pub(super) struct Identities {
     settings: Arc<ServerSettings>,
     registry: Registry,
-    /// The registries of all tenants, taken up from the store when first asked for.
-    tenants: Mutex<HashMap<String, StoredRegistry>>,
-    /// What keys open, by their hash.
-    known: Cache<String, Identity>,
+    /// The registries of all tenants, each taken up from the store when first asked for. One that takes long holds up no other.
+    tenants: Mutex<HashMap<String, Arc<OnceCell<StoredRegistry>>>>,
+    /// What keys open.
+    known: Cache<UsedKey, Opened>,
 }
 
 impl Identities {
@@ -56,7 +119,7 @@ impl Identities {
     }
 
     /// The user that the request's key stands for; the configured user where none is asked for.
-    pub(super) async fn of(&self, headers: &HeaderMap) -> Result<Identity, Stranger> {
+    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, Stranger> {
         let given = bearer(headers);
         let access = &self.settings.access;
         if let (Some(key), Some(given)) = (&access.api_key, given) {
@@ -66,7 +129,7 @@ impl Identities {
             }
         }
         match given.filter(|given| given.starts_with(KEY_PREFIX)) {
-            Some(secret) => self.of_key(&hash_key(secret)).await,
+            Some(secret) => self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None }).await,
             // Many clients cannot but send a key, such as `none`.
             None if !access.requires_key() => self.configured().await,
             None => Err(Stranger::NoKey),
@@ -74,40 +137,51 @@ impl Identities {
     }
 
     async fn configured(&self) -> Result<Identity, Stranger> {
-        self.in_tenant(DEFAULT_TENANT, self.settings.caller.clone(), false).await
+        let (stored, caller) = (self.tenant(DEFAULT_TENANT).await?, self.settings.caller.clone());
+        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate: false, key: None })
     }
 
-    async fn of_key(&self, sha256: &str) -> Result<Identity, Stranger> {
-        if let Some(identity) = self.known.get(sha256) {
-            return Ok(identity);
+    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
+        let Opened { stored, caller, delegate } = self.opened(&used).await?;
+        let key = Some(Arc::new(Key { identities: Arc::clone(self), used }));
+        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, key })
+    }
+
+    async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
+        if let Some(opened) = self.known.get(used) {
+            return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
-        let user = store.user(&key.tenant, &key.user).await.map_err(Stranger::Store)?;
-        let user = user.ok_or(Stranger::NoKey)?;
-        let identity = self.in_tenant(&key.tenant, user.caller(), key.delegate).await?;
-        self.known.insert(sha256.to_owned(), identity.clone());
-        Ok(identity)
-    }
-
-    async fn in_tenant(&self, tenant: &str, caller: Caller, delegate: bool) -> Result<Identity, Stranger> {
-        let stored = self.tenant(tenant).await.map_err(Stranger::Store)?;
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate })
+        let key = store.key(&used.sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
+        let find = async |user: &str| store.user(&key.tenant, user).await.map_err(Stranger::Store);
+        let mut caller = find(&key.user).await?.ok_or(Stranger::NoKey)?.caller();
+        match &used.on_behalf_of {
+            None => {}
+            Some(user) if key.delegate => {
+                let unknown = || Caller::new(user, Permission::Guest);
+                caller = caller.on_behalf_of(find(user).await?.map_or_else(unknown, |known| known.caller()));
+            }
+            Some(_) => return Err(Stranger::NoKey),
+        }
+        let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
+        self.known.insert(used.clone(), opened.clone());
+        Ok(opened)
     }
 
     /// The tenant's registry, as the store has it.
-    pub(super) async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, String> {
-        let mut tenants = self.tenants.lock().await;
-        if let Some(known) = tenants.get(tenant) {
-            return Ok(known.clone());
-        }
-        let registry = match tenant {
-            DEFAULT_TENANT => self.registry.clone(),
-            other => self.registry.for_tenant(other),
+    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, Stranger> {
+        let cell = {
+            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(tenants.entry(tenant.to_owned()).or_default())
         };
-        let stored = registry.attach(Arc::clone(&self.settings.store)).await?;
-        tenants.insert(tenant.to_owned(), stored.clone());
-        Ok(stored)
+        let attach = || async {
+            let registry = match tenant {
+                DEFAULT_TENANT => self.registry.clone(),
+                other => self.registry.for_tenant(other),
+            };
+            registry.attach(Arc::clone(&self.settings.store)).await.map_err(Stranger::Store)
+        };
+        cell.get_or_try_init(attach).await.cloned()
     }
 }
 

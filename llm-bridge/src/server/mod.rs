@@ -12,6 +12,7 @@ mod mcp;
 mod models;
 mod page;
 mod tools;
+mod user_id;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -25,7 +26,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::{Caller, DEFAULT_TENANT, store::Store, webhook::Webhooks};
+use registry_core::{Caller, store::Store, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -34,6 +35,8 @@ pub use access::Access;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
+#[cfg(feature = "cli")]
+pub(crate) use user_id::check_user_id;
 
 use crate::{chat::Backend, provider::openai};
 
@@ -136,8 +139,7 @@ pub fn router(
 /// # Errors
 /// When anybody in the network could use the tools, or the store cannot say whether there is a key.
 pub async fn check_address(settings: &ServerSettings, address: SocketAddr) -> Result<(), String> {
-    let keys = settings.store.keys(DEFAULT_TENANT).await?;
-    settings.access.check_address(address, keys.iter().any(|key| key.revoked_at.is_none()))
+    settings.access.check_address(address, settings.store.has_keys().await?)
 }
 
 /// Serves until `stop` is cancelled. Open answers may then go on for the time of grace.

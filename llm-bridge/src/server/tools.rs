@@ -1,22 +1,57 @@
-//! `GET /api/tools`: the tools there are and whether they can be used; `POST /api/tools/{name}`: on and off.
+//! `GET /api/tools`: the tools there are, or those that a search finds, and whether they can be used; `POST /api/tools/{name}`: on and off.
 
 use axum::{
     Extension, Json,
-    extract::Path,
+    extract::{Path, Query, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{ChangeError, Permission, RegistryError};
+use registry_core::{ChangeError, Permission, Query as Search, RegistryError};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{body::JsonBody, error, identity::Identity, store_failed};
+use super::{
+    body::{JsonBody, misread},
+    error,
+    identity::Identity,
+    store_failed,
+};
 use crate::listing;
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Json<Value> {
+/// Names and values as they stand behind the `?`, in their order.
+type Parameters = Query<Vec<(String, String)>>;
+
+pub(super) async fn list(
+    Extension(identity): Extension<Identity>,
+    parameters: Result<Parameters, QueryRejection>,
+) -> Response {
+    let search = match parameters.map_err(|fault| fault.body_text()).and_then(search) {
+        Ok(search) => search,
+        Err(message) => {
+            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("query"));
+        }
+    };
     let Identity { registry, caller, .. } = identity;
     let context = registry.context(caller);
-    Json(json!({"tools": listing::rows(&registry, &context, false)}))
+    Json(json!({"tools": listing::found(&registry, &context, &search)})).into_response()
+}
+
+/// What is looked for; what is empty is not asked for, as a form sends it.
+fn search(Query(parameters): Parameters) -> Result<Search, String> {
+    let mut search = Search::default();
+    for (name, value) in parameters {
+        match name.as_str() {
+            "search" if search.text.is_empty() => search.text = value,
+            "search" => return Err("`search` is there twice; write all words into one".to_owned()),
+            "tag" => search.tags.extend(Some(value).filter(|tag| !tag.is_empty())),
+            _ => {
+                return Err(
+                    "only `search` and `tag` can be asked for, as in `?search=weather&tag=web`".to_owned()
+                );
+            }
+        }
+    }
+    Ok(search)
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,8 +73,10 @@ pub(super) async fn switch(
     let Switch { enabled } = match serde_json::from_value(body) {
         Ok(switch) => switch,
         Err(fault) => {
-            let message =
-                format!("not understood: {fault}; send `{{\"enabled\": true}}` or `{{\"enabled\": false}}`");
+            let message = format!(
+                "not understood: {}; send `{{\"enabled\": true}}` or `{{\"enabled\": false}}`",
+                misread(&fault)
+            );
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("enabled"));
         }
     };

@@ -9,6 +9,7 @@ See ../clients/environment.py for the variables. The last line is `N passed, M f
 import json
 import os
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -153,6 +154,24 @@ def text_calls(interpreter):
         for_both("plain text comes through as it is", plain)
 
 
+def tag_lines(interpreter):
+    """The model writes lines that are calls; what they write down is there, and the lines are not seen."""
+    said = "I note that.\nCLAIM: Water is wet.\nLEARNING: factual Ada is on leave."
+    with environment.llama(interpreter, "--ctx", "32768", "--say", said) as model, \
+            environment.toolrack(f"{model}/v1") as address:
+
+        def writes(stream):
+            got = ask(address, stream)
+            expect("CLAIM" not in got["content"] and "LEARNING" not in got["content"], got["content"])
+            done = finished(got)[:2]
+            expect([one["name"] for one in done] == ["claim", "learning"] and all(one["success"] for one in done), f"{done}")
+            effects = [effect for one in done for effect in one["side_effects"]]
+            expect([effect.split("-")[0] for effect in effects]
+                   == [f"created:inbox/{kind}/{time.gmtime().tm_year}" for kind in ("claims", "learnings")], f"{effects}")
+
+        for_both("lines that are calls", writes)
+
+
 def clients_text_call(interpreter):
     """A call of the client's own tool, written as text, comes back to the client as a native call."""
     said = 'One moment.\n<tool_call>\n{"name": "order_state", "arguments": {"order": 4711}}\n</tool_call>'
@@ -285,7 +304,7 @@ def templates(interpreter):
             for_both(f"a template that {'has no tools' if text is NO_TOOLS else name}", runs)
 
 
-PARTS = {"text calls": text_calls, "client's text calls": clients_text_call, "native calls": native_calls,
+PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "schemas": schemas, "templates": templates, "reasoning": reasoning}
 
 

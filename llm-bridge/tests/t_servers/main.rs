@@ -13,6 +13,8 @@
 )]
 
 mod access;
+mod commands;
+mod doors;
 mod killed;
 mod program;
 mod shared;

@@ -138,7 +138,9 @@ impl Guards {
         let waiting = self.approvals.pending(wanted.tenant, wanted.clock.now()).await;
         let waiting = waiting.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
         let mut of_user = waiting.iter().filter(|other| other.user == question.user);
-        if of_user.clone().any(|other| other.is_about_what(question)) || of_user.nth(MAX_PENDING).is_none() {
+        if of_user.clone().any(|other| other.is_about_what(question))
+            || of_user.nth(MAX_PENDING - 1).is_none()
+        {
             return Ok(());
         }
         let message = format!("{MAX_PENDING} calls of {} wait for a person already", question.user);

@@ -43,7 +43,9 @@ impl MemoryStore {
         &self,
         run: impl FnOnce(&mut State) -> T,
     ) -> BoxFuture<'_, Result<T, StoreError>> {
-        let done = run(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = run(&mut state);
+        // Inside of the lock, so that no other change falls between the two.
         self.revision.send_modify(|revision| *revision += 1);
         Box::pin(std::future::ready(Ok(done)))
     }
@@ -62,8 +64,22 @@ impl Store for MemoryStore {
         self.read(|state| of_tenant(&state.tools, tenant))
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.write(|state| drop(state.tools.insert(key(tenant, &tool.tool_name), tool)))
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let put = self.revision.send_if_modified(|known| {
+            let unchanged = *known == revision;
+            *known += u64::from(unchanged);
+            unchanged
+        });
+        if put {
+            state.tools.insert(key(tenant, &tool.tool_name), tool);
+        }
+        Box::pin(std::future::ready(Ok(put)))
     }
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -82,6 +98,20 @@ impl Store for MemoryStore {
         self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
     }
 
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.write(|state| {
+            let opens =
+                |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
+            state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
+            state.users.remove(&key(tenant, id)).is_some()
+        })
+    }
+
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
         self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
     }
@@ -91,6 +121,10 @@ impl Store for MemoryStore {
             let opens = |key: &&ApiKey| key.sha256 == sha256 && key.revoked_at.is_none();
             state.keys.iter().find(opens).cloned()
         })
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.read(|state| state.keys.iter().any(|key| key.revoked_at.is_none()))
     }
 
     fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {

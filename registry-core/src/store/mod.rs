@@ -106,8 +106,14 @@ pub trait Store: Send + Sync {
     /// All that is kept about the tenant's tools, by name.
     fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>>;
 
-    /// Keeps a tool in place of what was kept under its name.
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Keeps a tool in place of what was kept under its name, where the revision is still this one, in one step; otherwise false, and
+    /// nothing has changed. So a tool that another server has changed meanwhile is not put back to what it was.
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Forgets a tool. None of that name: nothing to do.
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -121,11 +127,22 @@ pub trait Store: Send + Sync {
     /// Keeps a user in place of the one of that id.
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Forgets the user of that id and revokes all the user's keys, both or neither; false if there is none of that id.
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// The tenant's keys, oldest first, those that were revoked too.
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
 
     /// The key of that hash, of whichever tenant, that has not been revoked.
     fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>>;
+
+    /// Whether any key, of whichever tenant, still opens anything.
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// Keeps a key.
     fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -18,6 +18,8 @@ use crate::execute::BoxFuture;
 const POLL: Duration = Duration::from_millis(900);
 /// How long to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long reading may take. A server that has gone away without a word is noticed by this.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Where the database is.
 ///
@@ -135,7 +137,10 @@ impl Database for Server {
     }
 
     fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
-        Box::pin(async { self.readers.acquire().await?.fetch(statement).await })
+        let reading = async { self.readers.acquire().await?.fetch(statement).await };
+        Box::pin(async move {
+            tokio::time::timeout(LONGEST, reading).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        })
     }
 
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {
@@ -154,6 +159,12 @@ impl Database for Server {
 
     fn poll(&self) -> Duration {
         POLL
+    }
+
+    fn version_table(&self) -> &'static str {
+        // Else the server tells at every start, and into the log, that it is there already.
+        "SET LOCAL client_min_messages = warning; \
+         CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)"
     }
 
     fn schema(&self) -> &'static [&'static str] {

@@ -164,6 +164,10 @@ impl Database for File {
         POLL
     }
 
+    fn version_table(&self) -> &'static str {
+        "CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)"
+    }
+
     fn schema(&self) -> &'static [&'static str] {
         &[include_str!("schema/sqlite.sql")]
     }

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use registry_core::{
-    Permission, ToolCall,
+    Origin, Permission, ToolCall,
     guard::{
         audit::{
             AuditRecord, AuditSink, Phase,
             chain::{Fault, link, origin},
-            log::{AuditFilter, AuditLog, Happened},
+            log::{AuditFilter, AuditLog, Happened, OriginFilter},
         },
+        gate::{Decision, Verdict},
         limits::{MemoryUsage, Usage},
     },
     store::SqlStore,
@@ -102,6 +103,58 @@ async fn t5_records_are_found_by_what_is_asked_for() {
         assert_eq!(seqs(AuditFilter { happened: Some(Happened::Success), ..some }).await, [3, 5]);
         assert_eq!(seqs(AuditFilter { happened: Some(Happened::Intent), ..all }).await, [0; 0]);
         assert_eq!(seqs(AuditFilter::new("nobody's")).await, [0; 0]);
+    }
+}
+
+#[tokio::test]
+async fn t5_records_are_found_by_origin_and_decision_however_far_apart() {
+    for place in Place::all("t5_records_are_found_by_origin_and_decision") {
+        let store = place.open("main").await;
+        // What a tool notes says nothing about the call.
+        let notes = json!({"origin": "mcp", "decision": {"verdict": "blocked"}});
+        let other = AuditRecord { audit: notes.as_object().unwrap().clone(), ..record("default", "x", 1) };
+        let keep = async |records: Vec<AuditRecord>| {
+            let kept = records.into_iter().map(|record| store.record(record));
+            assert!(futures_util::future::join_all(kept).await.iter().all(Result::is_ok));
+        };
+        let by = |verdict| Some(Decision { verdict, by: "gate".to_owned() });
+        let blocked = AuditRecord { origin: Origin::Mcp, decision: by(Verdict::Blocked), ..other.clone() };
+        let written = AuditRecord { origin: Origin::Text("hermes".into()), ..blocked.clone() };
+        let approved = AuditRecord { decision: by(Verdict::Approved), ..written.clone() };
+        // One after another where the order counts, with more between than are read at a time.
+        keep(vec![blocked]).await;
+        keep(vec![other.clone(); 1500]).await;
+        keep(vec![written]).await;
+        keep(vec![other; 1100]).await;
+        keep(vec![approved]).await;
+
+        let all = AuditFilter::new("default");
+        let seqs = async |filter: &AuditFilter| -> Vec<u64> {
+            store.list(filter).await.unwrap().iter().map(|record| record.seq).collect()
+        };
+        let mcp = AuditFilter { origin: Some(OriginFilter::Is(Origin::Mcp)), ..all.clone() };
+        assert_eq!(seqs(&mcp).await, [1]);
+        let text = AuditFilter { origin: Some(OriginFilter::Text), ..all.clone() };
+        assert_eq!(seqs(&text).await, [1502, 2603]);
+        let newest = AuditFilter { newest_first: true, limit: 1, ..text.clone() };
+        assert_eq!(seqs(&newest).await, [2603]);
+        let position = Some(store.list(&newest).await.unwrap()[0].position);
+        assert_eq!(seqs(&AuditFilter { beyond: position, ..newest }).await, [1502]);
+        assert_eq!(seqs(&AuditFilter { limit: 0, ..text.clone() }).await, [0; 0]);
+        let dialect = |name: &'static str| Some(OriginFilter::Is(Origin::Text(name.into())));
+        assert_eq!(seqs(&AuditFilter { origin: dialect("hermes"), ..all.clone() }).await, [1502, 2603]);
+        assert_eq!(seqs(&AuditFilter { origin: dialect("kimi_k2"), ..all.clone() }).await, [0; 0]);
+        let blocked = AuditFilter { verdict: Some(Verdict::Blocked), ..all.clone() };
+        assert_eq!(seqs(&blocked).await, [1, 1502]);
+        assert_eq!(seqs(&AuditFilter { origin: text.origin, ..blocked }).await, [1502]);
+        let library = AuditFilter { origin: Some(OriginFilter::Is(Origin::Library)), ..all };
+        let mut lines = 0;
+        let mut count = |_: &str| {
+            lines += 1;
+            Ok(())
+        };
+        assert_eq!(store.export(&library, &mut count).await.unwrap(), 2600);
+        assert_eq!(lines, 2600);
     }
 }
 

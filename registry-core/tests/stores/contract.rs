@@ -125,6 +125,10 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(approvals.get("default", "one").await.unwrap().as_ref(), Some(&first));
     assert_eq!(approvals.get("other", "one").await.unwrap(), None);
     assert_eq!(approvals.get("default", "two").await.unwrap(), None);
+    // No id has a NUL, which a database may not even be asked for.
+    assert_eq!(approvals.get("default", "one\0").await.unwrap(), None);
+    let yes = answer(true, None);
+    assert_eq!(approvals.answer("default", "\0", yes, at("12:01:00")).await, Err(AnswerError::Unknown));
 
     // Not before it is approved; then for one call.
     assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
@@ -170,7 +174,42 @@ fn tool(name: &str, enabled: bool) -> StoredTool {
     StoredTool { tool_name: name.to_owned(), enabled, spec: Some(spec), created_at: at("12:00:00.123456789") }
 }
 
+/// Puts a tool in where nobody else changes anything.
+pub(crate) async fn put_tool(store: &dyn Store, tenant: &str, tool: StoredTool) {
+    let revision = store.revision().await.unwrap();
+    assert_eq!(store.put_tool(tenant, tool, revision).await, Ok(true));
+}
+
+/// What one of them keeps the other knows.
+async fn one_of_two_contract(one: &dyn Store, other: &dyn Store) {
+    let seen = one.revision().await.unwrap();
+    for wrong in [seen + 1, u64::MAX] {
+        assert_eq!(one.put_tool("default", tool("a", false), wrong).await, Ok(false));
+    }
+    assert_eq!(one.revision().await, Ok(seen), "nothing has changed");
+    assert_eq!(one.put_tool("default", tool("a", true), seen).await, Ok(true));
+    assert_eq!(other.put_tool("default", tool("a", false), seen).await, Ok(false));
+    assert_eq!(other.tools("default").await.unwrap(), [tool("a", true)]);
+
+    // Of many at once it is one.
+    let seen = one.revision().await.unwrap();
+    let names: Vec<String> = (0..16).map(|number| format!("tool_{number:02}")).collect();
+    let puts = names.iter().enumerate().map(|(number, name)| {
+        let store = if number % 2 == 0 { one } else { other };
+        store.put_tool("default", tool(name, true), seen)
+    });
+    let put: Vec<bool> = futures_util::future::join_all(puts).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(put.iter().filter(|put| **put).count(), 1);
+    let kept = one.tools("default").await.unwrap();
+    let winner = put.iter().position(|put| *put).unwrap();
+    assert_eq!(kept, [tool("a", true), tool(&names[winner], true)]);
+    for tool in kept {
+        one.remove_tool("default", &tool.tool_name).await.unwrap();
+    }
+}
+
 async fn store_contract(store: &dyn Store) {
+    one_of_two_contract(store, store).await;
     let mut revision = store.revision().await.unwrap();
     let mut raised = async || {
         let before = std::mem::replace(&mut revision, store.revision().await.unwrap());
@@ -178,10 +217,10 @@ async fn store_contract(store: &dyn Store) {
     };
     let switch = StoredTool { spec: None, ..tool("a", false) };
     for tool in [tool("b", true), switch.clone(), tool("b", false)] {
-        store.put_tool("default", tool).await.unwrap();
+        put_tool(store, "default", tool).await;
         raised().await;
     }
-    store.put_tool("other", tool("c", true)).await.unwrap();
+    put_tool(store, "other", tool("c", true)).await;
     assert_eq!(store.tools("default").await.unwrap(), [switch.clone(), tool("b", false)]);
     store.remove_tool("default", "b").await.unwrap();
     raised().await;
@@ -210,6 +249,7 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.users("default").await.unwrap(), [ada.clone(), promoted]);
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
+    assert_eq!(store.user("default", "ada\0").await.unwrap(), None);
 
     let key = |id: &str, sha256: &str| ApiKey {
         id: id.to_owned(),
@@ -220,6 +260,7 @@ async fn store_contract(store: &dyn Store) {
         created_at: at("12:00:00"),
         revoked_at: None,
     };
+    assert_eq!(store.has_keys().await, Ok(false));
     for (id, hash) in [("k2", "ff"), ("k1", "ee")] {
         store.put_key(key(id, hash)).await.unwrap();
     }
@@ -233,7 +274,35 @@ async fn store_contract(store: &dyn Store) {
     assert!(!store.revoke_key("default", "k2", at("14:00:00")).await.unwrap());
     assert_eq!(store.key("ff").await.unwrap(), None);
     let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
-    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee")]);
+    assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee")]);
+
+    // With a user go the keys, and nobody else's.
+    let carl = User { id: "carl".into(), ..store.user("default", "ada").await.unwrap().unwrap() };
+    store.put_user("default", carl.clone()).await.unwrap();
+    store.put_user("other", carl.clone()).await.unwrap();
+    let of_carl = |id: &str, sha256: &str| ApiKey { user: "carl".to_owned(), ..key(id, sha256) };
+    let theirs = ApiKey { tenant: "other".to_owned(), ..of_carl("k4", "cc") };
+    for key in [of_carl("k3", "dd"), theirs.clone()] {
+        store.put_key(key).await.unwrap();
+    }
+    raised().await;
+    assert!(!store.remove_user("default", "none", at("15:00:00")).await.unwrap());
+    assert!(!store.remove_user("nobody's", "carl", at("15:00:00")).await.unwrap());
+    assert_eq!(store.key("dd").await.unwrap(), Some(of_carl("k3", "dd")));
+    assert!(store.remove_user("default", "carl", at("15:00:00")).await.unwrap());
+    raised().await;
+    assert_eq!((store.user("default", "carl").await.unwrap(), store.key("dd").await.unwrap()), (None, None));
+    let gone = ApiKey { revoked_at: Some(at("15:00:00")), ..of_carl("k3", "dd") };
+    assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee"), gone]);
+    assert_eq!(store.user("other", "carl").await.unwrap(), Some(carl));
+    assert_eq!(store.key("cc").await.unwrap(), Some(theirs));
+    assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap());
+
+    // One of any tenant is one.
+    assert!(store.revoke_key("default", "k1", at("13:00:00")).await.unwrap());
+    assert_eq!(store.has_keys().await, Ok(true));
+    assert!(store.revoke_key("other", "k4", at("13:00:00")).await.unwrap());
+    assert_eq!(store.has_keys().await, Ok(false));
 }
 
 #[tokio::test]
@@ -264,6 +333,46 @@ async fn l5_every_store_keeps_registrations_users_and_keys_alike() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn b10_of_two_servers_that_change_what_both_have_seen_one_does() {
+    for place in Place::all("b10_of_two_servers_that_change_what_both_have_seen_one_does") {
+        let (one, other) = (place.open("one").await, place.open("other").await);
+        for _ in 0..5 {
+            one_of_two_contract(&one, &other).await;
+        }
+    }
+}
+
+/// While one server registers one version after the other, the other switches the tool on and off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn b10_a_switch_undoes_no_registration_made_at_the_same_moment() {
+    for place in Place::all("b10_a_switch_undoes_no_registration_made_at_the_same_moment") {
+        let attach = async |server: &str| {
+            let registry = registry_core::Registry::builder().without_compiled().build().unwrap();
+            registry.attach(Arc::new(place.open(server).await)).await.unwrap()
+        };
+        let (one, other) = (attach("one").await, attach("other").await);
+        let version = |number: u32| ToolSpec {
+            version: Some(format!("{number}.0.0")),
+            ..ToolSpec::new("act", json!({"type": "object"}))
+        };
+        one.register(version(1), Default::default(), None).await.unwrap();
+        let switching = tokio::spawn(async move {
+            for change in 0..40 {
+                other.set_enabled("act", change % 2 == 0).await.unwrap();
+            }
+            other
+        });
+        for number in 2..=20 {
+            one.register(version(number), Default::default(), None).await.unwrap();
+            let kept = one.store().tools("default").await.unwrap();
+            assert_eq!(kept[0].spec, Some(version(number)));
+        }
+        let other = switching.await.unwrap();
+        assert_eq!(other.store().tools("default").await.unwrap()[0].spec, Some(version(20)));
+    }
+}
+
 #[tokio::test]
 async fn b10_a_change_is_seen_by_others_within_a_second() {
     for place in Place::all("b10_a_change_is_seen_by_others_within_a_second") {
@@ -276,7 +385,7 @@ async fn b10_a_change_is_seen_by_others_within_a_second() {
             });
             tokio::time::sleep(Duration::from_millis(50 * change)).await;
             assert!(!waiting.is_finished());
-            one.put_tool("default", tool("a", change % 2 == 0)).await.unwrap();
+            put_tool(&one, "default", tool("a", change % 2 == 0)).await;
             tokio::time::timeout(Duration::from_secs(1), waiting)
                 .await
                 .expect("seen within a second")

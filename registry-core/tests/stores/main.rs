@@ -5,11 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod accidents;
 mod chains;
 mod contract;
 mod crash;
 mod limits;
 mod limits_redis;
+mod odd_rows;
 mod postgres_server;
 mod servers;
 mod sqlite_file;

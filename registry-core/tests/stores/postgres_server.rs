@@ -7,7 +7,12 @@ use registry_core::{
     store::{PostgresSettings, Store, StoredTool},
 };
 
-use crate::{Place, at, chains::tamper, contract::charge, servers::free_port};
+use crate::{
+    Place, at,
+    chains::tamper,
+    contract::{charge, put_tool},
+    servers::free_port,
+};
 
 #[tokio::test]
 async fn b10_connections_that_were_cut_are_made_anew() {
@@ -25,7 +30,7 @@ async fn b10_connections_that_were_cut_are_made_anew() {
         assert_eq!(one.charge(&charge(at("12:00:00"), 0, 100)).await, Ok(None), "turn {turn}");
         let tool =
             StoredTool { tool_name: "a".into(), enabled: turn == 1, spec: None, created_at: at("12:00:00") };
-        one.put_tool("default", tool).await.unwrap();
+        put_tool(&one, "default", tool).await;
         tokio::time::timeout(Duration::from_secs(1), other.changed(since))
             .await
             .expect("seen within a second");

@@ -18,14 +18,23 @@ use std::{
 const KEEPER: &str = r#"
 folder=$1; shift
 "$@" & server=$!
+echo $server > "$folder/pid"
 read -r _
-if [ -f "$folder/data/postmaster.pid" ]; then kill -QUIT "$(head -n 1 "$folder/data/postmaster.pid")"; else kill -KILL $server; fi
-wait $server
+if [ -f "$folder/data/postmaster.pid" ]; then
+  server=$(head -n 1 "$folder/data/postmaster.pid")
+  kill -QUIT "$server"
+  # One that was started again is not this one's to wait for.
+  for _ in $(seq 100); do kill -0 "$server" 2>/dev/null || break; sleep 0.05; done
+else
+  kill -KILL $server
+fi
+wait
 rm -rf "$folder"
 "#;
 
 pub(crate) struct Server {
     keeper: Child,
+    folder: PathBuf,
     pub(crate) port: u16,
 }
 
@@ -47,13 +56,20 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let server = Self { keeper, port };
+        let server = Self { keeper, folder: folder.to_owned(), port };
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(began.elapsed() < Duration::from_secs(60), "{command:?} does not listen");
             sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    /// Sends a signal to the server, such as `STOP` and `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let server = std::fs::read_to_string(self.folder.join("pid")).unwrap();
+        let sent = Command::new("kill").args([&format!("-{name}"), server.trim()]).status();
+        assert!(sent.unwrap().success());
     }
 }
 
@@ -102,6 +118,11 @@ pub(crate) struct Postgres {
     bin: PathBuf,
 }
 
+/// One that a test has for itself, to do to it as it likes.
+pub(crate) fn own_postgres(test: &str) -> Option<Postgres> {
+    program("initdb", test).map(|initdb| Postgres::start(&initdb))
+}
+
 /// The shared server; `None` where there is none.
 pub(crate) fn postgres(test: &str) -> Option<&'static Postgres> {
     static SHARED: OnceLock<Postgres> = OnceLock::new();
@@ -140,6 +161,26 @@ impl Postgres {
         line.extend(["-k", &sockets, "-c", "max_connections=300"]);
         let server = Server::start(&folder, port, &line);
         Self { server, folder, databases: AtomicU32::new(0), run_as, bin }
+    }
+
+    /// Stops it as an administrator does: whoever is connected is told so.
+    pub(crate) fn stop(&self) {
+        self.control(&["stop", "-m", "fast"]);
+    }
+
+    /// Starts it again where it was, and waits until it lets clients in.
+    pub(crate) fn start_again(&self) {
+        let (port, sockets) = (self.server.port, self.folder.display());
+        let options = format!("-p {port} -c listen_addresses=127.0.0.1 -k {sockets} -c max_connections=300");
+        self.control(&["start", "-o", &options, "-l", &self.folder.join("data/log").display().to_string()]);
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        let mut program = command(&self.run_as, &self.bin.join("pg_ctl"));
+        program.arg("-D").arg(self.folder.join("data")).arg("-w").args(arguments).current_dir(&self.folder);
+        // What it starts must not hold these open.
+        let done = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(done.unwrap().success(), "pg_ctl {arguments:?}");
     }
 
     /// Makes an empty database and gives its URL.

@@ -31,6 +31,28 @@ async fn l5_the_file_and_its_folder_are_made_and_others_are_refused_with_a_reaso
     assert!(cause.contains(&folder.path().display().to_string()), "{cause}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn l5_the_file_and_its_folder_are_for_nobody_else_to_read() {
+    use registry_core::store::User;
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a/b");
+    let store = SqliteSettings::new(place.join("toolrack.db")).open().await.unwrap();
+    // So that the files beside it are there.
+    let (level, created_at) = (registry_core::Permission::User, at("12:00:00"));
+    let user = User { id: "ada".into(), level, allowed_modules: None, created_at };
+    store.put_user("default", user).await.unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&place), mode(&folder.path().join("a"))), (0o700, 0o700));
+    let files: Vec<_> = std::fs::read_dir(&place).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{file:?}");
+    }
+}
+
 #[tokio::test]
 async fn l5_a_database_of_a_newer_program_is_left_alone() {
     for place in Place::all("l5_a_database_of_a_newer_program_is_left_alone") {

@@ -250,6 +250,7 @@ impl Settings {
     /// What can be written in the file and cannot be meant.
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(|webhook| webhook.endpoint().map(drop))?;
+        server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
         }

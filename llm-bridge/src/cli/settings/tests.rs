@@ -104,6 +104,8 @@ fn what_is_empty_is_not_set() {
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_key() {
     for (text, told) in [
+        ("[user]\nid = \"\"", "user.id: it has to be"),
+        ("[user]\nid = \"a\\u0000\"", "without control characters"),
         ("[limits]\nmax_rounds = 0", "limits.max_rounds: 0"),
         ("[limits]\nmax_calls = 0", "limits.max_calls: 0"),
         ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),

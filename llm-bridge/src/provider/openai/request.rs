@@ -68,7 +68,7 @@ pub struct Extension {
     pub chat_id: Option<String>,
     /// What a knowledge base gave for this turn.
     pub kb_context: Option<String>,
-    /// How sure the model says it is.
+    /// How sure the model says it is, from 0 to 1.
     pub confidence: Option<f64>,
     /// How long a call may wait for a person's approval, in seconds. Where nothing is said: in a stream until the approval
     /// expires, otherwise not at all; the answer then says that the call has to be made again.
@@ -137,10 +137,35 @@ impl ChatRequest {
         if toolrack.deltas && !stream {
             return Err(bad("toolrack.deltas", "`toolrack.deltas` goes with `\"stream\": true` only"));
         }
+        if toolrack.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+            return Err(bad("toolrack.confidence", "`toolrack.confidence` has to be a number from 0 to 1"));
+        }
+        if toolrack.chat_id.as_ref().is_some_and(|id| !is_chat_id(id)) {
+            let message = format!(
+                "`toolrack.chat_id` has to be a text of 1 to {MAX_CHAT_ID} bytes, without control characters"
+            );
+            return Err(bad("toolrack.chat_id", message));
+        }
+        if toolrack.kb_context.as_ref().is_some_and(|context| context.len() > MAX_KB_CONTEXT) {
+            let message = format!(
+                "`toolrack.kb_context` is over {} MiB; send what this turn needs",
+                MAX_KB_CONTEXT >> 20
+            );
+            return Err(bad("toolrack.kb_context", message));
+        }
         let tools = read_tools(rest.shift_remove("tools"))?;
         let tool_choice = read_tool_choice(rest.shift_remove("tool_choice"))?;
         Ok(Self { messages, model, tools, tool_choice, stream, include_usage, toolrack, rest })
     }
+}
+
+/// The longest id of a chat, in bytes.
+const MAX_CHAT_ID: usize = 256;
+/// The longest text of a knowledge base, in bytes: each tool and each gate is handed it.
+const MAX_KB_CONTEXT: usize = 1 << 20;
+
+fn is_chat_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= MAX_CHAT_ID && !id.chars().any(char::is_control)
 }
 
 fn read_tools(value: Option<Value>) -> Result<Vec<ClientTool>, BadRequest> {
@@ -241,8 +266,33 @@ mod tests {
             (json!({"messages": messages, "tool_choice": {"type": "function"}}), "tool_choice"),
             (json!({"messages": messages, "toolrack": {"level": "owner"}}), "toolrack"),
             (json!({"messages": messages, "toolrack": {"deltas": true}}), "toolrack.deltas"),
+            (json!({"messages": messages, "toolrack": {"confidence": 5}}), "toolrack.confidence"),
+            (json!({"messages": messages, "toolrack": {"confidence": -0.001}}), "toolrack.confidence"),
+            (json!({"messages": messages, "toolrack": {"confidence": 1e308}}), "toolrack.confidence"),
+            (json!({"messages": messages, "toolrack": {"confidence": "high"}}), "toolrack"),
+            (json!({"messages": messages, "toolrack": {"chat_id": ""}}), "toolrack.chat_id"),
+            (json!({"messages": messages, "toolrack": {"chat_id": "a\u{0}"}}), "toolrack.chat_id"),
+            (json!({"messages": messages, "toolrack": {"chat_id": "x".repeat(257)}}), "toolrack.chat_id"),
+            (
+                json!({"messages": messages, "toolrack": {"kb_context": "x".repeat((1 << 20) + 1)}}),
+                "toolrack.kb_context",
+            ),
+            (json!({"messages": messages, "toolrack": {"approval_wait_seconds": -1}}), "toolrack"),
         ] {
             assert_eq!(request(body.clone()).unwrap_err().param, param, "{body}");
+        }
+    }
+
+    #[test]
+    fn m8_what_tools_are_told_of_the_conversation_is_within_bounds() {
+        let messages = json!([{"role": "user", "content": "hi"}]);
+        for confidence in [0.0, 0.5, 1.0] {
+            let toolrack = json!({
+                "confidence": confidence, "chat_id": "x".repeat(256), "kb_context": "x".repeat(1 << 20),
+                "approval_wait_seconds": u64::MAX,
+            });
+            let read = request(json!({"messages": messages, "toolrack": toolrack})).unwrap();
+            assert_eq!(read.toolrack.confidence, Some(confidence));
         }
     }
 

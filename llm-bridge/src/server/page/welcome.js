@@ -8,6 +8,8 @@ const QUESTIONS = {
   current_time: 'What time is it in Tokyo?',
   'research.fetch_webpage': 'Fetch https://example.com and tell me what it is for.',
   web_search: 'Search the web for the newest Rust release.',
+  research: 'Research how birds find their way.',
+  claim: 'Draft a claim: cold water weighs more than warm water.',
 };
 
 /** Fills the welcome with examples for `tools`; a click asks the question. */

@@ -1,11 +1,11 @@
 //! Reads the audit: lists, exports and verifies what an [`AuditSink`](super::AuditSink) has kept.
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
 
 use super::chain::{Fault, Head};
-use crate::execute::BoxFuture;
+use crate::{context::Origin, execute::BoxFuture, guard::gate::Verdict};
 
 /// How many records are read at a time where all are wanted.
 const PAGE: usize = 1000;
@@ -36,6 +36,15 @@ impl Happened {
     }
 }
 
+/// How the calls came that are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OriginFilter {
+    /// Out of the model's text, in whichever dialect.
+    Text,
+    /// Exactly so.
+    Is(Origin),
+}
+
 /// Which records are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFilter {
@@ -47,6 +56,10 @@ pub struct AuditFilter {
     pub tool: Option<String>,
     /// Of this call.
     pub call_id: Option<String>,
+    /// Of calls that came so.
+    pub origin: Option<OriginFilter>,
+    /// Of calls about which a gate or a person decided so.
+    pub verdict: Option<Verdict>,
     /// Written at this time or later.
     pub since: Option<Timestamp>,
     /// Written before this time.
@@ -69,6 +82,8 @@ impl AuditFilter {
             user: None,
             tool: None,
             call_id: None,
+            origin: None,
+            verdict: None,
             since: None,
             until: None,
             happened: None,
@@ -76,6 +91,31 @@ impl AuditFilter {
             beyond: None,
             limit: usize::MAX,
         }
+    }
+
+    /// Whether origin and decision of a record are those that are wanted: a store that has no column for them asks here. The
+    /// rest of the filter is not asked.
+    pub fn wants_origin_and_verdict(&self, record: &RawValue) -> bool {
+        #[derive(Deserialize)]
+        struct Says {
+            origin: Value,
+            decision: Option<Decided>,
+        }
+        #[derive(Deserialize)]
+        struct Decided {
+            verdict: Value,
+        }
+        let Ok(says) = serde_json::from_str::<Says>(record.get()) else { return false };
+        let came_so = match &self.origin {
+            None => true,
+            Some(OriginFilter::Text) => says.origin.get("text").is_some(),
+            Some(OriginFilter::Is(origin)) => serde_json::to_value(origin).is_ok_and(|is| is == says.origin),
+        };
+        let decided_so = self.verdict.is_none_or(|verdict| {
+            let decided = says.decision.as_ref().map(|decided| &decided.verdict);
+            serde_json::to_value(verdict).is_ok_and(|is| decided == Some(&is))
+        });
+        came_so && decided_so
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Row, SqlStore, Statement, link::Value};
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
 use crate::{
     execute::BoxFuture,
     guard::{
@@ -91,7 +91,9 @@ impl Approvals for SqlStore {
     fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>> {
         let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, read).await?.pop()) })
+        Box::pin(
+            async move { if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, read).await?.pop()) } },
+        )
     }
 
     fn pending<'a>(
@@ -114,6 +116,9 @@ impl Approvals for SqlStore {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
         Box::pin(async move {
+            if is_never_kept(id) {
+                return Err(AnswerError::Unknown);
+            }
             let [state, answer] = state_and_answer(&answer.into_state()).map_err(AnswerError::Store)?;
             let update = Statement::new(
                 format!(

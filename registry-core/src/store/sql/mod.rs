@@ -38,6 +38,9 @@ pub(super) trait Database: Send + Sync {
     /// How often it has to be asked whether another process has changed anything.
     fn poll(&self) -> Duration;
 
+    /// Makes the table that says which version the others are of, where there is none.
+    fn version_table(&self) -> &'static str;
+
     /// What lays out each version of the tables from the one before. Once released, none is ever changed.
     fn schema(&self) -> &'static [&'static str];
 }
@@ -117,6 +120,11 @@ impl SqlStore {
     }
 }
 
+/// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
+fn is_never_kept(name: &str) -> bool {
+    name.contains('\0')
+}
+
 /// Brings the tables to the version this program knows.
 async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), String> {
     /// A lock of its own, for servers that start at once.
@@ -125,9 +133,7 @@ async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), Str
     for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
         link.fetch(statement).await.map_err(told)?;
     }
-    link.script("CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)")
-        .await
-        .map_err(told)?;
+    link.script(database.version_table()).await.map_err(told)?;
     let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
     let version: usize = match link.fetch(version).await.map_err(told)?.pop() {
         Some(mut row) => row.count()?,

@@ -1,9 +1,9 @@
 //! Registrations and switches, users and keys.
 
 use jiff::Timestamp;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
-use super::{Row, SqlStore, Statement, link::Value};
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
 use crate::{
     execute::BoxFuture,
     store::{ApiKey, Store, StoreError, StoredTool, User},
@@ -15,21 +15,15 @@ const KEY_COLUMNS: &str =
 impl SqlStore {
     /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
     async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let revise = Statement::new("UPDATE revision SET number = number + 1", Vec::new());
-        let rows = self.write_statements(vec![revise, statement]).await;
-        self.shared.nudge.send_replace(());
-        rows
+        self.change_all(vec![statement]).await
     }
 
-    async fn put(
-        &self,
-        sql: &'static str,
-        tenant: &str,
-        name: &str,
-        row: &impl Serialize,
-    ) -> Result<(), StoreError> {
-        let document = serde_json::to_string(row).map_err(|error| error.to_string())?;
-        self.change(Statement::new(sql, vec![tenant.into(), name.into(), document.into()])).await.map(drop)
+    /// The same with several, all or none. Gives the rows of the last one.
+    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        statements.insert(0, Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
+        let rows = self.write_statements(statements).await;
+        self.shared.nudge.send_replace(());
+        rows
     }
 }
 
@@ -66,10 +60,26 @@ impl Store for SqlStore {
         })
     }
 
-    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
-        let sql = "INSERT INTO tools (tenant, name, document) VALUES ($1, $2, $3) \
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        // No other change falls between the two: statements are written one transaction after the other.
+        let put = "INSERT INTO tools (tenant, name, document) \
+                   SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
-        Box::pin(async move { self.put(sql, tenant, &tool.tool_name, &tool).await })
+        let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
+        let seen = Value::Int(revision.cast_signed());
+        Box::pin(async move {
+            let document = serde_json::to_string(&tool).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
+            let statements = vec![Statement::new(put, values), Statement::new(revise, vec![seen])];
+            let revised = self.write_statements(statements).await?;
+            self.shared.nudge.send_replace(());
+            Ok(!revised.is_empty())
+        })
     }
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -86,13 +96,33 @@ impl Store for SqlStore {
     fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(self.read(find, document).await?.pop()) })
+        Box::pin(async move {
+            if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
+        })
     }
 
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
         let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
-        Box::pin(async move { self.put(sql, tenant, &user.id, &user).await })
+        Box::pin(async move {
+            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), user.id.into(), document.into()];
+            self.change(Statement::new(sql, values)).await.map(drop)
+        })
+    }
+
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let revoke =
+            "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
+        let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
+        let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
+        let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(!self.change_all(vec![revoke, remove]).await?.is_empty()) })
     }
 
     fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
@@ -104,6 +134,13 @@ impl Store for SqlStore {
         let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
         let find = Statement::new(sql, vec![sha256.into()]);
         Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
+        Box::pin(async move {
+            Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
+        })
     }
 
     fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -1,0 +1,222 @@
+//! What stands around a call when it fails, is asked too much, or is left alone: requirements T3, T4, T5, B8.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use registry_core::{
+    BoxFuture, Caller, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
+    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    guard::{
+        approval::ApprovalAnswer,
+        audit::{AuditRecord, AuditSink, MemoryAudit},
+        gate::{Gate, GateAnswer, GateRequest, Verdict},
+    },
+    handler_fn,
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+fn builder() -> RegistryBuilder {
+    Registry::builder().without_compiled()
+}
+
+fn add(registry: &Registry, policy: ToolPolicy) {
+    let schema = json!({"type": "object", "properties": {
+        "path": {"type": "string"}, "pin": {"type": "string", "writeOnly": true},
+    }});
+    let handler = handler_fn(|_, arguments| async move { Ok(ToolResult::new(arguments.len())) });
+    registry.register(ToolSpec::new("act", schema), policy, Some(handler)).unwrap();
+}
+
+fn of(registry: &Registry, user: &str) -> ToolContext {
+    registry.context(Caller::new(user, Permission::User))
+}
+
+async fn call(registry: &Registry, context: &ToolContext, arguments: Value) -> ToolOutcome {
+    registry.execute(context, ToolCall::new("act", arguments)).await
+}
+
+fn kind(outcome: &ToolOutcome) -> Option<ErrorKind> {
+    outcome.result.as_ref().err().map(ToolError::kind)
+}
+
+#[tokio::test]
+async fn t5_the_hash_of_the_arguments_leaves_out_what_is_secret() {
+    let audit = Arc::new(MemoryAudit::new(16));
+    let registry = builder().audit(audit.clone()).build().unwrap();
+    add(&registry, ToolPolicy::new());
+    let hashes = async |arguments: Value| {
+        let known = audit.records().len();
+        call(&registry, &of(&registry, "ada"), arguments).await;
+        let mut hashes: Vec<String> =
+            audit.records()[known..].iter().map(|record| record.arguments_sha256.clone()).collect();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 1, "intent and outcome say the same");
+        hashes.remove(0)
+    };
+    let one = hashes(json!({"path": "a", "pin": "1234"})).await;
+    assert_eq!(one, hashes(json!({"path": "a", "pin": "1235"})).await);
+    assert_ne!(one, hashes(json!({"path": "b", "pin": "1234"})).await);
+    // A call that is refused for its arguments too.
+    let refused = hashes(json!({"path": ["a"], "pin": "1234"})).await;
+    assert_eq!(refused, hashes(json!({"path": ["a"], "pin": "1235"})).await);
+    assert_eq!(audit.records().pop().unwrap().error, Some(ErrorKind::InvalidArguments));
+}
+
+/// Keeps nothing while it fails.
+#[derive(Default)]
+struct Failing(AtomicBool);
+
+impl AuditSink for Failing {
+    fn record(&self, _: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        let fails = self.0.load(Ordering::SeqCst);
+        Box::pin(async move { if fails { Err("the disk is full".to_owned()) } else { Ok(()) } })
+    }
+}
+
+#[tokio::test]
+async fn t3_a_call_whose_intent_is_not_kept_is_not_counted() {
+    let audit = Arc::new(Failing::default());
+    let registry = builder().audit(audit.clone()).build().unwrap();
+    add(&registry, ToolPolicy { daily_limit: 1, ..ToolPolicy::new() });
+    audit.0.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        let outcome = call(&registry, &of(&registry, "ada"), json!({})).await;
+        assert_eq!(kind(&outcome), Some(ErrorKind::NotAudited));
+    }
+    audit.0.store(false, Ordering::SeqCst);
+    assert!(call(&registry, &of(&registry, "ada"), json!({})).await.is_success());
+    assert_eq!(
+        kind(&call(&registry, &of(&registry, "ada"), json!({})).await),
+        Some(ErrorKind::ToolRateLimited)
+    );
+}
+
+#[tokio::test]
+async fn t3_whoever_goes_away_while_waiting_for_a_turn_is_not_counted() {
+    let registry = builder().build().unwrap();
+    let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (inside, door) = (Arc::clone(&entered), Arc::clone(&leave));
+    let handler = handler_fn(move |_, _| {
+        let (inside, door) = (Arc::clone(&inside), Arc::clone(&door));
+        async move {
+            inside.notify_one();
+            door.notified().await;
+            Ok(ToolResult::new("done"))
+        }
+    });
+    let policy = ToolPolicy { max_concurrent: 1, daily_limit: 2, ..ToolPolicy::new() };
+    registry.register(ToolSpec::new("act", json!({"type": "object"})), policy, Some(handler)).unwrap();
+    let begin = |context: ToolContext| {
+        let registry = registry.clone();
+        tokio::spawn(async move { call(&registry, &context, json!({})).await })
+    };
+    let first = begin(of(&registry, "ada"));
+    entered.notified().await;
+    let token = CancellationToken::new();
+    let second = begin(of(&registry, "ada").with_cancellation(token.clone()));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!second.is_finished());
+    token.cancel();
+    assert_eq!(kind(&second.await.unwrap()), Some(ErrorKind::Cancelled));
+    leave.notify_one();
+    assert!(first.await.unwrap().is_success());
+    let third = begin(of(&registry, "ada"));
+    entered.notified().await;
+    leave.notify_one();
+    assert!(third.await.unwrap().is_success());
+}
+
+struct Panics {
+    closed: bool,
+}
+
+impl Gate for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn fails_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+        panic!("at once")
+    }
+}
+
+#[tokio::test]
+async fn t4_a_gate_that_panics_has_failed_like_any_other() {
+    for (closed, verdict) in [(false, Verdict::Unanswered), (true, Verdict::Blocked)] {
+        let audit = Arc::new(MemoryAudit::new(4));
+        let registry = builder().gate(Arc::new(Panics { closed })).audit(audit.clone()).build().unwrap();
+        add(&registry, ToolPolicy { requires_gate: true, daily_limit: 2, ..ToolPolicy::new() });
+        for _ in 0..2 {
+            assert_eq!(call(&registry, &of(&registry, "ada"), json!({})).await.is_success(), !closed);
+        }
+        let decision = audit.records().pop().unwrap().decision.unwrap();
+        assert_eq!((decision.verdict, decision.by.as_str()), (verdict, "panics"));
+        // What it has blocked is not counted.
+        let third = call(&registry, &of(&registry, "ada"), json!({})).await;
+        assert_eq!(kind(&third), (!closed).then_some(ErrorKind::ToolRateLimited));
+    }
+}
+
+fn destructive() -> ToolPolicy {
+    ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() }
+}
+
+#[tokio::test]
+async fn b8_no_user_has_more_than_64_questions_open() {
+    let registry = builder().build().unwrap();
+    add(&registry, destructive());
+    let hasty = |user: &str| of(&registry, user).with_approval_wait(Duration::ZERO);
+    let path = |number: usize| json!({"path": number.to_string()});
+    let mut first = None;
+    for number in 0..64 {
+        let outcome = call(&registry, &hasty("ada"), path(number)).await;
+        assert_eq!(kind(&outcome), Some(ErrorKind::ApprovalPending), "{number}");
+        first = first.or(outcome.result.unwrap_err().approval().map(str::to_owned));
+    }
+    let over = call(&registry, &hasty("ada"), path(64)).await.result.unwrap_err();
+    assert!(over.kind() == ErrorKind::Busy && over.is_retryable(), "{over:?}");
+    assert_eq!(registry.pending_approvals().await.unwrap().len(), 64);
+    // What was asked already may be asked again, and another user is another user.
+    assert_eq!(kind(&call(&registry, &hasty("ada"), path(7)).await), Some(ErrorKind::ApprovalPending));
+    assert_eq!(kind(&call(&registry, &hasty("bob"), path(64)).await), Some(ErrorKind::ApprovalPending));
+    // An answer makes room.
+    let no = ApprovalAnswer { approve: false, by: "boss".into(), reason: None };
+    registry.answer_approval(&first.unwrap(), no).await.unwrap();
+    assert_eq!(kind(&call(&registry, &hasty("ada"), path(64)).await), Some(ErrorKind::ApprovalPending));
+}
+
+#[tokio::test]
+async fn b8_arguments_of_more_than_64_kib_are_not_kept_with_the_question() {
+    let registry = builder().build().unwrap();
+    add(&registry, destructive());
+    let hasty = of(&registry, "ada").with_approval_wait(Duration::ZERO);
+    // With the braces, the name and the quotes.
+    let whole = (64 << 10) - r#"{"path":""}"#.len();
+    for (length, is_shown) in [(whole, true), (whole + 1, false)] {
+        let arguments = json!({"path": "x".repeat(length)});
+        let error = call(&registry, &hasty, arguments.clone()).await.result.unwrap_err();
+        let id = error.approval().unwrap().to_owned();
+        let kept = registry.approval(&id).await.unwrap().unwrap().arguments;
+        assert_eq!(kept == arguments, is_shown);
+        if !is_shown {
+            assert!(kept.as_str().unwrap().starts_with("65537 bytes"), "{kept}");
+        }
+        // It is the same call all the same.
+        let yes = ApprovalAnswer { approve: true, by: "boss".into(), reason: None };
+        registry.answer_approval(&id, yes).await.unwrap();
+        assert!(call(&registry, &hasty, arguments).await.is_success());
+    }
+}
