@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use registry_core::{Permission, Registry};
 use rmcp::{ServiceExt, transport};
 
-use super::{Settings, caller_at, stopped_by_ctrl_c};
+use super::{Settings, caller_at, stopped_by_ctrl_c, tenant::Tenant};
 use crate::mcp::{McpServer, Visitor};
 
 #[derive(Debug, clap::Args)]
@@ -13,6 +13,8 @@ pub(super) struct Arguments {
     /// Offer what a caller of this level may use
     #[arg(long, value_name = "LEVEL")]
     user: Option<Permission>,
+    #[command(flatten)]
+    pub(super) tenant: Tenant,
 }
 
 /// Serves standard input and output until the client closes them.
@@ -22,10 +24,12 @@ pub(super) async fn run(
     registry: Registry,
 ) -> Result<ExitCode, String> {
     let closing = stopped_by_ctrl_c();
-    let visitor = Visitor { registry, caller: caller_at(settings, arguments.user) };
+    let context = registry.context(caller_at(settings, arguments.user));
+    let visitor = Visitor { registry, context };
     let server = McpServer::for_one(closing.clone(), visitor)?;
     let running = server.serve_with_ct(transport::stdio(), closing).await;
-    let running = running.map_err(|fault| format!("the client did not begin as the protocol asks: {fault}"))?;
+    let running =
+        running.map_err(|fault| format!("the client did not begin as the protocol asks: {fault}"))?;
     running.waiting().await.map_err(|fault| fault.to_string())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -153,7 +153,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             tools::switch(&arguments, false, &program.stored(&arguments.tenant.tenant).await?).await
         }
         Command::Mcp(arguments) => {
-            let stored = program.stored().await?;
+            let stored = program.stored(&arguments.tenant.tenant).await?;
             mcp::run(arguments, settings, stored.registry().clone()).await
         }
         Command::User { command } => {
@@ -206,8 +206,8 @@ impl Program<'_> {
 fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
     let level = match (verbose, serving) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info",
-        (false, false) => "warn",
+        (false, true) => "info,rmcp=error",
+        (false, false) => "warn,rmcp=error",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {

@@ -63,7 +63,7 @@ pub(super) fn codec() -> Result<RequestStateCodec, String> {
 
 /// Whose an approval is: what it was sealed for opens for nobody else.
 fn bound(visitor: &Visitor) -> Vec<u8> {
-    format!("{}\0{}", visitor.registry.tenant(), visitor.caller.user).into_bytes()
+    format!("{}\0{}", visitor.registry.tenant(), visitor.context.caller().user).into_bytes()
 }
 
 /// The form, as a result of the call.
@@ -74,9 +74,8 @@ pub(super) fn input_required(
 ) -> Result<InputRequiredResult, ErrorData> {
     let form = InputRequest::Elicitation(ElicitRequest::new(form(approval)?));
     let (bound, ttl) = (bound(visitor), FORM);
-    let state = server
-        .codec
-        .seal_with(approval.id.as_bytes(), &SealOptions::new().associated_data(&bound).ttl(ttl));
+    let state =
+        server.codec.seal_with(approval.id.as_bytes(), &SealOptions::new().associated_data(&bound).ttl(ttl));
     Ok(InputRequiredResult::new(Some(BTreeMap::from([(KEY.to_owned(), form)])), Some(state)))
 }
 
@@ -136,7 +135,7 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
         // Put away without an answer.
         _ => return Ok(()),
     };
-    let answer = ApprovalAnswer { approve, by: visitor.caller.user.clone(), reason: None };
+    let answer = ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None };
     match visitor.registry.answer_approval(id, answer).await {
         // One that was answered already is what it is.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),

@@ -69,7 +69,7 @@ impl<'r> Call<'r> {
         wanted: CallToolRequestParams,
         request: &'r RequestContext<RoleServer>,
     ) -> Self {
-        let selection = visitor.registry.select(&visitor.registry.context(visitor.caller.clone()));
+        let selection = visitor.registry.select(&visitor.context);
         let name = listing::own_name(&selection, wanted.name.into_owned());
         let arguments = Value::Object(wanted.arguments.unwrap_or_default());
         Self { server, visitor, request, selection, name, arguments }
@@ -81,10 +81,8 @@ impl<'r> Call<'r> {
         let cancellation = self.request.ct.child_token();
         let _cancel = cancellation.clone().drop_guard();
         let registry = self.visitor.registry.clone();
-        let mut context = registry
-            .context(self.visitor.caller.clone())
-            .with_approval_wait(approval_wait)
-            .with_cancellation(cancellation.clone());
+        let context = self.visitor.context.clone();
+        let mut context = context.with_approval_wait(approval_wait).with_cancellation(cancellation.clone());
         let forwarding = self.request.meta.get_progress_token().map(|token| {
             let (events, heard) = progress::channel();
             context = context.clone().with_events(events);
@@ -103,7 +101,8 @@ impl<'r> Call<'r> {
         if let Some(forwarding) = forwarding {
             drop(forwarding.await);
         }
-        outcome.map_err(|fault| ErrorData::internal_error(format!("the call was not finished: {fault}"), None))
+        outcome
+            .map_err(|fault| ErrorData::internal_error(format!("the call was not finished: {fault}"), None))
     }
 }
 
@@ -144,5 +143,7 @@ fn blocks(result: &ToolResult) -> Result<Vec<ContentBlock>, ErrorData> {
 
 fn block(content: &Content) -> Result<ContentBlock, ErrorData> {
     let block = serde_json::to_value(content).and_then(serde_json::from_value);
-    block.map_err(|fault| ErrorData::internal_error(format!("what the tool shows is no content: {fault}"), None))
+    block.map_err(|fault| {
+        ErrorData::internal_error(format!("what the tool shows is no content: {fault}"), None)
+    })
 }

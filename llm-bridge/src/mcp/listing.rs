@@ -24,7 +24,7 @@ pub(super) fn page(visitor: &Visitor, cursor: Option<String>) -> Result<ListTool
             ErrorData::invalid_params("the cursor is none that this server has given", None)
         })?,
     };
-    let selection = visitor.registry.select(&visitor.registry.context(visitor.caller.clone()));
+    let selection = visitor.registry.select(&visitor.context);
     let from = selection.tools().partition_point(|tool| tool.name() <= after);
     let rest = selection.tools().get(from..).unwrap_or_default();
     let tools = rest.get(..PAGE).unwrap_or(rest);

@@ -11,7 +11,7 @@ mod progress;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::{Caller, Registry};
+use registry_core::{Registry, ToolContext};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -33,8 +33,8 @@ const LOOKED_FOR: Duration = Duration::from_secs(30);
 pub struct Visitor {
     /// The tools.
     pub registry: Registry,
-    /// Who asks.
-    pub caller: Caller,
+    /// Who asks, and what is provided to the tools.
+    pub context: ToolContext,
 }
 
 /// Finds out who makes a request, from what its transport knows of it.

@@ -20,7 +20,7 @@ pub(super) fn service(
 ) -> Result<StreamableHttpService<McpServer, LocalSessionManager>, String> {
     let server = McpServer::new(closing.clone(), |extensions| {
         let identity = extensions.get::<Parts>()?.extensions.get::<Identity>()?;
-        Some(Visitor { registry: identity.registry.clone(), caller: identity.caller.clone() })
+        Some(Visitor { registry: identity.registry.clone(), context: identity.context() })
     })?;
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
