@@ -34,6 +34,7 @@ mod arguments;
 mod builder;
 pub mod clock;
 mod coerce;
+mod content;
 pub mod context;
 mod deferral;
 pub mod events;
@@ -67,6 +68,7 @@ pub mod version;
 pub mod webhook;
 
 pub use builder::{DEFAULT_TENANT, RegistryBuilder};
+pub use content::Content;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
 pub use events::{Change, RegistryEvent};
