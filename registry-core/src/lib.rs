@@ -94,6 +94,10 @@ pub use tool::{Handler, Source, Tool, handler_fn};
 struct WritingTools;
 
 #[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../docs/modules.md")]
+struct Modules;
+
+#[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/lifecycle.md")]
 struct Lifecycle;
 #[cfg(all(doctest, feature = "sqlite"))]

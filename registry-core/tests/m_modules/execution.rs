@@ -132,6 +132,15 @@ async fn m8_errors_are_told_in_the_seeds_words() {
         let error = server.error("m.f").await;
         assert_eq!((error.message(), error.kind(), error.is_retryable()), (message, kind, retryable));
     }
+    // A Toolrack refuses under a status that says why, and the reply says more.
+    let refusal = json!({"tool_name": "f", "success": false, "error": "too often", "audit": {}, "retryable": false,
+        "retry_at": "2026-03-02T00:00:00Z"});
+    peer.set_execute(Answer::Http(429, "", refusal.to_string()));
+    let error = server.error("m.f").await;
+    assert_eq!(
+        (error.message(), error.retry_at().unwrap().to_string().as_str()),
+        ("too often", "2026-03-02T00:00:00Z")
+    );
     let url = peer.url.clone();
     drop(peer);
     // The first finds its connection broken.

@@ -86,8 +86,8 @@ async fn m1_each_fault_is_logged_once_with_its_cause_until_it_changes() {
         ]
     );
 
-    peer.set_manifest(Answer::Http(500, "", "oops".into()));
-    for _ in 0..3 {
+    for second in 0..3 {
+        peer.set_manifest(Answer::Http(500, "", format!("oops at {second}")));
         server.modules.refresh().await;
     }
     assert_eq!(log.take(), ["WARN module_manifest_error module=\"m\" status=500"]);

@@ -2,14 +2,15 @@
 
 use registry_core::{
     ErrorKind,
-    source::module::{AcceptError, ModuleSettings, ToolChange},
+    source::module::{AcceptError, ModuleSettings, RETRY, ToolChange},
+    store::{Kept, ManifestStore},
 };
 use serde_json::Value;
 
 use crate::{
     HandClock, Server, TestCache, ada,
     peer::{Answer, Peer, tool},
-    quick,
+    quick, until,
 };
 
 fn poisoned() -> Value {
@@ -117,8 +118,11 @@ async fn m8_where_what_was_accepted_cannot_be_read_pinned_tools_are_off() {
     assert!(matches!(server.modules.accept("m").await, Err(AcceptError::NotKept(_))));
     assert_eq!(usable(&server), ["free.f"]);
     cache.set_down(false);
-    server.modules.refresh().await;
-    assert_eq!(usable(&server), ["free.f", "m.f"]);
+    server.modules.ready().await;
+    assert_eq!(usable(&server), ["free.f"]);
+    server.clock.advance(RETRY.as_secs());
+    server.modules.ready().await;
+    until(|| usable(&server) == ["free.f", "m.f"]).await;
     let unknown = server.modules.accept("nobody").await.unwrap_err();
     assert_eq!(unknown.to_string(), "Unknown module: nobody");
 }
@@ -140,4 +144,18 @@ async fn m8_what_was_accepted_outlives_a_cache_that_was_emptied() {
     peer.set_manifest(Answer::Http(500, "", String::new()));
     restarted.modules.refresh().await;
     assert!(usable(&restarted).is_empty());
+}
+
+#[tokio::test]
+async fn m8_a_module_that_makes_up_names_fills_no_store() {
+    let peer = Peer::new("m", &[]).await;
+    let server = Server::with("m", &peer.url).await;
+    for round in 0..8 {
+        let tools: Vec<_> = (0..1000).map(|n| tool(&format!("f{round}_{n}"), "guest")).collect();
+        peer.set_tools("m", &tools);
+        assert_eq!(server.modules.refresh().await[0].tools, 1000);
+    }
+    let kept = server.cache.kept("m", Kept::Accepted).await.unwrap().unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert!(kept["tools"].as_object().unwrap().len() <= 5000);
 }

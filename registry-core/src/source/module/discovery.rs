@@ -68,7 +68,8 @@ pub(super) struct Known {
     changes: Vec<ToolChange>,
     /// Those that were told of.
     duplicates: Vec<String>,
-    error: Option<String>,
+    /// Why it could not be asked the last time.
+    failure: Option<Fault>,
     fetched_at: Option<Timestamp>,
 }
 
@@ -144,7 +145,7 @@ impl Module {
         self.asking.rounds.fetch_add(1, Ordering::AcqRel);
         self.read_accepted().await;
         // One that has failed is asked itself, or its fault would be forgotten for an hour.
-        let has_failed = self.known().error.is_some();
+        let has_failed = self.known().failure.is_some();
         if has_failed || !self.take_cached(self.last_good().await.as_ref()).await {
             self.fetch().await;
         }
@@ -250,20 +251,22 @@ impl Module {
     /// It keeps the tools it has. The same cause is told once.
     fn failed(&self, fault: &Fault) {
         self.due_after(self.now(), RETRY);
-        let error = fault.to_string();
+        let (module, error) = (self.name(), fault.to_string());
         let mut known = self.known();
-        if known.error.as_ref() == Some(&error) {
-            return;
-        }
-        let module = self.name();
+        let is_told = match (&known.failure, fault) {
+            // What the page says may have the time in it.
+            (Some(Fault::Status(known, _)), Fault::Status(now, _)) => known == now,
+            (known, now) => known.as_ref() == Some(now),
+        };
         match fault {
+            _ if is_told => {}
             Fault::Status(status, _) => {
                 tracing::warn!(module, status = status.as_u16(), "module_manifest_error");
             }
             Fault::Content(error) => tracing::warn!(module, status = 200, error, "module_manifest_error"),
             Fault::Timeout(_) | Fault::Network(_) => tracing::warn!(module, error, "module_unreachable"),
         }
-        known.error = Some(error);
+        known.failure = Some(fault.clone());
     }
 
     /// Takes a manifest's tools in place of those there were. Gives their number.
@@ -279,7 +282,7 @@ impl Module {
             known.is_kept &= !known.accepted.accept_new(&tools, self.pin);
             known.version.clone_from(&manifest.version);
             known.fetched_at = Some(fetched_at);
-            (known.tools, known.faults, known.error) = (tools, faults, None);
+            (known.tools, known.faults, known.failure) = (tools, faults, None);
             known.accepted.known().filter(|_| !known.is_kept).cloned()
         };
         if let Some(accepted) = to_keep {
@@ -289,6 +292,10 @@ impl Module {
                 tracing::warn!(module = self.name(), cause, "module_accepted_not_kept");
             }
             self.known().is_kept = kept.is_ok();
+        }
+        if matches!(self.known().accepted, Acceptance::Unknown) {
+            // The store may be back before the hour is over.
+            self.due_after(self.now(), RETRY);
         }
         self.offer();
         count
@@ -348,7 +355,7 @@ impl Module {
             url: self.remote.address.to_string(),
             version: known.version.clone(),
             tools: known.tools.len(),
-            error: known.error.clone(),
+            error: known.failure.as_ref().map(ToString::to_string),
             fetched_at: known.fetched_at,
             age,
             breaker: self.peer.breaker.state(),

@@ -100,15 +100,15 @@ impl Manifest {
         }
     }
 
-    /// The tools, or what is wrong with each, by the name it gives itself.
+    /// The tools, or what is wrong with each, with the name it gives itself as far as it is shown.
     pub(super) fn tools(&self) -> impl Iterator<Item = (String, Result<ManifestTool, String>)> {
         self.tools.iter().enumerate().map(|(at, json)| {
             let tool = read_tool(json.get());
             let name = match &tool {
-                Ok(tool) => tool.name.clone(),
-                Err(_) => name_in(json.get()).unwrap_or_else(|| format!("number {}", at + 1)),
+                Ok(tool) => Some(tool.name.clone()),
+                Err(_) => name_in(json.get()),
             };
-            (name, tool)
+            (name.map_or_else(|| format!("number {}", at + 1), |name| shown(&name)), tool)
         })
     }
 }
@@ -129,14 +129,18 @@ fn read_tool(json: &str) -> Result<ManifestTool, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// The name of a tool that could not be read, cut so that it can be shown.
+/// The name of a tool that could not be read.
 fn name_in(json: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
         name: String,
     }
-    let named: Named = serde_json::from_str(json).ok()?;
-    Some(named.name.chars().filter(|c| !c.is_control()).take(128).collect())
+    serde_json::from_str(json).ok().map(|named: Named| named.name)
+}
+
+/// A name that may be any text, as much of it as is shown.
+fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(128).collect()
 }
 
 fn is_deeper(value: &Value, than: usize) -> bool {

@@ -54,7 +54,10 @@ impl Peer {
         let trial = Trial { peer: self, context, deadline, is_over: false };
         let call = body(context.caller(), tool, arguments);
         let left = deadline.saturating_duration_since(Instant::now());
-        let answer = self.client.execute(&call, hops, left).await;
+        let answer = match self.client.execute(&call, hops, left).await {
+            Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
+            other => other,
+        };
         trial.end(&answer);
         let result = answer.and_then(|json| reply::read(&json));
         result.unwrap_or_else(|fault| match fault {

@@ -5,8 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{intake::Taken, manifest::ManifestTool};
+use super::{
+    intake::Taken,
+    manifest::{MAX_TOOLS, ManifestTool},
+};
 use crate::guard::audit::hash_arguments;
+
+/// So many tools are remembered of a module, those that are gone among them.
+const MAX_REMEMBERED: usize = 4 * MAX_TOOLS;
 
 /// The tools of a module as they were accepted, by the names they have here. A tool that is gone is remembered, so that another
 /// does not pass under its name.
@@ -110,10 +116,14 @@ impl Acceptance {
             return false;
         }
         let before = accepted.tools.len();
+        if before > MAX_REMEMBERED {
+            // A module that makes up new names all the time.
+            accepted.tools.retain(|name, _| tools.contains_key(name));
+        }
         for (name, pin) in pins(tools) {
             accepted.tools.entry(name).or_insert(pin);
         }
-        is_first || accepted.tools.len() > before
+        is_first || accepted.tools.len() != before
     }
 
     pub(super) fn changes(&self, tools: &BTreeMap<String, Taken>) -> Vec<ToolChange> {

@@ -30,6 +30,20 @@ struct Reply {
     nearest: Option<Vec<String>>,
 }
 
+/// Whether a text that came with another status than 200 is the reply all the same: a Toolrack refuses a call with a status that
+/// says why, and the reply says more.
+pub(super) fn is_refusal(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Refusal {
+        #[serde(rename = "tool_name")]
+        _tool_name: String,
+        success: bool,
+        #[serde(rename = "error")]
+        _error: String,
+    }
+    serde_json::from_str(text).is_ok_and(|refusal: Refusal| !refusal.success)
+}
+
 /// Reads the answer.
 pub(super) fn read(json: &[u8]) -> Result<Result<ToolResult, ToolError>, Fault> {
     let reply: Reply = serde_json::from_slice(json)
@@ -137,6 +151,22 @@ mod tests {
         assert!(again.is_retryable() && again.retry_at().is_some());
         let silent = result(json!({"success": false})).unwrap_err();
         assert!(silent.message().contains("not why"));
+    }
+
+    #[test]
+    fn m8_a_reply_under_another_status_is_told_from_a_page() {
+        let refusal = json!({"tool_name": "m.f", "success": false, "error": "no", "audit": {}}).to_string();
+        assert!(is_refusal(&refusal));
+        for text in [
+            "",
+            "Not Found",
+            r#"{"detail":"Not Found"}"#,
+            r#"{"success":false,"error":"x"}"#,
+            r#"{"tool_name":"f","success":true,"error":"x"}"#,
+            &refusal[..20],
+        ] {
+            assert!(!is_refusal(text), "{text}");
+        }
     }
 
     #[test]
