@@ -8,6 +8,8 @@ pub mod chat;
 pub mod cli;
 pub mod dialect;
 pub mod listing;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod provider;
 pub mod server;
 

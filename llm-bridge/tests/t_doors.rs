@@ -58,7 +58,7 @@ impl Rack {
         let stop = CancellationToken::new();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let app = router(backend, settings, stop.clone());
+        let app = router(backend, settings, stop.clone()).unwrap();
         let stopped = stop.clone();
         tokio::spawn(async move {
             axum::serve(listener, app).with_graceful_shutdown(async move { stopped.cancelled().await }).await

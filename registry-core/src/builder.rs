@@ -24,6 +24,7 @@ use crate::{
         gate::Gate,
         limits::Usage,
     },
+    lifecycle::Cause,
     plugin::{Folder, Plugin},
     registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
@@ -214,6 +215,8 @@ impl RegistryBuilder {
             configured,
             faults,
             deferral: self.deferral,
+            offers: ArcSwap::default(),
+            tenants: Mutex::default(),
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if self.compiled && shared.tools.load().sorted().is_empty() {
@@ -256,9 +259,17 @@ impl RegistryBuilder {
 }
 
 impl Shared {
-    /// A registry with nothing but the compiled tools, where they are wanted, and the configured ones.
+    /// A registry with the compiled tools, where they are wanted, the configured ones and what remote sources offer.
     pub(crate) fn new(common: Arc<Common>, tenant: &str) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self::knowing(this.clone(), common, tenant))
+        let shared = Arc::new_cyclic(|this| Self::knowing(this.clone(), common, tenant));
+        let mut tenants = shared.common.tenants();
+        let offers = shared.common.offers.load();
+        let mut changing = shared.changing(Cause::Before);
+        offers.names().for_each(|name| changing.settle(name));
+        drop(changing);
+        tenants.push(Arc::downgrade(&shared));
+        drop(tenants);
+        shared
     }
 
     fn knowing(this: Weak<Self>, common: Arc<Common>, tenant: &str) -> Self {
@@ -305,7 +316,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
         .collect();
     let place = |tool: &Tool| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
-        Source::Configured { .. } | Source::Host | Source::BuiltIn => ("", 0),
+        _ => ("", 0),
     };
     all.sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| place(a).cmp(&place(b))));
     let (mut tools, mut duplicates): (Vec<Arc<Tool>>, _) = (Vec::with_capacity(all.len()), Vec::new());

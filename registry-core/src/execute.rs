@@ -294,6 +294,12 @@ impl Registry {
         }
     }
 
+    /// Whether there is a module of that name, though a remote one may have no tool now.
+    fn knows_module(&self, name: &str) -> bool {
+        let has_tool = self.shared.tools.load().sorted().iter().any(|tool| tool.module() == name);
+        has_tool || self.shared.common.offers.load().has_source(name)
+    }
+
     /// The error for a name that no tool has, with the nearest of those the caller may use.
     fn not_found(&self, context: &ToolContext, name: &str) -> ToolError {
         let tools = self.shared.tools.load();
@@ -303,9 +309,7 @@ impl Registry {
             nearest(name, usable.iter().map(|tool| tool.name())).into_iter().map(str::to_owned).collect();
         let message = match name.split_once('.') {
             None => format!("Invalid tool name format: {name}. Expected 'module.tool_name'."),
-            Some((module, _)) if !tools.sorted().iter().any(|tool| tool.module() == module) => {
-                format!("Unknown module: {module}")
-            }
+            Some((module, _)) if !self.knows_module(module) => format!("Unknown module: {module}"),
             Some((module, tool)) => format!("The module {module} has no tool named {tool}."),
         };
         let hint = match nearest.as_slice() {
@@ -387,7 +391,7 @@ async fn guarded(
     }
 }
 
-fn timed_out(timeout: Duration) -> ToolError {
+pub(crate) fn timed_out(timeout: Duration) -> ToolError {
     let limit = if timeout.subsec_nanos() == 0 {
         format!("{}s", timeout.as_secs())
     } else {

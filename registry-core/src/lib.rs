@@ -35,6 +35,7 @@ mod builder;
 mod choices;
 pub mod clock;
 mod coerce;
+mod content;
 pub mod context;
 mod deferral;
 pub mod events;
@@ -68,6 +69,7 @@ pub mod version;
 pub mod webhook;
 
 pub use builder::{DEFAULT_TENANT, RegistryBuilder};
+pub use content::Content;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
 pub use events::{Change, RegistryEvent};
@@ -82,6 +84,7 @@ pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use search::Query;
 pub use select::Selection;
+pub use source::{Offer, Remote, RemoteKind};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
@@ -90,6 +93,10 @@ pub use tool::{Handler, Source, Tool, handler_fn};
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]
 struct WritingTools;
+
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../docs/modules.md")]
+struct Modules;
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/lifecycle.md")]

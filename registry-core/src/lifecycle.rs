@@ -73,7 +73,7 @@ impl Changing<'_> {
     /// What registering the spec would come to.
     ///
     /// # Errors
-    /// When the name is taken by a tool that is not registered at run time, or the version stays and the spec does not.
+    /// When the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
     pub(crate) fn weigh(&self, spec: &ToolSpec) -> Result<Verdict, RegistryError> {
         let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
         if *known.source() != Source::Host {
@@ -108,7 +108,11 @@ impl Changing<'_> {
         }
     }
 
+    /// A tool under a name that is free, or that only a remote source has: that one makes room.
     fn add(&mut self, tool: Tool) -> Arc<Tool> {
+        if let Some(known) = self.known(tool.name()) {
+            self.take_out(&known);
+        }
         let is_off = self.switched_off.contains(tool.name());
         tool.set_enabled(!is_off);
         let tool = self.swap(tool);
@@ -121,6 +125,13 @@ impl Changing<'_> {
 
     /// A new registration in place of another: it begins switched on.
     fn replace(&mut self, known: &Tool, tool: Tool) -> Arc<Tool> {
+        let tool = self.take_place(known, tool);
+        tool.set_enabled(true);
+        tool
+    }
+
+    /// A tool in place of another, with its switch.
+    fn take_place(&mut self, known: &Tool, tool: Tool) -> Arc<Tool> {
         let (from, to) = (known.spec().version.clone(), tool.spec().version.clone());
         let older = is_older(to.as_deref(), from.as_deref());
         if older {
@@ -128,7 +139,6 @@ impl Changing<'_> {
             tracing::warn!(tool = tool.name(), from, to, "older_version_registered");
         }
         let tool = self.swap(tool.replacing(known));
-        tool.set_enabled(true);
         self.tell(&tool, Change::Replaced { from, to, older });
         tool
     }
@@ -136,7 +146,7 @@ impl Changing<'_> {
     fn swap(&mut self, tool: Tool) -> Arc<Tool> {
         let tool = Arc::new(tool);
         Arc::make_mut(&mut self.tools).put(Arc::clone(&tool));
-        if self.shared.is_deferred(&tool) && self.known(SEARCH_TOOLS).is_none() {
+        if self.shared.is_deferred(&tool) && self.known(SEARCH_TOOLS).is_none_or(|known| known.is_remote()) {
             self.add(self.shared.search_tools());
         }
         tool
@@ -152,9 +162,41 @@ impl Changing<'_> {
 
     pub(crate) fn remove(&mut self, name: &str) {
         let Some(tool) = self.known(name) else { return };
+        self.take_out(&tool);
+        if !tool.is_remote() {
+            self.settle(name);
+        }
+    }
+
+    fn take_out(&mut self, tool: &Tool) {
         tool.set_removed();
-        Arc::make_mut(&mut self.tools).remove(name);
-        self.tell(&tool, Change::Removed);
+        Arc::make_mut(&mut self.tools).remove(tool.name());
+        self.tell(tool, Change::Removed);
+    }
+
+    /// Gives a name to the remote source that comes first, unless a tool of this process has it.
+    pub(crate) fn settle(&mut self, name: &str) {
+        let known = self.known(name);
+        if known.as_ref().is_some_and(|tool| !tool.is_remote()) {
+            return;
+        }
+        let offers = self.shared.common.offers.load();
+        match (known, offers.get(name)) {
+            (None, None) => {}
+            (Some(known), None) => {
+                // It may come back, and then it is as the operator has left it.
+                match known.is_enabled() {
+                    true => self.switched_off.remove(name),
+                    false => self.switched_off.insert(name.to_owned()),
+                };
+                self.take_out(&known);
+            }
+            (None, Some((remote, offer))) => drop(self.add(offer.tool(remote, self.now()))),
+            (Some(known), Some((remote, offer))) if offer.is(&known, remote) => {}
+            (Some(known), Some((remote, offer))) => {
+                drop(self.take_place(&known, offer.tool(remote, self.now())));
+            }
+        }
     }
 
     /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the
@@ -176,7 +218,8 @@ impl Changing<'_> {
             true => self.switched_off.remove(name),
             false => self.switched_off.insert(name.to_owned()),
         };
-        let known = self.known(name);
+        // Of a remote source's tool the store keeps only the switch; a registration goes before it.
+        let known = self.known(name).filter(|tool| !tool.is_remote());
         if let Some(spec) = &row.spec
             && !known.as_ref().is_some_and(|tool| tool.is_at_home())
         {
@@ -203,8 +246,12 @@ impl Changing<'_> {
         }
     }
 
+    fn now(&self) -> Timestamp {
+        self.shared.common.clock.now()
+    }
+
     fn without_code(&self, spec: ToolSpec, created_at: Option<Timestamp>) -> Tool {
-        let created_at = created_at.unwrap_or_else(|| self.shared.common.clock.now());
+        let created_at = created_at.unwrap_or_else(|| self.now());
         Tool::of_host(spec, ToolPolicy::new(), None, created_at)
     }
 
@@ -218,7 +265,7 @@ impl Changing<'_> {
             change,
             version: tool.spec().version.clone(),
             elsewhere: self.cause == Cause::Elsewhere,
-            ts: self.shared.common.clock.now(),
+            ts: self.now(),
         });
     }
 }

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::result::{ToolError, ToolResult};
+use crate::{
+    content::Content,
+    result::{ToolError, ToolResult},
+};
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,9 @@ pub struct ToolReply {
     /// What it found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+    /// What it shows beside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Content>,
     /// Why it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -90,6 +96,7 @@ impl ToolOutcome {
             tool_name: self.tool_name.clone(),
             success: self.is_success(),
             result: None,
+            content: Vec::new(),
             error: None,
             message: None,
             side_effects: Vec::new(),
@@ -102,6 +109,7 @@ impl ToolOutcome {
         match &self.result {
             Ok(result) => {
                 reply.result = Some(result.value.clone());
+                reply.content.clone_from(&result.content);
                 reply.message.clone_from(&result.message);
                 reply.side_effects.clone_from(&result.side_effects);
             }

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     error::Error,
     fmt,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use arc_swap::ArcSwap;
@@ -20,7 +20,7 @@ use crate::{
     lifecycle::Cause,
     policy::ToolPolicy,
     resource::Resources,
-    source::{ConfigFault, Configured},
+    source::{ConfigFault, Configured, Offers},
     spec::ToolSpec,
     tool::{Handler, Source, Tool},
 };
@@ -81,6 +81,16 @@ pub(crate) struct Common {
     pub(crate) faults: Vec<ConfigFault>,
     /// The tools that the operator keeps out of prompts.
     pub(crate) deferral: Deferral,
+    /// What remote sources offer.
+    pub(crate) offers: ArcSwap<Offers>,
+    pub(crate) tenants: Mutex<Vec<Weak<Shared>>>,
+}
+
+impl Common {
+    /// The registries of all tenants. Held by whoever changes the offers, and taken before a registry's own right to change.
+    pub(crate) fn tenants(&self) -> MutexGuard<'_, Vec<Weak<Shared>>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 pub(crate) struct Shared {
@@ -118,8 +128,8 @@ impl Registry {
         &self.shared.tenant
     }
 
-    /// The registry of another tenant: the same compiled tools and the same rules, and registrations, switches, limits,
-    /// approvals and audit of its own. Each call makes a new one, with nothing registered and everything switched on.
+    /// The registry of another tenant: the same compiled, configured and remote tools and the same rules, and registrations,
+    /// switches, limits, approvals and audit of its own. Each call makes a new one, with nothing registered and everything switched on.
     pub fn for_tenant(&self, tenant: &str) -> Self {
         Self { shared: Shared::new(Arc::clone(&self.shared.common), tenant) }
     }
@@ -156,7 +166,7 @@ impl Registry {
     /// that it is an older one is told in the log and in the event.
     ///
     /// # Errors
-    /// When the name is that of a compiled tool, or is registered already with the same version (or both with none) and
+    /// When the name is that of a tool from elsewhere, such as a compiled one, or is registered already with the same version (or both with none) and
     /// another spec.
     pub fn register(
         &self,
@@ -176,14 +186,16 @@ impl Registry {
         self.shared.changing(Cause::Here).set_enabled(name, enabled)
     }
 
-    /// Removes a tool, at once and for running turns too. No such tool: nothing to do.
+    /// Removes a tool, at once and for running turns too. No such tool: nothing to do. A remote source's tool is back when the
+    /// source offers its tools anew.
     pub fn remove(&self, name: &str) {
         self.shared.changing(Cause::Here).remove(name);
     }
 
-    /// The compiled tools that were left out because another one has their name.
-    pub fn duplicates(&self) -> &[RegistryError] {
-        &self.shared.duplicates
+    /// The tools that were left out because another one has their name.
+    pub fn duplicates(&self) -> Vec<RegistryError> {
+        let remote = self.shared.common.offers.load().shadowed(&self.shared.tools.load());
+        self.shared.duplicates.iter().cloned().chain(remote).collect()
     }
 
     /// What is wrong with the tools that files define; those tools were left out.

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::content::Content;
+
 /// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
@@ -14,6 +16,8 @@ pub struct ToolResult {
     pub success: bool,
     /// What it found, for the model: a string is given as it is, anything else as JSON.
     pub value: Value,
+    /// What it shows beside: pictures, sound, documents. A model that takes only text is told what there is.
+    pub content: Vec<Content>,
     /// A word to the user beside the answer.
     pub message: Option<String>,
     /// What was changed, such as `created:inbox/note.md`.
@@ -28,6 +32,7 @@ impl ToolResult {
         Self {
             success: true,
             value: value.into(),
+            content: Vec::new(),
             message: None,
             side_effects: Vec::new(),
             audit: Map::new(),
@@ -43,6 +48,13 @@ impl ToolResult {
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
+        self
+    }
+
+    /// Adds something to show.
+    #[must_use]
+    pub fn with_content(mut self, content: Content) -> Self {
+        self.content.push(content);
         self
     }
 
@@ -62,11 +74,18 @@ impl ToolResult {
 
     /// What the model is told.
     pub fn for_model(&self) -> Cow<'_, str> {
-        match (&self.value, &self.message) {
-            (Value::Null, Some(message)) => Cow::Borrowed(message),
-            (Value::String(text), _) => Cow::Borrowed(text),
+        let value = match (&self.value, &self.message) {
+            (Value::Null, Some(message)) => Cow::Borrowed(message.as_str()),
+            (Value::Null, None) if !self.content.is_empty() => Cow::Borrowed(""),
+            (Value::String(text), _) => Cow::Borrowed(text.as_str()),
             (value, _) => Cow::Owned(value.to_string()),
+        };
+        if self.content.is_empty() {
+            return value;
         }
+        let value = Some(value.into_owned()).filter(|text| !text.is_empty());
+        let shown = self.content.iter().map(Content::for_model);
+        Cow::Owned(value.into_iter().chain(shown).collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     policy::ToolPolicy,
     registration::ToolRegistration,
     result::{ToolError, ToolResult},
+    source::Remote,
     spec::ToolSpec,
 };
 
@@ -103,6 +104,8 @@ pub enum Source {
     Host,
     /// Part of the registry itself.
     BuiltIn,
+    /// Offered by a source outside of this process.
+    Remote(Remote),
 }
 
 impl fmt::Display for Source {
@@ -112,6 +115,7 @@ impl fmt::Display for Source {
             Self::Configured { file, line } => write!(f, "{file}:{line}"),
             Self::Host => f.write_str("host"),
             Self::BuiltIn => f.write_str("built in"),
+            Self::Remote(remote) => remote.fmt(f),
         }
     }
 }
@@ -327,6 +331,14 @@ impl Tool {
     /// Whether its code or its source is here, so that what a store or a snapshot says of its spec does not count.
     pub(crate) fn is_at_home(&self) -> bool {
         self.source != Source::Host || self.handler().is_some()
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.source, Source::Remote(_))
+    }
+
+    pub(crate) fn is_run_by(&self, handler: &Arc<dyn Handler>) -> bool {
+        matches!(&self.code, Code::Host(Some(known)) if Arc::ptr_eq(known, handler))
     }
 
     /// Why it is off for this request, beside what the registry itself knows.

@@ -5,6 +5,7 @@ mod approve;
 mod audit;
 mod call;
 mod chat;
+mod mcp;
 mod out;
 mod parse;
 mod serve;
@@ -78,6 +79,8 @@ enum Command {
         #[command(subcommand)]
         command: users::KeyCommand,
     },
+    /// Serve the tools over standard input and output to a client of the Model Context Protocol
+    Mcp(mcp::Arguments),
     /// Look at the record of all calls
     Audit(audit::Arguments),
 }
@@ -150,6 +153,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
             program.switch(&arguments, false).await
         }
+        Command::Mcp(arguments) => {
+            let stored = program.stored(&arguments.tenant.tenant).await?;
+            mcp::run(arguments, settings, stored.registry().clone()).await
+        }
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await
         }
@@ -219,8 +226,8 @@ impl Program<'_> {
 fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
     let level = match (verbose, serving) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info",
-        (false, false) => "warn",
+        (false, true) => "info,rmcp=error",
+        (false, false) => "warn,rmcp=error",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {

@@ -7,6 +7,8 @@ mod chat;
 mod execute;
 mod identity;
 mod markdown;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod models;
 mod page;
 mod tools;
@@ -77,11 +79,21 @@ struct App {
 }
 
 /// All routes. `closing` ends the answers that are open.
-pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationToken) -> Router {
+///
+/// # Errors
+/// When the machine has no randomness to give.
+pub fn router(
+    backend: Backend,
+    settings: ServerSettings,
+    closing: CancellationToken,
+) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
+    let with_key = Router::new();
+    #[cfg(feature = "mcp")]
+    let with_key = with_key.route_service("/mcp", mcp::service(closing.clone())?);
     let app = App { backend, webhooks: settings.webhooks.clone(), closing };
-    let with_key = Router::new()
+    let with_key = with_key
         .route("/v1/chat/completions", post(chat::completions))
         .route("/v1/models", get(models::list))
         .route("/execute", post(execute::execute))
@@ -94,7 +106,7 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
         .route("/api/render", post(markdown::render))
         .route_layer(middleware::from_fn_with_state(identities, access::check_key));
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
-    page::routes()
+    let routes = page::routes()
         .route("/healthz", get(models::health).options(page::methods))
         .merge(with_key)
         .fallback(|| async {
@@ -118,7 +130,8 @@ pub fn router(backend: Backend, settings: ServerSettings, closing: CancellationT
                 None,
             )
         }))
-        .with_state(app)
+        .with_state(app);
+    Ok(routes)
 }
 
 /// Whether it is safe to serve on an address.
@@ -142,7 +155,7 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = router(backend.clone(), settings, closing.clone());
+    let router = router(backend.clone(), settings, closing.clone())?;
     let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;

@@ -4,6 +4,11 @@
 pub(crate) mod config;
 #[cfg(feature = "config")]
 mod document;
+#[cfg(feature = "http")]
+mod hidden;
+#[cfg(feature = "http")]
+pub mod module;
+mod remote;
 
 use std::{fmt, sync::Arc};
 
@@ -16,6 +21,8 @@ use crate::{
 };
 #[cfg(feature = "config")]
 pub use document::Format;
+pub(crate) use remote::Offers;
+pub use remote::{Offer, Remote, RemoteKind};
 
 /// A tool as the file defines it.
 #[derive(Clone)]

@@ -1,4 +1,5 @@
-//! Keeps the manifests of modules for an hour, so that a start does not have to ask every module.
+//! Keeps the manifests of modules for an hour, so that a start does not have to ask every module, and for good what must not be
+//! forgotten with them.
 
 use std::{
     collections::HashMap,
@@ -13,6 +14,26 @@ use crate::execute::BoxFuture;
 
 /// How long a manifest is kept.
 pub const MANIFEST_TTL: Duration = Duration::from_secs(3600);
+
+/// What is kept of a module without an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kept {
+    /// The last manifest that was good, for a start while the module is away.
+    LastGood,
+    /// What was accepted of its tools.
+    Accepted,
+}
+
+impl Kept {
+    /// The word for it in keys.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::LastGood => "last_good",
+            Self::Accepted => "accepted",
+        }
+    }
+}
 
 /// Keeps manifests, as JSON texts, by the names of their modules. What it has forgotten is asked for anew.
 pub trait ManifestCache: Send + Sync {
@@ -29,11 +50,32 @@ pub trait ManifestCache: Send + Sync {
     fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// Keeps manifests in memory.
+/// Keeps what must not be forgotten of modules, as JSON texts by their names. What it acknowledges it has kept.
+pub trait ManifestStore: Send + Sync {
+    /// What was kept last.
+    ///
+    /// # Errors
+    /// A text for the operator. Whoever asks does not take it for nothing.
+    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
+    /// Keeps a text in place of the one before.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    fn keep<'a>(
+        &'a self,
+        module: &'a str,
+        what: Kept,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+/// Keeps all of it in memory, until the process ends.
 #[derive(Debug, Default)]
 pub struct MemoryManifests {
     /// With the time until which each is kept.
     by_module: Mutex<HashMap<String, (Instant, String)>>,
+    kept: Mutex<HashMap<(String, Kept), String>>,
 }
 
 impl ManifestCache for MemoryManifests {
@@ -52,6 +94,25 @@ impl ManifestCache for MemoryManifests {
     }
 }
 
+impl ManifestStore for MemoryManifests {
+    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = kept.get(&(module.to_owned(), what)).cloned();
+        Box::pin(std::future::ready(Ok(text)))
+    }
+
+    fn keep<'a>(
+        &'a self,
+        module: &'a str,
+        what: Kept,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert((module.to_owned(), what), text.to_owned());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +125,15 @@ mod tests {
         assert_eq!(cache.get("calendar").await.unwrap(), None);
         tokio::time::advance(MANIFEST_TTL).await;
         assert_eq!(cache.get("mail").await.unwrap(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rest_is_kept_without_an_end() {
+        let cache = MemoryManifests::default();
+        cache.keep("mail", Kept::LastGood, "{}").await.unwrap();
+        tokio::time::advance(100 * MANIFEST_TTL).await;
+        assert_eq!(cache.kept("mail", Kept::LastGood).await.unwrap().as_deref(), Some("{}"));
+        assert_eq!(cache.kept("mail", Kept::Accepted).await.unwrap(), None);
+        assert_eq!(cache.kept("calendar", Kept::LastGood).await.unwrap(), None);
     }
 }

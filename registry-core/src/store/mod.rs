@@ -26,7 +26,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use self::redis::{Redis, RedisManifests, RedisUsage};
 use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
 pub use key::{KEY_PREFIX, hash_key};
-pub use manifest::{MANIFEST_TTL, ManifestCache, MemoryManifests};
+pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresSettings;

@@ -168,6 +168,10 @@ impl Database for Server {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/postgres.sql"), include_str!("schema/postgres_dead_letters.sql")]
+        &[
+            include_str!("schema/postgres.sql"),
+            include_str!("schema/postgres_dead_letters.sql"),
+            include_str!("schema/modules.sql"),
+        ]
     }
 }

@@ -169,6 +169,10 @@ impl Database for File {
     }
 
     fn schema(&self) -> &'static [&'static str] {
-        &[include_str!("schema/sqlite.sql"), include_str!("schema/sqlite_dead_letters.sql")]
+        &[
+            include_str!("schema/sqlite.sql"),
+            include_str!("schema/sqlite_dead_letters.sql"),
+            include_str!("schema/modules.sql"),
+        ]
     }
 }

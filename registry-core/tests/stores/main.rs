@@ -1,4 +1,5 @@
-//! The stores in memory, in a file, on a PostgreSQL server, and Redis in front of them: requirements T3, T5, L5, B8, B10.
+//! The stores in memory, in a file, on a PostgreSQL server, and Redis in front of them: requirements M2, M3, T3, T5, L5, B8,
+//! B10.
 //!
 //! The servers are real ones, started by the tests on free ports. Where the program of one is not installed its tests are skipped and
 //! say so, unless `TOOLRACK_REQUIRE_SERVERS=1` is set.
@@ -11,7 +12,11 @@ mod contract;
 mod crash;
 mod limits;
 mod limits_redis;
+mod modules;
 mod odd_rows;
+#[allow(dead_code)] // of which the tests of modules use more
+#[path = "../m_modules/peer.rs"]
+mod peer;
 mod postgres_server;
 mod servers;
 mod sqlite_file;

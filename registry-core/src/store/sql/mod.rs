@@ -6,6 +6,7 @@ mod batch;
 #[cfg(feature = "http")]
 mod letters;
 mod link;
+mod modules;
 mod tables;
 mod usage;
 mod writer;

@@ -1,0 +1,165 @@
+//! A person's approval of a call, asked through the client.
+//!
+//! A client of 2026-07-28 that can put a form before its user gets `input_required` and makes the call again with the answer.
+//! One of the revisions before is sent the form while the call waits. Where a client can do neither, the call waits for an
+//! answer from elsewhere: the chat page, `POST /api/approvals/{id}`, or the command line.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer};
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+        ElicitationSchema, InputRequest, InputRequiredResult, ProtocolVersion, RequestStateCodec,
+        SealOptions,
+    },
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+
+use super::{McpServer, Visitor};
+
+/// How long a client that cannot ask its user waits for an answer from elsewhere: most give a call up after a minute.
+pub(super) const PATIENCE: Duration = Duration::from_secs(45);
+/// How long a form may lie before a user. The approval itself may expire earlier.
+const FORM: Duration = Duration::from_secs(300);
+/// The key of the form among those of one result.
+const KEY: &str = "approval";
+/// The field of the form.
+const FIELD: &str = "approve";
+
+/// How a client's user can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By the result of the call.
+    Result,
+    /// By a request while it waits.
+    Request,
+    /// Not by this client.
+    Elsewhere,
+}
+
+impl Way {
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let asks = context.client_capabilities().and_then(|client| client.elicitation);
+        // Where neither way is named it is the form that is meant.
+        if asks.is_none_or(|asks| asks.form.is_none() && asks.url.is_some()) {
+            return Self::Elsewhere;
+        }
+        match context.protocol_version() {
+            Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => Self::Result,
+            _ => Self::Request,
+        }
+    }
+}
+
+/// Seals with a key of this process: an answer to a form that was given before a restart is asked for once more.
+pub(super) fn codec() -> Result<RequestStateCodec, String> {
+    let mut key = [0_u8; 32];
+    getrandom::fill(&mut key).map_err(|fault| format!("no randomness: {fault}"))?;
+    RequestStateCodec::try_new(key.to_vec()).map_err(|fault| fault.to_string())
+}
+
+/// Whose an approval is: what it was sealed for opens for nobody else.
+fn bound(visitor: &Visitor) -> Vec<u8> {
+    format!("{}\0{}", visitor.registry.tenant(), visitor.context.caller().user).into_bytes()
+}
+
+/// The form, as a result of the call.
+pub(super) fn input_required(
+    server: &McpServer,
+    visitor: &Visitor,
+    approval: &Approval,
+) -> Result<InputRequiredResult, ErrorData> {
+    let form = InputRequest::Elicitation(ElicitRequest::new(form(approval)?));
+    let (bound, ttl) = (bound(visitor), FORM);
+    let state =
+        server.codec.seal_with(approval.id.as_bytes(), &SealOptions::new().associated_data(&bound).ttl(ttl));
+    Ok(InputRequiredResult::new(Some(BTreeMap::from([(KEY.to_owned(), form)])), Some(state)))
+}
+
+/// Takes over the answer that a call brings with it, if it brings one.
+pub(super) async fn take_over(
+    server: &McpServer,
+    visitor: &Visitor,
+    request: &CallToolRequestParams,
+) -> Result<(), ErrorData> {
+    let Some(state) = &request.request_state else { return Ok(()) };
+    let opened = server.codec.open_with(state, &bound(visitor));
+    let opened = opened.map_err(|fault| {
+        ErrorData::invalid_params(format!("`requestState`: {fault}; make the call again without it"), None)
+    })?;
+    let id = String::from_utf8_lossy(&opened).into_owned();
+    let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(KEY)) else {
+        return Ok(());
+    };
+    let answer: ElicitResult = serde_json::from_value(answer.clone()).map_err(|fault| {
+        ErrorData::invalid_params(format!("`inputResponses.{KEY}` is no answer to a form: {fault}"), None)
+    })?;
+    answer_with(visitor, &id, &answer).await
+}
+
+/// Sends the form and takes over the answer.
+pub(super) async fn ask(
+    visitor: &Visitor,
+    approval: &Approval,
+    context: &RequestContext<RoleServer>,
+) -> Result<(), ErrorData> {
+    let asked = context.peer.create_elicitation_with_timeout(form(approval)?, Some(FORM));
+    let answered = tokio::select! {
+        answered = asked => answered,
+        () = context.ct.cancelled() => return Ok(()),
+    };
+    match answered {
+        Ok(answer) => answer_with(visitor, &approval.id, &answer).await,
+        // The approval stays open for an answer from elsewhere.
+        Err(fault) => {
+            tracing::warn!(approval = approval.id, %fault, "elicitation_failed");
+            Ok(())
+        }
+    }
+}
+
+async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Result<(), ErrorData> {
+    let approve = match answer.action {
+        ElicitationAction::Accept => {
+            let given = answer.content.as_ref().and_then(|content| content.get(FIELD));
+            let given = given.and_then(Value::as_bool);
+            given.ok_or_else(|| {
+                let message = format!("the answer to the form has no `{FIELD}` that is true or false");
+                ErrorData::invalid_params(message, None)
+            })?
+        }
+        ElicitationAction::Decline => false,
+        // Put away without an answer.
+        _ => return Ok(()),
+    };
+    let answer = ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None };
+    match visitor.registry.answer_approval(id, answer).await {
+        // One that was answered already is what it is.
+        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
+        Err(AnswerError::Store(cause)) => {
+            tracing::error!(cause, "store_failed");
+            Err(ErrorData::internal_error("the server's store does not answer; try again", None))
+        }
+    }
+}
+
+/// What the user sees.
+fn form(approval: &Approval) -> Result<ElicitRequestParams, ErrorData> {
+    let schema = json!({
+        "type": "object",
+        "properties": {FIELD: {
+            "type": "boolean",
+            "title": "Approve",
+            "description": "Whether the call may be made, once",
+            "default": false,
+        }},
+        "required": [FIELD],
+    });
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema)
+        .map_err(|fault| ErrorData::internal_error(format!("the form: {fault}"), None))?;
+    let message = format!("Run {} with these arguments?\n{}", approval.tool, approval.arguments);
+    Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}

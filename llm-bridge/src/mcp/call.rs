@@ -1,0 +1,149 @@
+//! `tools/call`: one call down the registry's path.
+
+use std::time::Duration;
+
+use registry_core::{
+    Content, ErrorKind, Origin, Selection, ToolCall, ToolOutcome, ToolResult, ToolSpec,
+    guard::approval::Approval,
+};
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock},
+    service::RequestContext,
+};
+use serde_json::Value;
+
+use super::{
+    McpServer, Visitor,
+    approval::{self, PATIENCE, Way},
+    listing, progress,
+};
+
+/// Makes the call, and asks a person where one has to be asked.
+pub(super) async fn run(
+    server: &McpServer,
+    visitor: Visitor,
+    wanted: CallToolRequestParams,
+    request: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    approval::take_over(server, &visitor, &wanted).await?;
+    let way = Way::of(&request);
+    let call = Call::new(server, &visitor, wanted, &request);
+    let patience = if way == Way::Elsewhere { PATIENCE } else { Duration::ZERO };
+    let mut outcome = call.make(patience).await?;
+    if way != Way::Elsewhere
+        && let Some(open) = open_approval(&visitor, &outcome).await
+    {
+        if way == Way::Result {
+            return Ok(approval::input_required(server, &visitor, &open)?.into());
+        }
+        approval::ask(&visitor, &open, &request).await?;
+        outcome = call.make(Duration::ZERO).await?;
+    }
+    answer(&call.selection, outcome).map(Into::into)
+}
+
+/// The approval that the call waits for, where it does.
+async fn open_approval(visitor: &Visitor, outcome: &ToolOutcome) -> Option<Approval> {
+    let id = outcome.result.as_ref().err()?.approval()?;
+    visitor.registry.approval(id).await.unwrap_or_else(|cause| {
+        tracing::error!(cause, "store_failed");
+        None
+    })
+}
+
+/// A call that may have to be made twice, before and after a person has said yes.
+struct Call<'r> {
+    server: &'r McpServer,
+    visitor: &'r Visitor,
+    request: &'r RequestContext<RoleServer>,
+    selection: Selection,
+    name: String,
+    arguments: Value,
+}
+
+impl<'r> Call<'r> {
+    fn new(
+        server: &'r McpServer,
+        visitor: &'r Visitor,
+        wanted: CallToolRequestParams,
+        request: &'r RequestContext<RoleServer>,
+    ) -> Self {
+        let selection = visitor.registry.select(&visitor.context);
+        let name = listing::own_name(&selection, wanted.name.into_owned());
+        let arguments = Value::Object(wanted.arguments.unwrap_or_default());
+        Self { server, visitor, request, selection, name, arguments }
+    }
+
+    async fn make(&self, approval_wait: Duration) -> Result<ToolOutcome, ErrorData> {
+        let call = ToolCall::new(&self.name, self.arguments.clone()).with_origin(Origin::Mcp);
+        // A client that goes away cancels the request, or drops this future and with it the guard.
+        let cancellation = self.request.ct.child_token();
+        let _cancel = cancellation.clone().drop_guard();
+        let registry = self.visitor.registry.clone();
+        let context = self.visitor.context.clone();
+        let mut context = context.with_approval_wait(approval_wait).with_cancellation(cancellation.clone());
+        let forwarding = self.request.meta.get_progress_token().map(|token| {
+            let (events, heard) = progress::channel();
+            context = context.clone().with_events(events);
+            tokio::spawn(progress::forward(heard, self.request.peer.clone(), token))
+        });
+        // As a task of its own, so that a call whose client has gone away still leaves its record.
+        let mut running = tokio::spawn(async move { registry.execute(&context, call).await });
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome,
+            () = self.server.closing.cancelled() => {
+                cancellation.cancel();
+                running.await
+            }
+        };
+        // Nothing of the call may come after its result.
+        if let Some(forwarding) = forwarding {
+            drop(forwarding.await);
+        }
+        outcome
+            .map_err(|fault| ErrorData::internal_error(format!("the call was not finished: {fault}"), None))
+    }
+}
+
+/// The outcome as the protocol has it. What a model can do something about is a result; a tool that is not there is an error.
+fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
+    let told = outcome.for_model();
+    let result = match outcome.result {
+        Err(error) if error.kind() == ErrorKind::ToolNotFound => {
+            return Err(ErrorData::invalid_params(error.message().to_owned(), None));
+        }
+        Err(_) => return Ok(CallToolResult::error(vec![ContentBlock::text(told)])),
+        Ok(result) => result,
+    };
+    if !result.success {
+        return Ok(CallToolResult::error(vec![ContentBlock::text(told)]));
+    }
+    let structured = selection.get(&outcome.tool_name).and_then(|tool| structured(tool.spec(), &result));
+    let mut answer = CallToolResult::success(blocks(&result)?);
+    answer.structured_content = structured;
+    Ok(answer)
+}
+
+/// The value, where the tool says what it looks like.
+fn structured(spec: &ToolSpec, result: &ToolResult) -> Option<Value> {
+    // Only a schema of an object is listed, and a client holds the one against the other.
+    let listed = spec.output_schema.get("type").and_then(Value::as_str) == Some("object");
+    listed.then(|| result.value.clone()).filter(Value::is_object)
+}
+
+/// The value as text, for clients that know no other, and what the tool shows beside.
+fn blocks(result: &ToolResult) -> Result<Vec<ContentBlock>, ErrorData> {
+    let plain = ToolResult { content: Vec::new(), ..result.clone() };
+    let only_content = result.value.is_null() && result.message.is_none() && !result.content.is_empty();
+    let text = (!only_content).then(|| ContentBlock::text(plain.for_model().into_owned()));
+    let shown = result.content.iter().map(block);
+    text.map(Ok).into_iter().chain(shown).collect()
+}
+
+fn block(content: &Content) -> Result<ContentBlock, ErrorData> {
+    let block = serde_json::to_value(content).and_then(serde_json::from_value);
+    block.map_err(|fault| {
+        ErrorData::internal_error(format!("what the tool shows is no content: {fault}"), None)
+    })
+}

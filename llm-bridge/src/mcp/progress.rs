@@ -1,0 +1,69 @@
+//! The words of a running tool as `notifications/progress`.
+
+use std::sync::Arc;
+
+use registry_core::{EventSink, ToolEvent};
+use rmcp::{
+    RoleServer,
+    model::{ProgressNotificationParam, ProgressToken},
+    service::Peer,
+};
+use tokio::sync::mpsc;
+
+/// Words that may wait for a client that reads slowly; further ones are dropped.
+const WAITING: usize = 64;
+/// What counts as the whole.
+const TOTAL: f64 = 100.0;
+/// How far a word without a number moves: the protocol asks that progress increases with every notification.
+const STEP: f64 = 0.01;
+
+/// A listener for a tool, and what it has heard.
+pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    (Arc::new(move |event| drop(sender.try_send(event))), receiver)
+}
+
+/// Hands on what is heard, until the call is over.
+pub(super) async fn forward(
+    mut heard: mpsc::Receiver<ToolEvent>,
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+) {
+    let mut before = 0.0;
+    while let Some(event) = heard.recv().await {
+        let progress = next(before, event.progress);
+        before = progress;
+        let mut notice = ProgressNotificationParam::new(token.clone(), progress).with_message(event.message);
+        if event.progress.is_some() {
+            notice = notice.with_total(TOTAL);
+        }
+        if peer.notify_progress(notice).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn next(before: f64, fraction: Option<f64>) -> f64 {
+    let told = fraction.map_or(0.0, |fraction| fraction * TOTAL);
+    // The very first may be nothing at all.
+    if before == 0.0 && fraction.is_some() { told } else { told.max(before + STEP) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b7_progress_never_falls_back() {
+        let mut before = 0.0;
+        let told: Vec<f64> = [Some(0.0), None, Some(0.5), Some(0.25), None, Some(1.0)]
+            .into_iter()
+            .map(|fraction| {
+                before = next(before, fraction);
+                before
+            })
+            .collect();
+        assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
+        assert_eq!((told[0], told[2], told[5]), (0.0, 50.0, 100.0));
+    }
+}

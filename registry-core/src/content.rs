@@ -1,0 +1,110 @@
+//! What a tool shows beside its value: pictures, sound, documents.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A piece of a result that is more than the value. As JSON it is a content block of the Model Context Protocol:
+/// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result>.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Its bytes in Base64.
+        data: String,
+        /// Its media type, such as `image/png`.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// Sound.
+    Audio {
+        /// Its bytes in Base64.
+        data: String,
+        /// Its media type, such as `audio/wav`.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// A document that comes along, whole.
+    Resource {
+        /// `{"uri", "mimeType", "text"}`, or with `blob` in Base64 in place of `text`.
+        resource: Map<String, Value>,
+    },
+    /// Where a document is.
+    ResourceLink {
+        /// `uri`, `name`, and what else is known: `title`, `description`, `mimeType`, `size`.
+        #[serde(flatten)]
+        link: Map<String, Value>,
+    },
+}
+
+impl Content {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// What a model is told that takes only text: the words, or what there is to see.
+    pub fn for_model(&self) -> String {
+        let of = |from: &Map<String, Value>, key| from.get(key).and_then(Value::as_str).map(str::to_owned);
+        match self {
+            Self::Text { text } => text.clone(),
+            Self::Image { data, mime_type } => not_shown("image", mime_type, data),
+            Self::Audio { data, mime_type } => not_shown("sound", mime_type, data),
+            Self::Resource { resource } => of(resource, "text").unwrap_or_else(|| {
+                let uri = of(resource, "uri").unwrap_or_default();
+                let mime_type = of(resource, "mimeType").unwrap_or_default();
+                not_shown(&uri, &mime_type, &of(resource, "blob").unwrap_or_default())
+            }),
+            Self::ResourceLink { link } => {
+                let uri = of(link, "uri").unwrap_or_default();
+                of(link, "name").map_or_else(|| uri.clone(), |name| format!("{name}: {uri}"))
+            }
+        }
+    }
+}
+
+/// Three bytes are four characters of Base64.
+fn not_shown(what: &str, mime_type: &str, base64: &str) -> String {
+    format!("[{what}, {mime_type}, about {} bytes, not shown here]", base64.len() / 4 * 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn m8_a_block_is_read_and_written_as_the_protocol_has_it() {
+        for block in [
+            json!({"type": "text", "text": "words"}),
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+            json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}),
+            json!({"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"}}),
+            json!({"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3}),
+        ] {
+            let content: Content = serde_json::from_value(block.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&content).unwrap(), block);
+        }
+        assert!(serde_json::from_value::<Content>(json!({"type": "smell"})).is_err());
+    }
+
+    #[test]
+    fn a_model_that_only_reads_is_told_what_there_is() {
+        let told = |block| serde_json::from_value::<Content>(block).unwrap().for_model();
+        assert_eq!(
+            told(json!({"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"})),
+            "[image, image/png, about 6 bytes, not shown here]"
+        );
+        assert_eq!(
+            told(json!({"type": "resource", "resource": {"uri": "file:///a", "text": "its text"}})),
+            "its text"
+        );
+        assert_eq!(told(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})), "a: file:///a");
+    }
+}

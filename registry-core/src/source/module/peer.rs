@@ -1,0 +1,172 @@
+//! One module as calls see it: how many run there, whether it is left alone, and the request itself.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{
+    breaker::{Breaker, Resting},
+    client::{Client, Fault},
+    intake::MAX_HOPS,
+    reply,
+};
+use crate::{
+    clock::Clock,
+    context::{Caller, ToolContext},
+    execute::{BoxFuture, timed_out},
+    guard::Lanes,
+    result::{ErrorKind, ToolError, ToolResult},
+    tool::Handler,
+};
+
+/// Through how many servers a call has come to this one; a host that is called by another puts it among the
+/// [resources](ToolContext::with_resources) of the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hops(pub u8);
+
+/// A call may still end on time, though the registry's own timer was the first to say that it did not.
+const TIMER_GRAIN: Duration = Duration::from_millis(50);
+
+pub(super) struct Peer {
+    pub(super) name: Arc<str>,
+    pub(super) client: Client,
+    pub(super) breaker: Breaker,
+    pub(super) lanes: Lanes,
+    pub(super) timeout: Duration,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Peer {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolResult, ToolError> {
+        let deadline = Instant::now() + self.timeout;
+        let hops = context.resource::<Hops>().map_or(0, |hops| hops.0);
+        if hops >= MAX_HOPS {
+            return Err(self.too_far(hops));
+        }
+        let _turn = self.lanes.enter(&self.name, 0).await.map_err(|_full| self.busy())?;
+        self.breaker.admit(self.clock.now()).map_err(|resting| self.resting(resting))?;
+        let trial = Trial { peer: self, context, deadline, is_over: false };
+        let call = body(context.caller(), tool, arguments);
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = match self.client.execute(&call, hops, left).await {
+            Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
+            other => other,
+        };
+        trial.end(&answer);
+        let result = answer.and_then(|json| reply::read(&json));
+        result.unwrap_or_else(|fault| match fault {
+            Fault::Timeout(_) => Err(timed_out(self.timeout)),
+            other => Err(reply::error_of(&other)),
+        })
+    }
+
+    fn too_far(&self, hops: u8) -> ToolError {
+        let module = &self.name;
+        ToolError::failed(format!(
+            "the call has come through {hops} servers and does not go on to the module {module}; are two servers modules of each other?"
+        ))
+        .with_feedback("The tool cannot be reached from here. Do without it.")
+    }
+
+    fn busy(&self) -> ToolError {
+        let module = &self.name;
+        ToolError::new(ErrorKind::Busy, format!("as many calls of the module {module} run and wait as may"))
+            .retryable()
+            .with_feedback("The tool has too much to do now. Try again later, or do without it.")
+    }
+
+    fn resting(&self, resting: Resting) -> ToolError {
+        let (module, cause) = (&self.name, resting.cause);
+        let when = match resting.until {
+            Some(until) => format!("until {until}"),
+            None => "while another call tries it".to_owned(),
+        };
+        let message = format!("the module {module} is left alone {when}, as its last calls failed: {cause}");
+        // Not retryable: nothing can have changed by the time of a second try.
+        let error = ToolError::new(ErrorKind::Unavailable, message)
+            .with_feedback("The service behind the tool is down. Do without it for now.");
+        match resting.until {
+            Some(until) => error.with_retry_at(until),
+            None => error,
+        }
+    }
+}
+
+/// The request. Who the user is comes from the context alone, whatever the arguments say.
+fn body(caller: &Caller, tool: &str, arguments: Map<String, Value>) -> Value {
+    let mut body = json!({"tool_name": tool, "arguments": arguments});
+    if let Some(body) = body.as_object_mut().filter(|_| caller.user != Caller::default().user) {
+        body.insert("user_id".to_owned(), caller.user.as_str().into());
+    }
+    body
+}
+
+/// A call on its way, so that the breaker learns of its end also where the registry drops it.
+struct Trial<'a> {
+    peer: &'a Peer,
+    context: &'a ToolContext,
+    deadline: Instant,
+    is_over: bool,
+}
+
+impl Trial<'_> {
+    fn end<T>(mut self, answer: &Result<T, Fault>) {
+        self.is_over = true;
+        match answer {
+            Err(fault) if fault.is_outage() => self.failed(&fault.to_string()),
+            _ => {
+                if self.peer.breaker.succeeded() {
+                    tracing::info!(module = &*self.peer.name, "module_called_again");
+                }
+            }
+        }
+    }
+
+    fn failed(&self, cause: &str) {
+        if self.peer.breaker.failed(self.peer.clock.now(), cause) {
+            tracing::warn!(module = &*self.peer.name, cause, "module_left_alone");
+        }
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let timed_out = Instant::now() + TIMER_GRAIN >= self.deadline;
+        if timed_out && !self.context.is_cancelled() {
+            self.failed(&Fault::Timeout(self.peer.timeout).to_string());
+        } else {
+            self.peer.breaker.abandoned(self.peer.clock.now());
+        }
+    }
+}
+
+/// A tool of a module.
+pub(super) struct RemoteTool {
+    pub(super) peer: Arc<Peer>,
+    pub(super) wire_name: String,
+    /// Why it may not be called until somebody has looked at it.
+    pub(super) quarantine: Option<String>,
+}
+
+impl Handler for RemoteTool {
+    fn unavailable(&self, _: &ToolContext) -> Option<String> {
+        self.quarantine.clone()
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.peer.call(context, &self.wire_name, arguments))
+    }
+}

@@ -1,0 +1,189 @@
+//! Tools that live outside of this process, and the one door by which they enter the registries.
+
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    fmt,
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    lifecycle::Cause,
+    policy::ToolPolicy,
+    registry::{Registry, RegistryError, ToolSet},
+    spec::ToolSpec,
+    tool::{Handler, Source, Tool},
+};
+
+/// What a remote source is, in the order in which they go before one another where two have a tool of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemoteKind {
+    /// A module over HTTP.
+    Module,
+    /// An MCP server.
+    Mcp,
+}
+
+/// A source of tools outside of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// What it is.
+    pub kind: RemoteKind,
+    /// Its name in the configuration, one of its kind.
+    pub name: Arc<str>,
+    /// Where it is, for people: a URL or a command, without secrets.
+    pub address: Arc<str>,
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            RemoteKind::Module => "module",
+            RemoteKind::Mcp => "MCP server",
+        };
+        write!(f, "{kind} {} at {}", self.name, self.address)
+    }
+}
+
+/// A tool that a remote source offers.
+#[derive(Clone)]
+pub struct Offer {
+    /// What it is to a model.
+    pub spec: ToolSpec,
+    /// Who may call it and how.
+    pub policy: ToolPolicy,
+    /// Calls it there. An offer with another handler is another tool, also where spec and policy are the same.
+    pub handler: Arc<dyn Handler>,
+}
+
+impl fmt::Debug for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offer").field("tool", &self.spec.tool_name).finish_non_exhaustive()
+    }
+}
+
+impl Offer {
+    pub(crate) fn tool(&self, remote: &Remote, created_at: Timestamp) -> Tool {
+        let handler = Some(Arc::clone(&self.handler));
+        Tool::of_host(self.spec.clone(), self.policy, handler, created_at)
+            .with_source(Source::Remote(remote.clone()))
+    }
+
+    /// Whether the tool is this offer, taken.
+    pub(crate) fn is(&self, tool: &Tool, remote: &Remote) -> bool {
+        matches!(tool.source(), Source::Remote(known) if known == remote)
+            && *tool.policy() == self.policy
+            && tool.spec() == &self.spec
+            && tool.is_run_by(&self.handler)
+    }
+}
+
+/// What one source offers, by name.
+struct Assortment {
+    remote: Remote,
+    by_name: HashMap<String, Offer>,
+}
+
+/// What all remote sources offer now, taken or not.
+#[derive(Default, Clone)]
+pub(crate) struct Offers {
+    by_source: BTreeMap<(RemoteKind, Arc<str>), Arc<Assortment>>,
+}
+
+impl Offers {
+    /// The offer that has the name among remote sources.
+    pub(crate) fn get(&self, name: &str) -> Option<(&Remote, &Offer)> {
+        self.by_source.values().find_map(|source| Some((&source.remote, source.by_name.get(name)?)))
+    }
+
+    /// Whether a source has that name, though it may have no tool now.
+    pub(crate) fn has_source(&self, name: &str) -> bool {
+        self.by_source.keys().any(|(_, known)| **known == *name)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_source.values().flat_map(|source| source.by_name.keys()).map(String::as_str)
+    }
+
+    /// Puts what a source offers in place of what it offered. Gives the names that this may change.
+    fn put(&mut self, remote: Remote, by_name: HashMap<String, Offer>) -> Vec<String> {
+        let mut names: Vec<String> = by_name.keys().cloned().collect();
+        let key = (remote.kind, Arc::clone(&remote.name));
+        let before = self.by_source.insert(key, Arc::new(Assortment { remote, by_name }));
+        names.extend(before.iter().flat_map(|source| source.by_name.keys().cloned()));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The offers that were not taken because another tool has their name.
+    pub(crate) fn shadowed(&self, tools: &ToolSet) -> Vec<RegistryError> {
+        self.by_source.values().flat_map(|source| source.shadowed(tools)).collect()
+    }
+}
+
+impl Assortment {
+    fn shadowed(&self, tools: &ToolSet) -> Vec<RegistryError> {
+        let mut names: Vec<_> = self.by_name.keys().collect();
+        names.sort_unstable();
+        let first = |name: &String| {
+            let holder = tools.get(name)?.source();
+            let is_mine = matches!(holder, Source::Remote(remote) if *remote == self.remote);
+            (!is_mine).then(|| duplicate(name, holder.clone(), &self.remote))
+        };
+        names.into_iter().filter_map(first).collect()
+    }
+}
+
+fn duplicate(name: &str, first: Source, second: &Remote) -> RegistryError {
+    RegistryError::Duplicate { name: name.to_owned(), first, second: Source::Remote(second.clone()) }
+}
+
+impl Registry {
+    /// Puts all the tools that a remote source has now in place of those it had, here and in the registries of the other
+    /// tenants. A source that is known and has none yet offers none.
+    ///
+    /// A tool that is the same stays as it is. One that has changed replaces the one before, also in the same version, and
+    /// keeps its switch, since that is the operator's; so does one that was away and comes back. A name belongs to the
+    /// first that has it in this order, whoever came first: compiled, configured, registered, modules, MCP servers. What was
+    /// left out for that takes its place once it is free.
+    ///
+    /// Gives one error for each tool that is left out because another has its name.
+    pub fn offer(&self, remote: Remote, tools: Vec<Offer>) -> Vec<RegistryError> {
+        let mut errors = Vec::new();
+        let mut by_name = HashMap::with_capacity(tools.len());
+        for offer in tools {
+            match by_name.entry(offer.spec.tool_name.clone()) {
+                Entry::Vacant(free) => drop(free.insert(offer)),
+                Entry::Occupied(taken) => {
+                    errors.push(duplicate(taken.key(), Source::Remote(remote.clone()), &remote));
+                }
+            }
+        }
+        let common = &self.shared.common;
+        // Held to the end, so that a newer state never comes before an older one.
+        let mut tenants = common.tenants();
+        let mut offers = Offers::clone(&common.offers.load());
+        let names = offers.put(remote.clone(), by_name);
+        common.offers.store(Arc::new(offers));
+        tenants.retain(|tenant| {
+            let alive = tenant.upgrade();
+            if let Some(shared) = &alive {
+                let mut changing = shared.changing(Cause::Here);
+                names.iter().for_each(|name| changing.settle(name));
+            }
+            alive.is_some()
+        });
+        drop(tenants);
+        let offers = common.offers.load();
+        let tools = self.shared.tools.load();
+        let mine = offers.by_source.get(&(remote.kind, remote.name));
+        errors.extend(mine.into_iter().flat_map(|source| source.shadowed(&tools)));
+        errors
+    }
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;
