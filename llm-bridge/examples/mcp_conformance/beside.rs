@@ -107,7 +107,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        typed(resources::prompts())
+        complete(resources::prompts())
     }
 
     async fn get_prompt(
@@ -117,7 +117,7 @@ impl ServerHandler for Fixture {
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         if let Some(messages) = resources::prompt(&request.name, &arguments) {
-            return Ok(GetPromptResponse::Complete(typed(messages)?));
+            return Ok(GetPromptResponse::Complete(complete(messages)?));
         }
         if request.name != "test_input_required_result_prompt" {
             let message = format!("there is no prompt `{}`", request.name);
@@ -128,7 +128,7 @@ impl ServerHandler for Fixture {
         match context.and_then(Value::as_str) {
             Some(context) => {
                 let text = resources::text(&format!("In the context of {context}."));
-                Ok(GetPromptResponse::Complete(typed(resources::messages(vec![text]))?))
+                Ok(GetPromptResponse::Complete(complete(resources::messages(vec![text]))?))
             }
             None => {
                 let asked = InputRequiredResult::from_input_requests(typed(inputs::prompt_asks())?);
@@ -142,7 +142,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        typed(resources::resources())
+        complete(resources::resources())
     }
 
     async fn list_resource_templates(
@@ -150,7 +150,7 @@ impl ServerHandler for Fixture {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        typed(resources::templates())
+        complete(resources::templates())
     }
 
     async fn read_resource(
@@ -158,7 +158,7 @@ impl ServerHandler for Fixture {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        typed::<ReadResourceResult>(resources::read(&request.uri)?).map(Into::into)
+        complete::<ReadResourceResult>(resources::read(&request.uri)?).map(Into::into)
     }
 
     async fn subscribe(
@@ -182,7 +182,7 @@ impl ServerHandler for Fixture {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        typed(json!({"completion": {"values": ["paris", "park", "party"], "total": 3, "hasMore": false}}))
+        complete(json!({"completion": {"values": ["paris", "park", "party"], "total": 3, "hasMore": false}}))
     }
 
     async fn set_level(
@@ -305,6 +305,14 @@ async fn elicits(form: Value, context: &RequestContext<RoleServer>) -> Result<St
 /// What is written as JSON here, as the library has it.
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(failed)
+}
+
+/// A result, which says that it is all. For clients of the earlier revisions the library takes that out again.
+fn complete<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
+    if let Value::Object(result) = &mut result {
+        result.insert("resultType".to_owned(), "complete".into());
+    }
+    typed(result)
 }
 
 fn failed(fault: impl std::fmt::Display) -> ErrorData {
