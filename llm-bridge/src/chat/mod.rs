@@ -200,6 +200,12 @@ impl Backend {
         self.shared.turns.spawn(task)
     }
 
+    /// What [`stop`](Self::stop) waits for.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn tasks(&self) -> TaskTracker {
+        self.shared.turns.clone()
+    }
+
     /// Whose the memory of a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
         format!("{}\0{}", self.registry.tenant(), caller.user)

@@ -1,12 +1,16 @@
 //! `toolrack mcp`: the tools for a client of the Model Context Protocol that starts this program.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use registry_core::{Permission, Registry};
-use rmcp::{ServiceExt, transport};
+use rmcp::{ServiceExt, service::ServerInitializeError, transport};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Settings, caller_at, stopped_by_ctrl_c, tenant::Tenant};
+use super::{Settings, caller_at, serve, tenant::Tenant};
 use crate::mcp::{McpServer, Visitor};
+
+/// How long calls that were cut short have for their records.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -23,13 +27,21 @@ pub(super) async fn run(
     settings: &Settings,
     registry: Registry,
 ) -> Result<ExitCode, String> {
-    let closing = stopped_by_ctrl_c();
+    let (closing, calls) = (CancellationToken::new(), TaskTracker::new());
+    tokio::spawn(serve::stop_on_signal(closing.clone()));
     let context = registry.context(caller_at(settings, arguments.user));
-    let visitor = Visitor { registry, context };
-    let server = McpServer::for_one(closing.clone(), visitor)?;
-    let running = server.serve_with_ct(transport::stdio(), closing).await;
-    let running =
-        running.map_err(|fault| format!("the client did not begin as the protocol asks: {fault}"))?;
-    running.waiting().await.map_err(|fault| fault.to_string())?;
+    let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?;
+    match server.serve_with_ct(transport::stdio(), closing.clone()).await {
+        Ok(running) => drop(running.waiting().await),
+        // A client may go before it has said a word.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
+        Err(fault) => return Err(format!("the client did not begin as the protocol asks: {fault}")),
+    }
+    closing.cancel();
+    calls.close();
+    // A tool that blocks its thread is not waited for.
+    if tokio::time::timeout(LAST_WORDS, calls.wait()).await.is_err() {
+        tracing::warn!(calls = calls.len(), "calls_left");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -49,7 +49,7 @@ async fn warn_of(upstream: Upstream) {
 }
 
 /// Cancels the token at the first signal to stop; the second ends the program at once.
-async fn stop_on_signal(stop: CancellationToken) {
+pub(super) async fn stop_on_signal(stop: CancellationToken) {
     wait_for_signal().await;
     stop.cancel();
     wait_for_signal().await;

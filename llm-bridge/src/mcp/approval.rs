@@ -10,9 +10,8 @@ use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-        ElicitationSchema, InputRequest, InputRequiredResult, ProtocolVersion, RequestStateCodec,
-        SealOptions,
+        ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+        InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions,
     },
     service::RequestContext,
 };
@@ -79,21 +78,28 @@ pub(super) fn input_required(
     Ok(InputRequiredResult::new(Some(BTreeMap::from([(KEY.to_owned(), form)])), Some(state)))
 }
 
-/// Takes over the answer that a call brings with it, if it brings one.
-pub(super) async fn take_over(
+/// What has become of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// It was not put before anybody, or nobody has answered.
+    Not,
+    /// It was put away: to show it again at once would be no help.
+    PutAway,
+    YesOrNo,
+}
+
+/// Takes over the answer that a call brings with it.
+pub(super) async fn brought(
     server: &McpServer,
     visitor: &Visitor,
-    request: &CallToolRequestParams,
-) -> Result<(), ErrorData> {
-    let Some(state) = &request.request_state else { return Ok(()) };
-    let opened = server.codec.open_with(state, &bound(visitor));
-    let opened = opened.map_err(|fault| {
+    state: &str,
+    answers: Option<&InputResponses>,
+) -> Result<Answered, ErrorData> {
+    let opened = server.codec.open_with(state, &bound(visitor)).map_err(|fault| {
         ErrorData::invalid_params(format!("`requestState`: {fault}; make the call again without it"), None)
     })?;
-    let id = String::from_utf8_lossy(&opened).into_owned();
-    let Some(answer) = request.input_responses.as_ref().and_then(|answers| answers.get(KEY)) else {
-        return Ok(());
-    };
+    let id = String::from_utf8_lossy(&opened);
+    let Some(answer) = answers.and_then(|answers| answers.get(KEY)) else { return Ok(Answered::Not) };
     let answer: ElicitResult = serde_json::from_value(answer.clone()).map_err(|fault| {
         ErrorData::invalid_params(format!("`inputResponses.{KEY}` is no answer to a form: {fault}"), None)
     })?;
@@ -105,23 +111,23 @@ pub(super) async fn ask(
     visitor: &Visitor,
     approval: &Approval,
     context: &RequestContext<RoleServer>,
-) -> Result<(), ErrorData> {
+) -> Result<Answered, ErrorData> {
     let asked = context.peer.create_elicitation_with_timeout(form(approval)?, Some(FORM));
     let answered = tokio::select! {
         answered = asked => answered,
-        () = context.ct.cancelled() => return Ok(()),
+        () = context.ct.cancelled() => return Ok(Answered::Not),
     };
     match answered {
         Ok(answer) => answer_with(visitor, &approval.id, &answer).await,
         // The approval stays open for an answer from elsewhere.
         Err(fault) => {
             tracing::warn!(approval = approval.id, %fault, "elicitation_failed");
-            Ok(())
+            Ok(Answered::Not)
         }
     }
 }
 
-async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Result<(), ErrorData> {
+async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Result<Answered, ErrorData> {
     let approve = match answer.action {
         ElicitationAction::Accept => {
             let given = answer.content.as_ref().and_then(|content| content.get(FIELD));
@@ -132,13 +138,12 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
             })?
         }
         ElicitationAction::Decline => false,
-        // Put away without an answer.
-        _ => return Ok(()),
+        _ => return Ok(Answered::PutAway),
     };
     let answer = ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None };
     match visitor.registry.answer_approval(id, answer).await {
         // One that was answered already is what it is.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
+        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::YesOrNo),
         Err(AnswerError::Store(cause)) => {
             tracing::error!(cause, "store_failed");
             Err(ErrorData::internal_error("the server's store does not answer; try again", None))

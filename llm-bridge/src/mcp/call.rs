@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use registry_core::{
-    Content, ErrorKind, Origin, Selection, ToolCall, ToolOutcome, ToolResult, ToolSpec,
+    Content, ErrorKind, Origin, Selection, ToolCall, ToolError, ToolOutcome, ToolResult, ToolSpec,
     guard::approval::Approval,
 };
 use rmcp::{
@@ -12,10 +12,11 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     McpServer, Visitor,
-    approval::{self, PATIENCE, Way},
+    approval::{self, Answered, PATIENCE, Way},
     listing, progress,
 };
 
@@ -23,22 +24,31 @@ use super::{
 pub(super) async fn run(
     server: &McpServer,
     visitor: Visitor,
-    wanted: CallToolRequestParams,
+    mut wanted: CallToolRequestParams,
     request: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    approval::take_over(server, &visitor, &wanted).await?;
-    let way = Way::of(&request);
+    let (state, answers) = (wanted.request_state.take(), wanted.input_responses.take());
     let call = Call::new(server, &visitor, wanted, &request);
+    let answered = match state {
+        None => Answered::Not,
+        Some(state) => match approval::brought(server, &visitor, &state, answers.as_ref()).await {
+            Ok(answered) => answered,
+            Err(error) => return call.refuse(error).await,
+        },
+    };
+    let way = Way::of(&request);
     let patience = if way == Way::Elsewhere { PATIENCE } else { Duration::ZERO };
     let mut outcome = call.make(patience).await?;
     if way != Way::Elsewhere
+        && answered != Answered::PutAway
         && let Some(open) = open_approval(&visitor, &outcome).await
     {
         if way == Way::Result {
             return Ok(approval::input_required(server, &visitor, &open)?.into());
         }
-        approval::ask(&visitor, &open, &request).await?;
-        outcome = call.make(Duration::ZERO).await?;
+        if approval::ask(&visitor, &open, &request).await? == Answered::YesOrNo {
+            outcome = call.make(Duration::ZERO).await?;
+        }
     }
     answer(&call.selection, outcome).map(Into::into)
 }
@@ -75,21 +85,26 @@ impl<'r> Call<'r> {
         Self { server, visitor, request, selection, name, arguments }
     }
 
+    fn wanted(&self) -> ToolCall {
+        ToolCall::new(&self.name, self.arguments.clone()).with_origin(Origin::Mcp)
+    }
+
     async fn make(&self, approval_wait: Duration) -> Result<ToolOutcome, ErrorData> {
-        let call = ToolCall::new(&self.name, self.arguments.clone()).with_origin(Origin::Mcp);
-        // A client that goes away cancels the request, or drops this future and with it the guard.
+        let call = self.wanted();
+        // A client that goes away cancels the request.
         let cancellation = self.request.ct.child_token();
         let _cancel = cancellation.clone().drop_guard();
         let registry = self.visitor.registry.clone();
         let context = self.visitor.context.clone();
         let mut context = context.with_approval_wait(approval_wait).with_cancellation(cancellation.clone());
+        let over = CancellationToken::new();
         let forwarding = self.request.meta.get_progress_token().map(|token| {
             let (events, heard) = progress::channel();
             context = context.clone().with_events(events);
-            tokio::spawn(progress::forward(heard, self.request.peer.clone(), token))
+            tokio::spawn(progress::forward(heard, self.request.peer.clone(), token, over.clone()))
         });
-        // As a task of its own, so that a call whose client has gone away still leaves its record.
-        let mut running = tokio::spawn(async move { registry.execute(&context, call).await });
+        // As a task of its own, which is waited for before the program ends: the call leaves its record in any case.
+        let mut running = self.server.calls.spawn(async move { registry.execute(&context, call).await });
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
             () = self.server.closing.cancelled() => {
@@ -98,11 +113,22 @@ impl<'r> Call<'r> {
             }
         };
         // Nothing of the call may come after its result.
+        over.cancel();
         if let Some(forwarding) = forwarding {
             drop(forwarding.await);
         }
         outcome
             .map_err(|fault| ErrorData::internal_error(format!("the call was not finished: {fault}"), None))
+    }
+
+    /// Turns the call down for what it brings with it. It leaves its record like any other.
+    async fn refuse(&self, error: ErrorData) -> Result<CallToolResponse, ErrorData> {
+        let refused = ToolError::new(ErrorKind::Refused, error.message.as_ref());
+        let (selection, context, call) =
+            (self.selection.clone(), self.visitor.context.clone(), self.wanted());
+        let refusing = async move { selection.refuse(&context, call, refused).await };
+        drop(self.server.calls.spawn(refusing).await);
+        Err(error)
     }
 }
 
@@ -111,7 +137,7 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
     let told = outcome.for_model();
     let result = match outcome.result {
         Err(error) if error.kind() == ErrorKind::ToolNotFound => {
-            return Err(ErrorData::invalid_params(error.message().to_owned(), None));
+            return Err(ErrorData::invalid_params(error.feedback().to_owned(), None));
         }
         Err(_) => return Ok(CallToolResult::error(vec![ContentBlock::text(told)])),
         Ok(result) => result,
@@ -120,7 +146,7 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
         return Ok(CallToolResult::error(vec![ContentBlock::text(told)]));
     }
     let structured = selection.get(&outcome.tool_name).and_then(|tool| structured(tool.spec(), &result));
-    let mut answer = CallToolResult::success(blocks(&result)?);
+    let mut answer = CallToolResult::success(blocks(&result));
     answer.structured_content = structured;
     Ok(answer)
 }
@@ -133,17 +159,18 @@ fn structured(spec: &ToolSpec, result: &ToolResult) -> Option<Value> {
 }
 
 /// The value as text, for clients that know no other, and what the tool shows beside.
-fn blocks(result: &ToolResult) -> Result<Vec<ContentBlock>, ErrorData> {
+fn blocks(result: &ToolResult) -> Vec<ContentBlock> {
     let plain = ToolResult { content: Vec::new(), ..result.clone() };
     let only_content = result.value.is_null() && result.message.is_none() && !result.content.is_empty();
-    let text = (!only_content).then(|| ContentBlock::text(plain.for_model().into_owned()));
-    let shown = result.content.iter().map(block);
-    text.map(Ok).into_iter().chain(shown).collect()
+    let text = (!only_content).then(|| ContentBlock::text(plain.for_model()));
+    text.into_iter().chain(result.content.iter().map(block)).collect()
 }
 
-fn block(content: &Content) -> Result<ContentBlock, ErrorData> {
+/// What the tool shows; as text where the protocol has no such thing, such as a document without an address.
+fn block(content: &Content) -> ContentBlock {
     let block = serde_json::to_value(content).and_then(serde_json::from_value);
-    block.map_err(|fault| {
-        ErrorData::internal_error(format!("what the tool shows is no content: {fault}"), None)
+    block.unwrap_or_else(|fault| {
+        tracing::warn!(%fault, "content_unknown");
+        ContentBlock::text(content.for_model())
     })
 }

@@ -1,13 +1,16 @@
 //! `tools/list`: the tools that the caller may use, by name, in pages.
 
+use std::sync::Arc;
+
 use registry_core::Selection;
 use rmcp::{
     ErrorData,
     model::{CacheScope, ListToolsResult, Tool},
 };
+use serde_json::Value;
 
 use super::Visitor;
-use crate::provider::{Definer, Provider};
+use crate::provider::{Definer, Definitions, Provider};
 
 /// Tools in one page. Clients that do not ask for a second page are common, and few registries have as many.
 const PAGE: usize = 500;
@@ -24,23 +27,27 @@ pub(super) fn page(visitor: &Visitor, cursor: Option<String>) -> Result<ListTool
             ErrorData::invalid_params("the cursor is none that this server has given", None)
         })?,
     };
-    let selection = visitor.registry.select(&visitor.context);
-    let from = selection.tools().partition_point(|tool| tool.name() <= after);
-    let rest = selection.tools().get(from..).unwrap_or_default();
-    let tools = rest.get(..PAGE).unwrap_or(rest);
-    let definitions = Definer::new(Provider::Mcp).definitions(tools.iter().map(AsRef::as_ref));
-    for left_out in &definitions.left_out {
+    // All of them, whatever the page: which name a tool has may depend on those of the others.
+    let Definitions { list, names, left_out, .. } = definitions(&visitor.registry.select(&visitor.context));
+    for left_out in &left_out {
         tracing::warn!("{left_out}");
     }
-    let listed: Vec<Tool> = serde_json::from_value(definitions.list)
+    let own_name = |definition: &Value| {
+        let name = definition.get("name").and_then(Value::as_str).unwrap_or_default();
+        names.original(name).unwrap_or(name).to_owned()
+    };
+    let Value::Array(mut rest) = list else { return Ok(ListToolsResult::default()) };
+    rest.retain(|definition| own_name(definition).as_str() > after);
+    let more = rest.len() > PAGE;
+    rest.truncate(PAGE);
+    let next_cursor = rest.last().filter(|_| more).map(|last| format!("{AFTER}{}", own_name(last)));
+    let tools: Vec<Tool> = serde_json::from_value(Value::Array(rest))
         .map_err(|fault| ErrorData::internal_error(format!("a definition is none: {fault}"), None))?;
-    let mut result = ListToolsResult::with_all_items(listed)
+    let mut result = ListToolsResult::with_all_items(tools)
         .with_ttl_ms(BELIEVED_MS)
         // What one caller may use is nothing to another.
         .with_cache_scope(CacheScope::Private);
-    if let Some(last) = tools.last().filter(|_| rest.len() > tools.len()) {
-        result.next_cursor = Some(format!("{AFTER}{}", last.name()));
-    }
+    result.next_cursor = next_cursor;
     Ok(result)
 }
 
@@ -49,6 +56,17 @@ pub(super) fn own_name(selection: &Selection, name: String) -> String {
     if selection.get(&name).is_some() {
         return name;
     }
-    let definitions = Definer::new(Provider::Mcp).definitions(selection.tools().iter().map(AsRef::as_ref));
-    definitions.names.original(&name).map_or(name, str::to_owned)
+    definitions(selection).names.original(&name).map_or(name, str::to_owned)
+}
+
+/// What a tool takes, by the name it has here.
+pub(super) fn tool(visitor: &Visitor, name: &str) -> Option<Tool> {
+    let selection = visitor.registry.select(&visitor.context);
+    let own_name = own_name(&selection, name.to_owned());
+    let schema = selection.get(&own_name)?.spec().input_schema.as_object()?.clone();
+    Some(Tool::new(own_name, "", Arc::new(schema)))
+}
+
+fn definitions(selection: &Selection) -> Definitions {
+    Definer::new(Provider::Mcp).definitions(selection.tools().iter().map(AsRef::as_ref))
 }

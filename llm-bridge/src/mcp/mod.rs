@@ -11,17 +11,18 @@ mod progress;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::{Registry, ToolContext};
+use registry_core::{Registry, RegistryEvent, ToolContext};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Extensions, Implementation, ListToolsResult,
-        PaginatedRequestParams, RequestStateCodec, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        CallToolRequestParams, CallToolResponse, Extensions, Implementation, InitializeRequestParams,
+        InitializeResult, ListToolsResult, PaginatedRequestParams, RequestStateCodec, ServerCapabilities,
+        ServerConfig, SubscriptionFilter, Tool,
     },
-    service::{NotificationContext, Peer, RequestContext, SubscriptionContext},
+    service::{Peer, RequestContext, SubscriptionContext},
 };
-use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Changes that come together are told once.
 const SETTLES: Duration = Duration::from_millis(50);
@@ -44,8 +45,12 @@ type Identify = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
 #[derive(Clone)]
 pub struct McpServer {
     identify: Identify,
+    /// Who makes the one request that this is for, where the transport has found that out before the request was read.
+    asking: Option<Visitor>,
     /// Seals what a client brings back with a person's answer.
     codec: Arc<RequestStateCodec>,
+    /// The calls that run, also those whose client has gone away.
+    calls: TaskTracker,
     closing: CancellationToken,
 }
 
@@ -57,24 +62,33 @@ impl fmt::Debug for McpServer {
 
 impl McpServer {
     /// A server whose requests are those of `identify`'s visitor; none where it knows nobody, and the request is refused.
-    /// `closing` ends running calls.
+    /// `closing` ends running calls. They run in `calls`: whoever waits for those to end loses no record of any.
     ///
     /// # Errors
     /// When the machine has no randomness to give.
     pub fn new(
         closing: CancellationToken,
+        calls: TaskTracker,
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        let codec = approval::codec()?;
-        Ok(Self { identify: Arc::new(identify), codec: Arc::new(codec), closing })
+        let codec = Arc::new(approval::codec()?);
+        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, closing })
     }
 
     /// A server with one visitor, as over standard input and output.
     ///
     /// # Errors
     /// As in [`new`](Self::new).
-    pub fn for_one(closing: CancellationToken, visitor: Visitor) -> Result<Self, String> {
-        Self::new(closing, move |_| Some(visitor.clone()))
+    pub fn for_one(closing: CancellationToken, calls: TaskTracker, visitor: Visitor) -> Result<Self, String> {
+        let one = visitor.clone();
+        Ok(Self::new(closing, calls, move |_| Some(one.clone()))?.asked_by(visitor))
+    }
+
+    /// The same server for one request of an HTTP client, whose headers repeat arguments that only the tool's schema names:
+    /// they are checked before the request itself is looked at.
+    #[must_use]
+    pub fn asked_by(&self, visitor: Visitor) -> Self {
+        Self { asking: Some(visitor), ..self.clone() }
     }
 
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
@@ -109,11 +123,22 @@ impl ServerHandler for McpServer {
         call::run(self, visitor, request, context).await
     }
 
-    /// Of clients of the earlier revisions, which are told without asking.
-    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Ok(visitor) = self.visitor(&context.extensions) {
-            tokio::spawn(tell_of_changes(visitor.registry, context.peer, self.closing.clone()));
-        }
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        listing::tool(self.asking.as_ref()?, name)
+    }
+
+    /// Of clients of the earlier revisions, which are told of changes without asking: of all since this request, so that none
+    /// is lost between the first list and the first word that they listen.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let visitor = self.visitor(&context.extensions)?;
+        let answer = self.negotiate_initialize(&request)?;
+        context.peer.set_peer_info(request);
+        tokio::spawn(tell_of_changes(visitor.registry.subscribe(), context.peer, self.closing.clone()));
+        Ok(answer)
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -124,15 +149,12 @@ impl ServerHandler for McpServer {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = self.visitor(&context.request_context().extensions)?;
         let mut changes = visitor.registry.subscribe();
+        // What was not asked for is not told, and the rest of what can be is nothing of this server's.
+        let wanted = context.accepted().tools_list_changed == Some(true);
         loop {
             tokio::select! {
-                changed = changes.recv() => {
-                    if matches!(changed, Err(RecvError::Closed)) {
-                        return Ok(());
-                    }
-                    tokio::time::sleep(SETTLES).await;
-                    changes = changes.resubscribe();
-                    if context.sink().notify_tool_list_changed().await.is_err() {
+                more = settled(&mut changes), if wanted => {
+                    if !more || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
                     }
                 }
@@ -144,17 +166,15 @@ impl ServerHandler for McpServer {
 }
 
 /// Tells a client that the list has changed, until it is gone.
-async fn tell_of_changes(registry: Registry, peer: Peer<RoleServer>, closing: CancellationToken) {
-    let mut changes = registry.subscribe();
+async fn tell_of_changes(
+    mut changes: Receiver<RegistryEvent>,
+    peer: Peer<RoleServer>,
+    closing: CancellationToken,
+) {
     while !peer.is_transport_closed() {
         tokio::select! {
-            changed = changes.recv() => {
-                if matches!(changed, Err(RecvError::Closed)) {
-                    return;
-                }
-                tokio::time::sleep(SETTLES).await;
-                changes = changes.resubscribe();
-                if peer.notify_tool_list_changed().await.is_err() {
+            more = settled(&mut changes) => {
+                if !more || peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
             }
@@ -162,4 +182,14 @@ async fn tell_of_changes(registry: Registry, peer: Peer<RoleServer>, closing: Ca
             () = closing.cancelled() => return,
         }
     }
+}
+
+/// Waits for a change, and for those that come with it; false where there will be none any more.
+async fn settled(changes: &mut Receiver<RegistryEvent>) -> bool {
+    if matches!(changes.recv().await, Err(RecvError::Closed)) {
+        return false;
+    }
+    tokio::time::sleep(SETTLES).await;
+    *changes = changes.resubscribe();
+    true
 }

@@ -9,6 +9,7 @@ use rmcp::{
     service::Peer,
 };
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Words that may wait for a client that reads slowly; further ones are dropped.
 const WAITING: usize = 64;
@@ -23,18 +24,29 @@ pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
     (Arc::new(move |event| drop(sender.try_send(event))), receiver)
 }
 
-/// Hands on what is heard, until the call is over.
+/// Hands on what is heard until the call is over, and then what was said before that: a tool may leave something running that
+/// still holds its listener.
 pub(super) async fn forward(
     mut heard: mpsc::Receiver<ToolEvent>,
     peer: Peer<RoleServer>,
     token: ProgressToken,
+    over: CancellationToken,
 ) {
     let mut before = 0.0;
-    while let Some(event) = heard.recv().await {
-        let progress = next(before, event.progress);
+    loop {
+        let event = tokio::select! {
+            event = heard.recv() => event,
+            () = over.cancelled(), if !heard.is_closed() => {
+                heard.close();
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
+        let fraction = event.progress.filter(|fraction| fraction.is_finite());
+        let progress = next(before, fraction);
         before = progress;
         let mut notice = ProgressNotificationParam::new(token.clone(), progress).with_message(event.message);
-        if event.progress.is_some() {
+        if fraction.is_some() {
             notice = notice.with_total(TOTAL);
         }
         if peer.notify_progress(notice).await.is_err() {

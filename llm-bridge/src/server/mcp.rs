@@ -1,30 +1,113 @@
 //! `/mcp`: the registry for clients of the Model Context Protocol, over streamable HTTP.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Once, PoisonError},
+    time::Duration,
+};
 
-use axum::http::request::Parts;
+use axum::{
+    Extension,
+    body::Body,
+    extract::{Request, State},
+    http::{Method, StatusCode, request::Parts},
+    response::Response,
+};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::identity::Identity;
+use super::{LAST_BYTES, error, identity::Identity};
 use crate::mcp::{McpServer, Visitor};
 
-/// The route. Who asks is what the key's check has found; `Host` and `Origin` are checked before, on every route.
-///
-/// # Errors
-/// When the machine has no randomness to give.
-pub(super) fn service(
+/// The header that names a session of the revisions before 2026-07-28.
+const SESSION: &str = "mcp-session-id";
+/// The header that names the revision.
+const REVISION: &str = "mcp-protocol-version";
+/// The first revision without sessions.
+const WITHOUT_SESSIONS: &str = "2026-07-28";
+/// How long a session that nothing is asked in stays open. A chat may be left for a while, and few clients begin anew.
+const SESSION_KEPT: Duration = Duration::from_secs(3600);
+/// Sessions that a user may have open.
+const MAX_SESSIONS: usize = 500;
+
+/// What requests to the route share.
+pub(super) struct Mcp {
+    server: McpServer,
+    config: StreamableHttpServerConfig,
+    /// The sessions of each user, by tenant and user: to another's key they are unknown.
+    sessions: Mutex<HashMap<(String, String), Arc<LocalSessionManager>>>,
     closing: CancellationToken,
-) -> Result<StreamableHttpService<McpServer, LocalSessionManager>, String> {
-    let server = McpServer::new(closing.clone(), |extensions| {
-        let identity = extensions.get::<Parts>()?.extensions.get::<Identity>()?;
-        Some(Visitor { registry: identity.registry.clone(), context: identity.context() })
-    })?;
-    let config = StreamableHttpServerConfig::default()
-        .disable_allowed_hosts()
-        .disable_allowed_origins()
-        .with_cancellation_token(closing);
-    Ok(StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config))
+    closing_is_watched: Once,
+}
+
+impl Mcp {
+    /// # Errors
+    /// When the machine has no randomness to give.
+    pub(super) fn new(closing: CancellationToken, calls: TaskTracker) -> Result<Arc<Self>, String> {
+        let server = McpServer::new(closing.clone(), calls, |extensions| {
+            extensions.get::<Parts>()?.extensions.get::<Identity>().map(visitor)
+        })?;
+        // `Host` and `Origin` are checked before, on every route.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_cancellation_token(CancellationToken::new());
+        let (sessions, closing_is_watched) = (Mutex::default(), Once::new());
+        Ok(Arc::new(Self { server, config, sessions, closing, closing_is_watched }))
+    }
+
+    fn sessions(&self, visitor: &Visitor) -> Arc<LocalSessionManager> {
+        let owner = (visitor.registry.tenant().to_owned(), visitor.context.caller().user.clone());
+        let mut all = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = all.entry(owner).or_insert_with(|| {
+            let mut sessions = LocalSessionManager::default();
+            sessions.session_config.keep_alive = Some(SESSION_KEPT);
+            Arc::new(sessions)
+        });
+        Arc::clone(sessions)
+    }
+
+    /// Ends the streams somewhat after the calls and subscriptions, which then have said their last word.
+    fn watch_closing(&self) {
+        let (closing, streams) = (self.closing.clone(), self.config.cancellation_token.clone());
+        self.closing_is_watched.call_once(|| {
+            tokio::spawn(async move {
+                closing.cancelled().await;
+                tokio::time::sleep(LAST_BYTES / 2).await;
+                streams.cancel();
+            });
+        });
+    }
+}
+
+fn visitor(identity: &Identity) -> Visitor {
+    Visitor { registry: identity.registry.clone(), context: identity.context() }
+}
+
+/// Serves one request. Who asks is what the key's check has found.
+pub(super) async fn serve(
+    State(mcp): State<Arc<Mcp>>,
+    Extension(identity): Extension<Identity>,
+    request: Request,
+) -> Response {
+    mcp.watch_closing();
+    let visitor = visitor(&identity);
+    let sessions = mcp.sessions(&visitor);
+    if may_open_session(&request) && sessions.sessions.read().await.len() >= MAX_SESSIONS {
+        let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
+        return error(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", &message, None);
+    }
+    let server = mcp.server.asked_by(visitor);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
+    service.handle(request).await.map(Body::new)
+}
+
+/// Whether this can be the `initialize` of a session.
+fn may_open_session(request: &Request) -> bool {
+    let headers = request.headers();
+    let has_sessions =
+        headers.get(REVISION).is_none_or(|revision| revision.as_bytes() < WITHOUT_SESSIONS.as_bytes());
+    request.method() == Method::POST && has_sessions && !headers.contains_key(SESSION)
 }

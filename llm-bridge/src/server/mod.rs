@@ -91,7 +91,10 @@ pub fn router(
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
     let with_key = Router::new();
     #[cfg(feature = "mcp")]
-    let with_key = with_key.route_service("/mcp", mcp::service(closing.clone())?);
+    let with_key = {
+        let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
+        with_key.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
+    };
     let app = App { backend, webhooks: settings.webhooks.clone(), closing };
     let with_key = with_key
         .route("/v1/chat/completions", post(chat::completions))
@@ -173,6 +176,8 @@ pub async fn serve(
         // A client that takes nothing more is not waited for.
         () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => Ok(()),
     };
+    // A call can outlive the connection it came by.
+    closed.cancel();
     backend.stop().await;
     served
 }

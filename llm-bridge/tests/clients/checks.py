@@ -51,6 +51,11 @@ def check(name):
     return run
 
 
+def counts():
+    """How many checks passed and failed so far."""
+    return dict(_counts)
+
+
 def finish():
     """Prints the sum and ends the program."""
     print(f"{_counts['passed']} passed, {_counts['failed']} failed", flush=True)

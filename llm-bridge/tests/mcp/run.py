@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""The MCP server against the protocol's conformance suite, the Inspector and the Python client.
+
+    python3 llm-bridge/tests/mcp/run.py [NAME ...]     only parts whose name contains one of these
+
+The parts are `conformance`, `inspector`, `client` and `load`; the examples `mcp_conformance` and `mcp_bare` have to be built beside the
+program. See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "clients"))
+sys.dont_write_bytecode = True
+os.environ.setdefault("TOOLRACK_CLIENT", "MCP")
+
+import checks
+import environment
+from checks import check, expect
+
+PACKAGES = [HERE / "package.json", HERE / "package-lock.json"]
+EXAMPLES = environment.TOOLRACK.parent / "examples"
+REVISIONS = ("2026-07-28", "2025-11-25")
+ERAS = ("modern", "legacy")
+# Calls of one measurement, how many are under way at once, and how often both servers are measured by turns.
+LOAD_CALLS, LOAD_AT_ONCE, LOAD_ROUNDS = 600, 10, 5
+LEAST_RATIO = 0.8
+
+CONFIGURATION = """
+[search]
+engine = "searxng"
+url = "{search}"
+
+[[tools]]
+name = "house.burn"
+description = "Burns a document of the house for good."
+type = "function"
+effect = "destructive"
+parameters = {{ type = "object", properties = {{ name = {{ type = "string", description = "The document." }} }}, required = ["name"] }}
+implementation = {{ type = "mock", mock_response = "burnt" }}
+
+[[tools]]
+name = "house.keys"
+description = "Tells where the keys of the house are."
+type = "function"
+permission = "user"
+parameters = {{ type = "object" }}
+implementation = {{ type = "mock", mock_response = "under the mat" }}
+"""
+
+
+def wanted(part):
+    return not sys.argv[1:] or any(word in part for word in sys.argv[1:])
+
+
+def node_packages():
+    """The interpreter, and where the packages lie."""
+    folder = environment.node("node-mcp", PACKAGES)
+    node = folder / "node_modules/node/bin/node"
+    if not node.exists():
+        # What fetches the program is an install script, and those may be switched off.
+        script = folder / "node_modules/node/installArchSpecificPackage.js"
+        subprocess.run(["node", script], cwd=script.parent, check=True, stdout=subprocess.DEVNULL)
+    return node, folder / "node_modules/@modelcontextprotocol"
+
+
+def example(name):
+    return environment.running([EXAMPLES / name, "127.0.0.1:0"], r"READY (\S+)")
+
+
+@contextmanager
+def search_engine():
+    """A search engine that never answers; its address, and a file into which it writes what it sees."""
+    with tempfile.NamedTemporaryFile("r", prefix="toolrack-search-") as seen:
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                with open(seen.name, "a", encoding="utf-8") as file:
+                    print("asked", file=file, flush=True)
+                    # Nothing more comes from the client, so what ends this is that it goes away.
+                    self.rfile.read(1)
+                    print("left", file=file, flush=True)
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen.name
+        finally:
+            server.shutdown()
+
+
+@contextmanager
+def toolrack(search="http://127.0.0.1:9"):
+    """The server, and the folder with its configuration."""
+    with tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as folder:
+        (Path(folder) / "toolrack.toml").write_text(CONFIGURATION.format(search=search))
+        command = [environment.TOOLRACK, "serve", "--upstream", "demo", "--listen", "127.0.0.1:0",
+                   "--data-dir", folder, "--config", Path(folder) / "toolrack.toml"]
+        with environment.running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
+            yield address, folder
+
+
+def conformance(node, packages):
+    """Every scenario that a revision asks of a server; those that are not scored are told and not counted."""
+    suite = packages / "conformance/dist/index.js"
+    for revision in REVISIONS:
+        with example("mcp_conformance") as address, tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([node, suite, "server", "--url", address, "--requirements", revision], cwd=folder,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, timeout=300, check=False)
+        summary = done.stdout.partition("=== SUMMARY ===")[2]
+        unscored = dict(re.findall(r"^  [✓✗] (\S+) \((.+)\)$", summary, re.MULTILINE))
+        scenarios = re.findall(r"^([✓✗~]) (\S+): (\d+) passed, (\d+) failed", summary, re.MULTILINE)
+        required = [one for one in scenarios if one[1] not in unscored]
+
+        def whole(required=required, done=done):
+            expect(done.returncode == 0 and len(required) >= 30, f"{len(required)} scenarios\n{done.stdout[-3000:]}")
+
+        check(f"conformance {revision} comes to its end")(whole)
+        for mark, name, passed, failed in required:
+
+            def passes(mark=mark, passed=passed, failed=failed):
+                expect(mark == "✓" and failed == "0" and passed != "0", f"{passed} passed, {failed} failed")
+
+            check(f"conformance {revision}: {name}, {passed} checks")(passes)
+        failing = [f"{name} ({unscored[name]})" for mark, name, *_ in scenarios if name in unscored and mark != "✓"]
+        print(f"        conformance {revision}: {len(required)} required scenarios; not scored and failing: "
+              f"{', '.join(failing) or 'none'}", flush=True)
+
+
+class Inspector:
+    def __init__(self, node, packages):
+        self.command = [node, packages / "inspector/clients/launcher/build/index.js", "--cli", "--transport", "http",
+                        "--format", "json", "-q"]
+
+    def run(self, address, era, *arguments):
+        command = [*self.command, "--server-url", address, "--protocol-era", era, *arguments]
+        return subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    def result(self, address, era, *arguments):
+        done = self.run(address, era, *arguments)
+        expect(done.returncode == 0, f"exit {done.returncode}: {done.stdout[-1000:]} {done.stderr[-2000:]}")
+        return json.loads(done.stdout)["result"]
+
+
+def inspector(node, packages):
+    """The Inspector lists and calls, in both eras; `--strict` holds every schema against its rules."""
+    program = Inspector(node, packages)
+    with toolrack() as (address, _):
+        for era in ERAS:
+
+            def lists(era=era):
+                names = [tool["name"] for tool in
+                         program.result(f"{address}/mcp", era, "--method", "tools/list", "--strict")["tools"]]
+                expect("calculate" in names and "house.burn" in names and names == sorted(names), f"{names}")
+
+            def calls(era=era):
+                result = program.result(f"{address}/mcp", era, "--method", "tools/call", "--strict", "--tool-name",
+                                        "calculate", "--tool-args-json", '{"expression": "(17 + 4) * 23"}')
+                expect("483" in json.dumps(result) and not result.get("isError"), f"{result}")
+
+            def fails(era=era):
+                done = program.run(f"{address}/mcp", era, "--method", "tools/call", "--tool-name", "calculate",
+                                   "--tool-args-json", '{"expression": "1 +"}')
+                expect(done.returncode != 0 and "expression" in done.stdout + done.stderr, f"{done}")
+
+            check(f"inspector, {era}: lists, strictly")(lists)
+            check(f"inspector, {era}: calls")(calls)
+            check(f"inspector, {era}: an error is one")(fails)
+
+
+def load(node, packages):
+    """Calls in a second, beside those of a server that is nothing but the library with one tool."""
+    program = Inspector(node, packages)
+
+    def measured(address, tool, arguments):
+        result = program.result(address, "modern", "--method", "tools/call", "--tool-name", tool, "--tool-args-json",
+                                json.dumps(arguments), "--load", "--load-requests", str(LOAD_CALLS),
+                                "--load-concurrency", str(LOAD_AT_ONCE))
+        expect(result["ok"] == LOAD_CALLS and not result["errors"] and not result["toolErrors"], f"{result}")
+        return result["throughput"]
+
+    def is_near():
+        ours, bare = [], []
+        with toolrack() as (address, _), example("mcp_bare") as alone:
+            for _ in range(LOAD_ROUNDS):
+                bare.append(measured(alone, "add", {"a": 1, "b": 2}))
+                ours.append(measured(f"{address}/mcp", "calculate", {"expression": "1 + 2"}))
+        # By turns and side by side, as what else the machine does changes from one moment to the next.
+        ratio = statistics.median(our / other for our, other in zip(ours, bare))
+        print(f"        load: {statistics.median(ours):.0f} calls/s, bare {statistics.median(bare):.0f} calls/s, "
+              f"ratio {ratio:.2f}", flush=True)
+        expect(ratio >= LEAST_RATIO, f"{ratio:.2f} of the bare server's calls per second; {ours} and {bare}")
+
+    check(f"load: at least {LEAST_RATIO} of a bare server's calls")(is_near)
+
+
+def client():
+    """The Python client, in a program of its own; how many of its checks passed and failed."""
+    interpreter = environment.python("python-mcp", HERE / "requirements.txt")
+    with search_engine() as (search, seen), toolrack(search) as (address, folder):
+        variables = {**os.environ, "TOOLRACK_URL": address, "TOOLRACK_FOLDER": folder, "TOOLRACK_SEEN": seen,
+                     "TOOLRACK_PROGRAM": str(environment.TOOLRACK), "TOOLRACK_CLIENT": "mcp (Python)",
+                     "PYTHONDONTWRITEBYTECODE": "1", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+        done = subprocess.run([interpreter, HERE / "client.py"], env=variables, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
+    last = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.MULTILINE)
+    if not last:
+        print(f"{done.stdout.strip()}\nFAILED  mcp (Python): it did not come to its end", flush=True)
+        return 0, 1
+    print(done.stdout.replace(last.group(0), "").strip(), flush=True)
+    return int(last[1]), int(last[2])
+
+
+def main():
+    passed, failed = client() if wanted("client") else (0, 0)
+    if any(wanted(part) for part in ("conformance", "inspector", "load")):
+        node, packages = node_packages()
+        for part in (conformance, inspector, load):
+            if wanted(part.__name__):
+                part(node, packages)
+    counts = checks.counts()
+    passed, failed = passed + counts["passed"], failed + counts["failed"]
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
