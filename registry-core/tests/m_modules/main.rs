@@ -8,6 +8,7 @@ mod hostile;
 mod logs;
 mod peer;
 mod pins;
+mod python;
 mod serve;
 
 use std::sync::{
