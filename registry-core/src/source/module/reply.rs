@@ -21,6 +21,7 @@ struct Reply {
     success: bool,
     #[serde(default)]
     result: Value,
+    content: Option<Value>,
     error: Option<String>,
     message: Option<String>,
     side_effects: Option<Vec<String>>,
@@ -62,6 +63,11 @@ impl Reply {
                 return Ok(ToolResult {
                     success: self.success,
                     value: self.result,
+                    // A module of another making may call something else so.
+                    content: self
+                        .content
+                        .and_then(|content| serde_json::from_value(content).ok())
+                        .unwrap_or_default(),
                     message: self.message,
                     side_effects: bounded_list(self.side_effects.unwrap_or_default()),
                     audit: bounded_notes(self.audit.unwrap_or_default()),
