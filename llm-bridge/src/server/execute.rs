@@ -46,26 +46,26 @@ fn no_arguments() -> Value {
 
 /// Where a call comes in, which says what its name means.
 pub(super) enum Door {
-    /// `/execute`: the tool's own name, or the one that this server's manifest gives it under this prefix.
-    Execute(Arc<str>),
-    /// `/api/modules/{module}/execute`: the name within the module, with or without the module's.
+    /// A client: the tool's own name goes before the one in the manifest, which has this prefix.
+    Client(Arc<str>),
+    /// A server that has this one as a module and knows its tools by the manifest.
+    Server(Arc<str>),
+    /// `/api/modules/{module}/execute`: the name within the module, or the whole one.
     Module(String),
 }
 
 impl Door {
     /// The name in the registry.
     fn own_name(&self, registry: &Registry, asked: &str) -> String {
-        let (first, second) = match self {
-            Self::Execute(prefix) => (asked.to_owned(), within(prefix, asked).map(str::to_owned)),
-            Self::Module(module) => {
-                (format!("{module}.{asked}"), within(module, asked).map(|_| asked.to_owned()))
-            }
+        let whole = || Some(asked.to_owned());
+        let inner = |prefix: &str| within(prefix, asked).map(str::to_owned);
+        let meant = match self {
+            Self::Client(prefix) => [whole(), inner(prefix)],
+            Self::Server(prefix) => [inner(prefix), whole()],
+            Self::Module(module) => [Some(format!("{module}.{asked}")), inner(module).and_then(|_| whole())],
         };
-        let is_known = |name: &String| registry.get(name).is_some();
-        match second {
-            Some(second) if !is_known(&first) && is_known(&second) => second,
-            _ => first,
-        }
+        let known = meant.iter().flatten().find(|name| registry.get(name).is_some()).cloned();
+        known.or_else(|| meant.into_iter().flatten().next()).unwrap_or_default()
     }
 }
 
@@ -92,7 +92,8 @@ pub(super) async fn execute(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Response {
-    let door = Door::Execute(Arc::clone(&app.module_name));
+    let prefix = Arc::clone(&app.module_name);
+    let door = if headers.contains_key(HOPS_HEADER) { Door::Server(prefix) } else { Door::Client(prefix) };
     make_call(app, identity, &headers, body, &door).await
 }
 
@@ -227,7 +228,51 @@ fn seconds_until(at: Timestamp, now: Timestamp) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use registry_core::{ToolPolicy, ToolSpec};
+
     use super::*;
+
+    #[test]
+    fn m7_a_name_is_what_its_door_means_by_it() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        for name in ["look", "rack.look", "far.look", "far.far.look", "far.only"] {
+            registry.register(ToolSpec::new(name, no_arguments()), ToolPolicy::new(), None).unwrap();
+        }
+        let own = |door: &Door, name: &str| door.own_name(&registry, name);
+        let (client, server) = (Door::Client("rack".into()), Door::Server("rack".into()));
+        for (asked, by_client, by_server) in [
+            ("look", "look", "look"),
+            ("rack.look", "rack.look", "look"),
+            ("rack.rack.look", "rack.look", "rack.look"),
+            ("rack.far.only", "far.only", "far.only"),
+            ("rack.gone", "rack.gone", "gone"),
+            ("racklook", "racklook", "racklook"),
+            ("", "", ""),
+        ] {
+            assert_eq!((&*own(&client, asked), &*own(&server, asked)), (by_client, by_server), "{asked}");
+        }
+        let module = Door::Module("far".to_owned());
+        for (asked, name) in [
+            ("look", "far.look"),
+            ("only", "far.only"),
+            ("far.only", "far.only"),
+            ("far.look", "far.far.look"),
+            ("rack.look", "far.rack.look"),
+            ("gone", "far.gone"),
+        ] {
+            assert_eq!(own(&module, asked), name, "{asked}");
+        }
+    }
+
+    #[test]
+    fn m7_a_count_of_servers_that_is_none_is_too_high() {
+        for (value, count) in [("0", 0), ("4", 4), ("5", 5), ("300", 255), ("-1", 255), ("", 255), ("x", 255)]
+        {
+            let headers = HeaderMap::from_iter([(HOPS_HEADER.parse().unwrap(), value.parse().unwrap())]);
+            assert_eq!(hops(&headers), Hops(count), "{value}");
+        }
+        assert_eq!(hops(&HeaderMap::new()), Hops(0));
+    }
 
     #[test]
     fn whoever_comes_back_then_is_not_too_early() {
