@@ -190,11 +190,11 @@ fn table(reports: &[Report]) -> Table {
         table.set_width(140);
         table.force_no_tty();
     }
-    table.set_header(["module", "tools", "breaker", "asked", "version", "address"]);
+    table.set_header(["module", "tools", "breaker", "manifest", "version", "address"]);
     for report in reports {
-        let asked = match (report.age, &report.url) {
+        let manifest = match (report.age, &report.url) {
             (Some(age), _) => format!("{age} s ago"),
-            (None, Some(_)) => "never answered".to_owned(),
+            (None, Some(_)) => "none yet".to_owned(),
             (None, None) => String::new(),
         };
         let name = if report.pinned { format!("{} (pinned)", report.name) } else { report.name.clone() };
@@ -204,7 +204,7 @@ fn table(reports: &[Report]) -> Table {
             name,
             report.tools.to_string(),
             report.breaker.replace('_', " "),
-            asked,
+            manifest,
             version,
             url,
         ]);
