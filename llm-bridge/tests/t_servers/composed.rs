@@ -94,6 +94,7 @@ async fn m10_tools_of_one_server_are_used_through_the_other_with_checks_on_both(
         assert_eq!(records.len(), 2, "{records:?}");
         assert!(records.iter().all(|record| record["user"] == "ada" && record["via"] == via), "{records:?}");
     }
+    assert!(far.done(&["audit", "--tool", "count.free"]).contains("ada (user) via hop  count.free"));
 
     // The level is checked here, and there with what is known there of who is signed in here.
     let answer = on_near.call(&client, &ada, "far.count.admins").await;
@@ -199,6 +200,18 @@ async fn m10_the_doors_of_modules() {
     }
     let unknown = on_near.post(&client, "/api/modules/fra/accept", &root, &json!({})).send().await.unwrap();
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+
+    // All tenants have the same modules, and another's admin has no say in them.
+    near.done(&["user", "add", "boss", "--level", "owner", "--tenant", "acme"]);
+    let boss = near.done(&["key", "create", "boss", "--tenant", "acme"]);
+    let boss = boss.trim();
+    assert_eq!(reply(&on_near, &client, boss, "far.plain").await["success"], true);
+    let shown = get(&on_near, &client, boss, "/api/modules").await;
+    assert!(shown["modules"][0]["url"].is_null() && shown["modules"][0]["name"] == "far", "{shown}");
+    for path in ["/refresh-tools", "/api/modules/far/accept"] {
+        let refused = on_near.post(&client, path, boss, &json!({})).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
+    }
 
     // The commands ask the server.
     let server = ["--server", &on_near.base];
