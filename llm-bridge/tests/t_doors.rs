@@ -52,6 +52,8 @@ impl Rack {
             access,
             store: store.clone(),
             webhooks: None,
+            modules: None,
+            module_name: "toolrack".into(),
             grace: Duration::from_secs(1),
         };
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());

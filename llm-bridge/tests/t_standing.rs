@@ -67,6 +67,8 @@ impl Rack {
             access: Access { key_required: true, ..Access::default() },
             store: store.clone(),
             webhooks: None,
+            modules: None,
+            module_name: "toolrack".into(),
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

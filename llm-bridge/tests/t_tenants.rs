@@ -119,6 +119,8 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         access: Access { key_required: true, ..Access::default() },
         store,
         webhooks: None,
+        modules: None,
+        module_name: "toolrack".into(),
         grace: Duration::from_secs(1),
     }
 }

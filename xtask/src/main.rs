@@ -18,6 +18,8 @@ usage: cargo xtask COMMAND
                                                the tools, and why one is off
   list-tools --format PROVIDER [--strict]      their definitions as a provider takes them
   call NAME [JSON] [--user LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
+  list-modules [--server URL] [--json]         the modules of a running server, and how they do; the key is in TOOLRACK_KEY
+  refresh-tools [--server URL] [--json]        have a running server ask its modules for their tools
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
   corpus DIR [--all] [--verbose] [--exceptions FILE]   score the scanner against a folder of cases
 ";
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         "new-tool" => new_tool::run(&project_root(), &rest),
         "list-tools" => toolrack::run(&["tools", "list"], &rest),
         "call" => toolrack::run(&["call"], &rest),
+        "list-modules" => toolrack::run(&["modules", "list"], &rest),
+        "refresh-tools" => toolrack::run(&["modules", "refresh"], &rest),
         "check" => toolrack::run(&["tools", "check"], &rest),
         "corpus" => corpus::run(&project_root(), &rest),
         "" | "help" | "-h" | "--help" => {

@@ -197,7 +197,11 @@ fn line(record: &Value) -> String {
         None => text("/origin"),
     };
     let (ts, user, level, tool) = (text("/ts"), text("/user"), text("/level"), text("/tool"));
-    format!("{ts}  {user} ({level})  {tool}  {}  {origin}  {what}{decision}", text("/call_id"))
+    let via = match text("/via") {
+        via if via.is_empty() => via,
+        via => format!(" via {via}"),
+    };
+    format!("{ts}  {user} ({level}){via}  {tool}  {}  {origin}  {what}{decision}", text("/call_id"))
 }
 
 async fn verify(tenant: &str, log: &dyn AuditLog) -> Result<ExitCode, String> {

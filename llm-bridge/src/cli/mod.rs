@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod chat;
 mod mcp;
+mod modules;
 mod out;
 mod parse;
 mod serve;
@@ -19,7 +20,10 @@ mod webhooks;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
-use registry_core::{DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry};
+use registry_core::{
+    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry, source::module::Modules,
+    store::MemoryManifests,
+};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -69,6 +73,14 @@ enum Command {
     },
     /// Call a tool and print its reply
     Call(call::Arguments),
+    /// Look at the modules of a server that runs, and have it ask them for their tools
+    #[command(args_conflicts_with_subcommands = true)]
+    Modules {
+        #[command(flatten)]
+        list: modules::Asked,
+        #[command(subcommand)]
+        command: Option<modules::ModulesCommand>,
+    },
     /// Add users, change what they may use, remove them
     User {
         #[command(subcommand)]
@@ -125,15 +137,17 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
             let stores = Stores::open(settings).await?;
-            serve::run(settings, program.registry(Some(&stores))?, stores).await
+            let registry = program.registry(Some(&stores))?;
+            let modules = program.modules(&registry, Some(&stores))?;
+            serve::run(settings, registry, stores, modules).await
         }
         Command::Chat(arguments) => {
-            let stored = program.stored(DEFAULT_TENANT).await?;
-            chat::run(arguments, settings, stored.registry().clone()).await
+            let opened = program.opened(DEFAULT_TENANT).await?;
+            chat::run(arguments, settings, opened.registry()).await
         }
         Command::Call(arguments) => {
-            let stored = program.stored(&arguments.tenant.tenant).await?;
-            call::run(arguments, settings, stored.registry().clone()).await
+            let opened = program.opened(&arguments.tenant.tenant).await?;
+            call::run(arguments, settings, opened.registry()).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, &program.registry(None)?)
@@ -142,10 +156,12 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         | Command::Tools { list: arguments, command: None } => {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
-                let stored = program.stored(&arguments.tenant.tenant).await?;
-                return tools::list(&arguments, settings, stored.registry());
+                let opened = program.opened(&arguments.tenant.tenant).await?;
+                return tools::list(&arguments, settings, &opened.registry());
             }
-            tools::list(&arguments, settings, &program.registry(None)?)
+            let registry = program.registry(None)?;
+            program.modules(&registry, None)?.ready().await;
+            tools::list(&arguments, settings, &registry)
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -154,9 +170,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             program.switch(&arguments, false).await
         }
         Command::Mcp(arguments) => {
-            let stored = program.stored(&arguments.tenant.tenant).await?;
-            mcp::run(arguments, settings, stored.registry().clone()).await
+            let opened = program.opened(&arguments.tenant.tenant).await?;
+            mcp::run(arguments, settings, opened.registry()).await
         }
+        Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await
         }
@@ -199,26 +216,57 @@ impl Program<'_> {
     }
 
     /// The tenant's tools with the switches that are kept.
-    async fn stored(&self, tenant: &str) -> Result<StoredRegistry, String> {
+    async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
     }
 
-    async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<StoredRegistry, String> {
+    async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
         let registry = self.registry(Some(stores))?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
-        registry.attach(Arc::clone(&stores.store)).await
+        let modules = self.modules(&registry, Some(stores))?;
+        let stored = registry.attach(Arc::clone(&stores.store)).await?;
+        modules.ready().await;
+        Ok(Opened { stored, _modules: modules })
+    }
+
+    /// The modules. Nobody is asked yet.
+    fn modules(&self, registry: &Registry, stores: Option<&Stores>) -> Result<Modules, String> {
+        let settings = self.settings.modules.clone();
+        let modules = match stores {
+            Some(Stores { manifest_cache, manifests, .. }) => {
+                Modules::new(registry, settings, Arc::clone(manifest_cache), Arc::clone(manifests))
+            }
+            None => {
+                let memory = Arc::new(MemoryManifests::default());
+                Modules::new(registry, settings, memory.clone(), memory)
+            }
+        };
+        modules.map_err(|error| error.to_string())
     }
 
     /// Switches a tool, and tells those who want to know of it.
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let stored = self.in_stores(&stores, &arguments.tenant.tenant).await?;
-        for event in tools::switch(arguments, enabled, &stored).await? {
+        let Opened { stored, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
+        for event in tools::switch(arguments, enabled, stored).await? {
             let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
             webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A tenant's tools with the switches that are kept.
+struct Opened {
+    stored: StoredRegistry,
+    /// They are asked again for their tools as long as these are there.
+    _modules: Modules,
+}
+
+impl Opened {
+    fn registry(&self) -> Registry {
+        self.stored.registry().clone()
     }
 }
 
@@ -273,7 +321,5 @@ fn stopped_by_ctrl_c() -> CancellationToken {
 
 /// The settings' caller at another level, where one is given.
 fn caller_at(settings: &Settings, level: Option<Permission>) -> registry_core::Caller {
-    let mut caller = settings.caller();
-    caller.level = level.unwrap_or(caller.level);
-    caller
+    level.map_or_else(|| settings.caller(), |level| settings.caller_at(level))
 }

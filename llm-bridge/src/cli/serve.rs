@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use registry_core::{Registry, webhook::Webhooks};
+use registry_core::{Registry, source::module::Modules, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,12 @@ use crate::{
     server,
 };
 
-pub(super) async fn run(settings: &Settings, registry: Registry, stores: Stores) -> Result<ExitCode, String> {
+pub(super) async fn run(
+    settings: &Settings,
+    registry: Registry,
+    stores: Stores,
+    modules: Modules,
+) -> Result<ExitCode, String> {
     registry.check();
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
@@ -35,6 +40,9 @@ pub(super) async fn run(settings: &Settings, registry: Registry, stores: Stores)
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
+    server_settings.modules = Some(modules.clone());
+    // So that the first who asks for tools need not wait for them.
+    tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     server::serve(listener, backend, server_settings, stop).await?;

@@ -8,7 +8,10 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
-    store::{Durability, PostgresSettings, Redis, RedisUsage, SqlStore, SqliteSettings, Store},
+    store::{
+        Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis, RedisManifests,
+        RedisUsage, SqlStore, SqliteSettings, Store,
+    },
     webhook::DeadLetters,
 };
 
@@ -26,6 +29,8 @@ pub(super) struct Stores {
     pub(super) audit: Arc<dyn AuditSink>,
     pub(super) log: Arc<dyn AuditLog>,
     pub(super) letters: Arc<dyn DeadLetters>,
+    pub(super) manifest_cache: Arc<dyn ManifestCache>,
+    pub(super) manifests: Arc<dyn ManifestStore>,
 }
 
 impl Stores {
@@ -40,11 +45,12 @@ impl Stores {
     /// Opens the store; the file and its folder are made where there are none.
     pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
         let sql = Arc::new(open(settings).await?);
-        let usage: Arc<dyn Usage> = match settings.store.redis.as_deref().filter(|url| !url.is_empty()) {
-            None => sql.clone(),
-            Some(url) => {
-                let redis = Redis::new(url).map_err(|fault| format!("store.redis: {fault}"))?;
-                Arc::new(RedisUsage::new(redis, sql.clone()))
+        let redis = settings.store.redis.as_deref().filter(|url| !url.is_empty()).map(Redis::new);
+        let redis = redis.transpose().map_err(|fault| format!("store.redis: {fault}"))?;
+        let (usage, manifest_cache): (Arc<dyn Usage>, Arc<dyn ManifestCache>) = match redis {
+            None => (sql.clone(), Arc::new(MemoryManifests::default())),
+            Some(redis) => {
+                (Arc::new(RedisUsage::new(redis.clone(), sql.clone())), Arc::new(RedisManifests::new(redis)))
             }
         };
         Ok(Self {
@@ -53,7 +59,9 @@ impl Stores {
             approvals: sql.clone(),
             audit: sql.clone(),
             log: sql.clone(),
-            letters: sql,
+            letters: sql.clone(),
+            manifest_cache,
+            manifests: sql,
         })
     }
 }

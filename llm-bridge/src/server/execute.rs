@@ -1,15 +1,18 @@
-//! `POST /execute`: one call of one tool.
+//! `POST /execute`: one call of one tool, from a client or from a server that has this one as a module.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use registry_core::{ErrorKind, Origin, ToolCall, ToolError, ToolOutcome};
+use registry_core::{
+    ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
+    source::module::{HOPS_HEADER, Hops, MAX_HOPS},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -41,10 +44,66 @@ fn no_arguments() -> Value {
     Value::Object(Map::new())
 }
 
+/// Where a call comes in, which says what its name means.
+pub(super) enum Door {
+    /// A client: the tool's own name goes before the one in the manifest, which has this prefix.
+    Client(Arc<str>),
+    /// A server that has this one as a module and knows its tools by the manifest.
+    Server(Arc<str>),
+    /// `/api/modules/{module}/execute`: the name within the module, or the whole one.
+    Module(String),
+}
+
+impl Door {
+    /// The name in the registry.
+    fn own_name(&self, registry: &Registry, asked: &str) -> String {
+        let whole = || Some(asked.to_owned());
+        let inner = |prefix: &str| within(prefix, asked).map(str::to_owned);
+        let meant = match self {
+            Self::Client(prefix) => [whole(), inner(prefix)],
+            Self::Server(prefix) => [inner(prefix), whole()],
+            Self::Module(module) => [Some(format!("{module}.{asked}")), inner(module).and_then(|_| whole())],
+        };
+        let known = meant.iter().flatten().find(|name| registry.get(name).is_some()).cloned();
+        known.or_else(|| meant.into_iter().flatten().next()).unwrap_or_default()
+    }
+}
+
+/// The name behind a prefix and a dot.
+fn within<'n>(prefix: &str, name: &'n str) -> Option<&'n str> {
+    name.strip_prefix(prefix)?.strip_prefix('.')
+}
+
+/// Through how many servers the call has come; what is no number is more than there may be.
+fn hops(headers: &HeaderMap) -> Hops {
+    let count = |value: &HeaderValue| value.to_str().ok().and_then(|text| text.parse().ok());
+    Hops(headers.get(HOPS_HEADER).map_or(0, |value| count(value).unwrap_or(u8::MAX)))
+}
+
+/// With what tools of modules go by.
+fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
+    let resources = context.resources().clone().with(hops);
+    context.with_resources(resources)
+}
+
 pub(super) async fn execute(
     State(app): State<App>,
-    Extension(mut identity): Extension<Identity>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
     JsonBody(body): JsonBody,
+) -> Response {
+    let prefix = Arc::clone(&app.module_name);
+    let door = if headers.contains_key(HOPS_HEADER) { Door::Server(prefix) } else { Door::Client(prefix) };
+    make_call(app, identity, &headers, body, &door).await
+}
+
+/// Makes the call that a request's body asks for.
+pub(super) async fn make_call(
+    app: App,
+    mut identity: Identity,
+    headers: &HeaderMap,
+    body: Value,
+    door: &Door,
 ) -> Response {
     let wanted = match Wanted::deserialize(&body) {
         Ok(wanted) => wanted,
@@ -54,19 +113,31 @@ pub(super) async fn execute(
                 "the call is not understood: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`"
             );
             // What names no tool is no call.
-            if let Some(call) = named(&body) {
+            if let Some(call) = named(&body, &identity.registry, door) {
                 turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
             }
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
         }
     };
     drop(body);
-    let call = ToolCall::new(wanted.tool_name, wanted.arguments).with_origin(Origin::Http);
+    let own_name = door.own_name(&identity.registry, &wanted.tool_name);
+    let alias = (own_name != wanted.tool_name).then_some(wanted.tool_name);
+    let call = ToolCall::new(own_name, wanted.arguments).with_origin(Origin::Http);
+    let hops = hops(headers);
+    if hops.0 > MAX_HOPS {
+        let message = format!(
+            "the call has come through more than {MAX_HOPS} servers; are two servers modules of each other?"
+        );
+        return match turn_down(&app, identity, call, ErrorKind::Refused, &message).await {
+            Some(outcome) => reply(&outcome, alias),
+            None => unfinished("the server is stopping"),
+        };
+    }
     if let Some(user) = wanted.user_id.filter(|user| *user != identity.caller.user) {
         if !identity.delegate {
             let message = "this key may not call for another user; leave `user_id` out";
             return match turn_down(&app, identity, call, ErrorKind::PermissionDenied, message).await {
-                Some(outcome) => reply(&outcome),
+                Some(outcome) => reply(&outcome, alias),
                 None => unfinished("the server is stopping"),
             };
         }
@@ -83,22 +154,21 @@ pub(super) async fn execute(
     // A client that goes away drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
     let _cancel = cancellation.clone().drop_guard();
-    let context = identity
-        .context()
+    let context = with_hops(identity.context(), hops)
         .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
         .with_cancellation(cancellation);
     // As a task of its own, so that a call whose client has gone away still leaves its record.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
     match running.await {
-        Ok(outcome) => reply(&outcome),
+        Ok(outcome) => reply(&outcome, alias),
         Err(fault) => unfinished(&fault.to_string()),
     }
 }
 
 /// The call that a body names which is otherwise wrong.
-fn named(body: &Value) -> Option<ToolCall> {
-    let name = body.get("tool_name")?.as_str()?;
+fn named(body: &Value, registry: &Registry, door: &Door) -> Option<ToolCall> {
+    let name = door.own_name(registry, body.get("tool_name")?.as_str()?);
     let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
     Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
 }
@@ -125,8 +195,8 @@ fn unfinished(why: &str) -> Response {
     error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
 }
 
-/// The outcome in the shape of every door, under the status that says what to do about it.
-fn reply(outcome: &ToolOutcome) -> Response {
+/// The outcome in the shape of every door, under the status that says what to do about it. It names the tool as the client did.
+fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
     let failure = outcome.result.as_ref().err();
     let status = match failure.map(|error| error.kind()) {
         Some(ErrorKind::ToolNotFound) => StatusCode::NOT_FOUND,
@@ -138,7 +208,9 @@ fn reply(outcome: &ToolOutcome) -> Response {
         // The tool was asked and has answered, if only that it failed.
         _ => StatusCode::OK,
     };
-    let mut response = (status, Json(outcome.to_reply())).into_response();
+    let mut told = outcome.to_reply();
+    told.tool_name = alias.unwrap_or(told.tool_name);
+    let mut response = (status, Json(told)).into_response();
     let busy = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
     let retry_after =
         failure.and_then(|error| error.retry_at()).map(|at| seconds_until(at, outcome.ts)).or(busy);
@@ -156,7 +228,51 @@ fn seconds_until(at: Timestamp, now: Timestamp) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use registry_core::{ToolPolicy, ToolSpec};
+
     use super::*;
+
+    #[test]
+    fn m7_a_name_is_what_its_door_means_by_it() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        for name in ["look", "rack.look", "far.look", "far.far.look", "far.only"] {
+            registry.register(ToolSpec::new(name, no_arguments()), ToolPolicy::new(), None).unwrap();
+        }
+        let own = |door: &Door, name: &str| door.own_name(&registry, name);
+        let (client, server) = (Door::Client("rack".into()), Door::Server("rack".into()));
+        for (asked, by_client, by_server) in [
+            ("look", "look", "look"),
+            ("rack.look", "rack.look", "look"),
+            ("rack.rack.look", "rack.look", "rack.look"),
+            ("rack.far.only", "far.only", "far.only"),
+            ("rack.gone", "rack.gone", "gone"),
+            ("racklook", "racklook", "racklook"),
+            ("", "", ""),
+        ] {
+            assert_eq!((&*own(&client, asked), &*own(&server, asked)), (by_client, by_server), "{asked}");
+        }
+        let module = Door::Module("far".to_owned());
+        for (asked, name) in [
+            ("look", "far.look"),
+            ("only", "far.only"),
+            ("far.only", "far.only"),
+            ("far.look", "far.far.look"),
+            ("rack.look", "far.rack.look"),
+            ("gone", "far.gone"),
+        ] {
+            assert_eq!(own(&module, asked), name, "{asked}");
+        }
+    }
+
+    #[test]
+    fn m7_a_count_of_servers_that_is_none_is_too_high() {
+        for (value, count) in [("0", 0), ("4", 4), ("5", 5), ("300", 255), ("-1", 255), ("", 255), ("x", 255)]
+        {
+            let headers = HeaderMap::from_iter([(HOPS_HEADER.parse().unwrap(), value.parse().unwrap())]);
+            assert_eq!(hops(&headers), Hops(count), "{value}");
+        }
+        assert_eq!(hops(&HeaderMap::new()), Hops(0));
+    }
 
     #[test]
     fn whoever_comes_back_then_is_not_too_early() {

@@ -137,7 +137,8 @@ impl Identities {
     }
 
     async fn configured(&self) -> Result<Identity, Stranger> {
-        let (stored, caller) = (self.tenant(DEFAULT_TENANT).await?, self.settings.caller.clone());
+        let stored = self.tenant(DEFAULT_TENANT).await?;
+        let caller = self.for_guest(self.settings.caller.clone());
         Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate: false, key: None })
     }
 
@@ -154,18 +155,27 @@ impl Identities {
         let store = &self.settings.store;
         let key = store.key(&used.sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
         let find = async |user: &str| store.user(&key.tenant, user).await.map_err(Stranger::Store);
-        let mut caller = find(&key.user).await?.ok_or(Stranger::NoKey)?.caller();
+        let mut caller = self.for_guest(find(&key.user).await?.ok_or(Stranger::NoKey)?.caller());
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
                 let unknown = || Caller::new(user, Permission::Guest);
-                caller = caller.on_behalf_of(find(user).await?.map_or_else(unknown, |known| known.caller()));
+                let user = find(user).await?.map_or_else(unknown, |known| known.caller());
+                caller = caller.on_behalf_of(self.for_guest(user));
             }
             Some(_) => return Err(Stranger::NoKey),
         }
         let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
         self.known.insert(used.clone(), opened.clone());
         Ok(opened)
+    }
+
+    /// A guest without a list of modules has that of all guests.
+    fn for_guest(&self, caller: Caller) -> Caller {
+        match &self.settings.modules {
+            Some(modules) => modules.settings().for_guest(caller),
+            None => caller,
+        }
     }
 
     /// The tenant's registry, as the store has it.

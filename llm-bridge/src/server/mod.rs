@@ -10,6 +10,7 @@ mod markdown;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
+mod modules;
 mod page;
 mod tools;
 mod user_id;
@@ -26,7 +27,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::{Caller, store::Store, webhook::Webhooks};
+use registry_core::{Caller, source::module::Modules, store::Store, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -59,6 +60,10 @@ pub struct ServerSettings {
     pub store: Arc<dyn Store>,
     /// Who is told of changes, for the list of what could not be delivered.
     pub webhooks: Option<Webhooks>,
+    /// The modules whose tools are in the registry, where there are such.
+    pub modules: Option<Modules>,
+    /// What this server calls itself where it is a module of another.
+    pub module_name: String,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -74,6 +79,9 @@ impl std::fmt::Debug for ServerSettings {
 struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
+    modules: Modules,
+    /// What this server calls itself in its manifest.
+    module_name: Arc<str>,
     /// Cancelled when open answers have to end.
     closing: CancellationToken,
 }
@@ -81,7 +89,7 @@ struct App {
 /// All routes. `closing` ends the answers that are open.
 ///
 /// # Errors
-/// When the machine has no randomness to give.
+/// When the machine has no randomness to give, or its TLS cannot be set up.
 pub fn router(
     backend: Backend,
     settings: ServerSettings,
@@ -89,19 +97,28 @@ pub fn router(
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let with_key = Router::new();
+    let with_tools = Router::new();
     #[cfg(feature = "mcp")]
-    let with_key = {
+    let with_tools = {
         let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
-        with_key.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
+        with_tools.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
     };
-    let app = App { backend, webhooks: settings.webhooks.clone(), closing };
-    let with_key = with_key
+    let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
+    let module_name = settings.module_name.as_str().into();
+    let app = App { backend, webhooks: settings.webhooks.clone(), modules, module_name, closing };
+    let with_tools = with_tools
         .route("/v1/chat/completions", post(chat::completions))
-        .route("/v1/models", get(models::list))
         .route("/execute", post(execute::execute))
+        .route("/manifest", get(modules::manifest))
         .route("/api/tools", get(tools::list))
         .route("/api/tools/{name}", post(tools::switch))
+        .route("/api/modules", get(modules::list))
+        .route("/api/modules/{module}/execute", post(modules::execute))
+        .route_layer(middleware::from_fn_with_state(app.clone(), modules::found));
+    let with_key = with_tools
+        .route("/v1/models", get(models::list))
+        .route("/api/modules/{module}/accept", post(modules::accept))
+        .route("/refresh-tools", post(modules::refresh))
         .route("/api/approvals", get(approvals::list))
         .route("/api/approvals/{id}", post(approvals::answer))
         .route("/api/dead-letters", get(webhooks::list))

@@ -79,7 +79,14 @@ def output(command):
 
 @contextmanager
 def running(command, ready):
-    """A server, and what `ready` matched in its output."""
+    """A server: what `ready` matched in its output."""
+    with running_process(command, ready) as (found, _process):
+        yield found
+
+
+@contextmanager
+def running_process(command, ready):
+    """A server: what `ready` matched in its output, and its process."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
     log = tempfile.TemporaryFile("w+", encoding="utf-8")
     found, lines = threading.Event(), []
@@ -101,7 +108,7 @@ def running(command, ready):
         if not found.wait(START_SECONDS) or not lines:
             log.seek(0)
             raise RuntimeError(f"{Path(str(command[0])).name} did not start:\n{log.read()}")
-        yield lines[0]
+        yield lines[0], process
     finally:
         process.terminate()
         try:

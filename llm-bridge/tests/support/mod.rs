@@ -209,6 +209,8 @@ impl Setup {
             access: self.access,
             store,
             webhooks: None,
+            modules: None,
+            module_name: "toolrack".into(),
             grace: self.grace,
         };
         let stop = CancellationToken::new();

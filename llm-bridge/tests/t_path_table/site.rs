@@ -149,6 +149,8 @@ impl Site {
             access: Access { key_required: true, ..Access::default() },
             store,
             webhooks: None,
+            modules: None,
+            module_name: "toolrack".into(),
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

@@ -1,5 +1,5 @@
 //! Real processes of the program on free ports, with a real PostgreSQL and Redis between them, killed where it hurts: requirements T3,
-//! T5, L3, M12, B10.
+//! T5, L3, M2, M3, M7, M10, M12, B10.
 //!
 //! Where the program of a server is not installed its tests are skipped and say so, unless `TOOLRACK_REQUIRE_SERVERS=1` is set.
 
@@ -14,6 +14,7 @@
 
 mod access;
 mod commands;
+mod composed;
 mod doors;
 mod killed;
 mod program;

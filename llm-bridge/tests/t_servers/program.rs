@@ -14,15 +14,34 @@ use tempfile::TempDir;
 /// The program as one server is set up: a folder with its configuration.
 pub(crate) struct Rack {
     folder: Arc<TempDir>,
+    variables: Vec<(String, String)>,
 }
 
 impl Rack {
     /// `store` is what stands in the table `[store]`, `tools` what stands behind it. The file's paths are the folder's.
     pub(crate) fn new(store: &str, tools: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let rack = Self { folder: Arc::new(tempfile::tempdir().unwrap()), variables: Vec::new() };
+        rack.write(store, tools);
+        rack
+    }
+
+    /// Another configuration in place of the one there is.
+    pub(crate) fn write(&self, store: &str, tools: &str) {
         let text = format!("upstream = \"demo\"\n[guard]\naudit_arguments = true\n[store]\n{store}\n{tools}");
-        std::fs::write(folder.path().join("toolrack.toml"), text).unwrap();
-        Self { folder: Arc::new(folder) }
+        std::fs::write(self.folder.path().join("toolrack.toml"), text).unwrap();
+    }
+
+    /// Puts a line before the tables of the configuration.
+    pub(crate) fn top(&self, line: &str) {
+        let file = self.folder.path().join("toolrack.toml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(file, format!("{line}\n{text}")).unwrap();
+    }
+
+    /// With a variable in the environment of all its processes.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     fn command(&self) -> Command {
@@ -32,6 +51,7 @@ impl Rack {
                 command.env_remove(name);
             }
         }
+        command.envs(self.variables.iter().cloned());
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         command
     }
@@ -128,7 +148,7 @@ impl Rack {
 
     /// The same set-up, for another thread.
     pub(crate) fn twin(&self) -> Self {
-        Self { folder: Arc::clone(&self.folder) }
+        Self { folder: Arc::clone(&self.folder), variables: self.variables.clone() }
     }
 }
 

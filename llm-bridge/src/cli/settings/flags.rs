@@ -13,6 +13,16 @@ pub(super) const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
 #[serde(transparent)]
 pub struct Secret(pub(super) String);
 
+impl Secret {
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(in crate::cli) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl FromStr for Secret {
     type Err = Infallible;
 

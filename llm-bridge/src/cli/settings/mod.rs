@@ -2,6 +2,7 @@
 
 mod flags;
 mod gate;
+mod modules;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::{
 use registry_core::{
     Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
+    source::module::ModulesSettings,
     store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -77,6 +79,11 @@ pub struct Settings {
     pub tool_files: Vec<PathBuf>,
     /// Tools that are kept out of prompts, to be found by a search.
     pub deferred_tools: Vec<ToolPattern>,
+    /// What this server calls itself where it is a module of another.
+    pub module_name: String,
+    /// The modules, and what holds for all of them; their keys stand at the top of the file.
+    #[serde(skip)]
+    pub modules: ModulesSettings,
     /// The tables that belong to the host's own resources.
     #[serde(skip)]
     host: toml::Table,
@@ -107,6 +114,8 @@ impl Default for Settings {
             gate: None,
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),
+            module_name: "toolrack".to_owned(),
+            modules: ModulesSettings::default(),
             webhooks: Vec::new(),
             host: toml::Table::new(),
             file: None,
@@ -250,7 +259,9 @@ impl Settings {
         }
         // What is wrong with a tool stops no other, so they are read by themselves.
         let tools = tables.get_mut().remove("tools");
+        let modules = modules::take(&mut tables).map_err(with_text)?;
         let mut settings = Self::deserialize(Deserializer::from(tables)).map_err(with_text)?;
+        settings.modules = modules;
         settings.defines_tools = tools.is_some();
         settings.host = toml::from_str(text).map_err(with_text)?;
         settings.host.retain(|name, _| host_tables.contains(&name));
@@ -261,6 +272,7 @@ impl Settings {
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
+        modules::check(&self.modules, &self.module_name)?;
         server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
@@ -314,11 +326,17 @@ impl Settings {
 
     /// The user as a caller.
     pub fn caller(&self) -> Caller {
-        let caller = Caller::new(&self.user.id, self.user.level);
-        match &self.user.allowed_modules {
+        self.caller_at(self.user.level)
+    }
+
+    /// The user as a caller of another level.
+    pub fn caller_at(&self, level: Permission) -> Caller {
+        let caller = Caller::new(&self.user.id, level);
+        let caller = match &self.user.allowed_modules {
             Some(modules) => caller.only_modules(modules),
             None => caller,
-        }
+        };
+        self.modules.for_guest(caller)
     }
 
     /// The model to stand in front of.
@@ -360,6 +378,8 @@ impl Settings {
             caller: self.caller(),
             store,
             webhooks: None,
+            modules: None,
+            module_name: self.module_name.clone(),
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),

@@ -152,3 +152,43 @@ fn a_secret_in_the_environment_is_asked_for_when_it_is_needed() {
         assert!(fault.contains("secret_env") && fault.contains(UNSET), "{fault}");
     }
 }
+
+#[test]
+fn m12_modules_are_read_from_the_top_of_the_file() {
+    let text = "slow_modules = \"garmin, x\"\ntool_execution_timeout = 90\ndefault_guest_modules = [\"files\"]\n\
+        breaker = { failures = 2 }\n[user]\nlevel = \"guest\"\n[module_services]\ngarmin = \"http://garmin:8000\"\n\
+        files = { url = \"http://files\", pin = true }\n";
+    let settings = Settings::from_toml(text, &[]).unwrap();
+    assert_eq!(settings.check(), Ok(()));
+    let modules = &settings.modules;
+    assert_eq!(modules.module_services.keys().collect::<Vec<_>>(), ["files", "garmin"]);
+    assert_eq!((modules.tool_execution_timeout.as_secs(), modules.breaker.failures), (90, 2));
+    assert_eq!(settings.module_name, "toolrack");
+    let modules_of = |caller: Caller| caller.allowed_modules.map(Vec::from_iter);
+    assert_eq!(modules_of(settings.caller()), Some(vec!["files".to_owned()]));
+    assert_eq!(modules_of(settings.caller_at(Permission::User)), None);
+    assert_eq!(modules_of(Settings::default().caller_at(Permission::Guest)), None);
+}
+
+#[test]
+fn m12_a_wrong_module_is_told_with_its_line_or_name() {
+    for (text, told) in [
+        ("model = \"m\"\n[module_services]\na = 1", &["line 3", "a URL, or a table"][..]),
+        ("model = \"m\"\n[module_services.a]\nurl = \"http://a\"\npins = true", &["line 4", "pins", "`pin`"]),
+        ("model = \"m\"\nmodule_timeout = 0", &["line 2", "greater than 0"]),
+        ("breaker = { failures = -1 }", &["line 1"]),
+        ("slow_module = [\"a\"]", &["line 1", "slow_module"]),
+    ] {
+        let error = Settings::from_toml(text, &[]).unwrap_err();
+        assert!(told.iter().all(|told| error.contains(told)), "{text}: {error}");
+    }
+    for (text, told) in [
+        ("[module_services]\n\"a.b\" = \"http://a\"", "module_services.a.b"),
+        ("[module_services]\na = \"research:8000\"", "module_services.a"),
+        ("module_name = \"a.b\"", "module_name"),
+        ("[module_services]\ntoolrack = \"http://a\"", "`module_name`"),
+    ] {
+        let error = Settings::from_toml(text, &[]).unwrap().check().unwrap_err();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}

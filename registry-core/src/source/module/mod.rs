@@ -64,7 +64,9 @@ pub use self::{
     pins::ToolChange,
     report::ModuleReport,
     serve::ServedManifest,
-    settings::{BreakerSettings, ModuleKey, ModuleSettings, ModuleSettingsError, ModulesSettings},
+    settings::{
+        BreakerSettings, ModuleKey, ModuleSettings, ModuleSettingsError, ModulesSettings, check_name,
+    },
 };
 use crate::{
     guard::{Concurrency, Lanes},
@@ -115,9 +117,9 @@ impl Modules {
             message: format!("the system's TLS cannot be set up: {error}"),
         })?;
         let mut by_name = BTreeMap::new();
+        settings.check()?;
         for (name, module) in &settings.module_services {
             let told = |message| ModuleSettingsError { module: name.clone(), message };
-            settings::check_name(name).map_err(told)?;
             let url = module.parse_url().map_err(told)?;
             let key = module.find_key().map_err(told)?;
             let address = url.as_str().trim_end_matches('/').into();

@@ -92,6 +92,17 @@ impl ModulesSettings {
         }
     }
 
+    /// Whether these can be meant. The environment is not asked: what needs no module needs no key.
+    ///
+    /// # Errors
+    /// What is wrong with the first module that cannot be spoken to.
+    pub fn check(&self) -> Result<(), ModuleSettingsError> {
+        self.module_services.iter().try_for_each(|(name, module)| {
+            let told = |message| ModuleSettingsError { module: name.clone(), message };
+            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(told)
+        })
+    }
+
     /// How long a call of the module may take.
     pub(super) fn timeout_of(&self, name: &str, module: &ModuleSettings) -> Duration {
         let is_slow = module.slow || self.slow_modules.contains(name);
@@ -280,7 +291,10 @@ impl fmt::Display for ModuleSettingsError {
 impl Error for ModuleSettingsError {}
 
 /// Whether tools can have the name as a prefix.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+///
+/// # Errors
+/// What a name has to be.
+pub fn check_name(name: &str) -> Result<(), String> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_legal) {
         return Err(format!("a module's name has 1 to {MAX_NAME} letters, digits, `_` and `-`"));
