@@ -2,7 +2,7 @@
 //!
 //! A client of 2026-07-28 that can put a form before its user gets `input_required` and makes the call again with the answer.
 //! One of the revisions before is sent the form while the call waits. Where a client can do neither, the call waits for an
-//! answer from elsewhere: the chat page, `POST /api/approvals/{id}`, or the command line.
+//! answer from elsewhere: the chat page, or `POST /api/approvals/{id}`.
 
 use std::{collections::BTreeMap, time::Duration};
 
