@@ -143,7 +143,7 @@ async fn l5_a_store_that_is_slow_about_one_tenant_holds_up_no_other() {
         let (_, ours) = key(store.as_ref(), "default").await;
         let registry = Registry::builder().without_compiled().build().unwrap();
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
-        let app = router(backend, settings(store.clone()), CancellationToken::new());
+        let app = router(backend, settings(store.clone()), CancellationToken::new()).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/api/tools", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
