@@ -2,11 +2,11 @@
 //!
 //! A client of 2026-07-28 that can put a form before its user gets `input_required` and makes the call again with the answer.
 //! One of the revisions before is sent the form while the call waits. Where a client can do neither, the call waits for an
-//! answer from elsewhere: the chat page, `POST /api/approvals/{id}`, or the command line.
+//! answer from elsewhere: the chat page, or `POST /api/approvals/{id}`.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer};
+use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -85,7 +85,8 @@ pub(super) enum Answered {
     Not,
     /// It was put away: to show it again at once would be no help.
     PutAway,
-    YesOrNo,
+    Yes,
+    No,
 }
 
 /// Takes over the answer that a call brings with it.
@@ -141,9 +142,15 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
         _ => return Ok(Answered::PutAway),
     };
     let answer = ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None };
-    match visitor.registry.answer_approval(id, answer).await {
-        // One that was answered already is what it is.
-        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::YesOrNo),
+    let closed = match visitor.registry.answer_approval(id, answer).await {
+        // Somebody was quicker, here or elsewhere: what they said counts.
+        Err(AnswerError::Closed) => visitor.registry.approval(id).await.map_err(AnswerError::Store),
+        answered => answered.map(Some),
+    };
+    match closed.map(|approval| approval.map(|approval| approval.state)) {
+        Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::No),
+        // Where it has expired, or was used, the call asks anew.
+        Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::Yes),
         Err(AnswerError::Store(cause)) => {
             tracing::error!(cause, "store_failed");
             Err(ErrorData::internal_error("the server's store does not answer; try again", None))

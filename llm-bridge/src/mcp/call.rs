@@ -12,6 +12,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -19,6 +20,9 @@ use super::{
     approval::{self, Answered, PATIENCE, Way},
     listing, progress,
 };
+
+/// What a model is told whose call a person does not want made.
+const REFUSED: &str = "A person has refused this call";
 
 /// Makes the call, and asks a person where one has to be asked.
 pub(super) async fn run(
@@ -33,12 +37,17 @@ pub(super) async fn run(
         None => Answered::Not,
         Some(state) => match approval::brought(server, &visitor, &state, answers.as_ref()).await {
             Ok(answered) => answered,
-            Err(error) => return call.refuse(error).await,
+            Err(error) => {
+                call.refuse(&error.message).await?;
+                return Err(error);
+            }
         },
     };
     let way = Way::of(&request);
-    let patience = if way == Way::Elsewhere { PATIENCE } else { Duration::ZERO };
-    let mut outcome = call.make(patience).await?;
+    let mut outcome = match answered {
+        Answered::No => call.refuse(REFUSED).await?,
+        _ => call.make(if way == Way::Elsewhere { PATIENCE } else { Duration::ZERO }).await?,
+    };
     if way != Way::Elsewhere
         && answered != Answered::PutAway
         && let Some(open) = open_approval(&visitor, &outcome).await
@@ -46,9 +55,11 @@ pub(super) async fn run(
         if way == Way::Result {
             return Ok(approval::input_required(server, &visitor, &open)?.into());
         }
-        if approval::ask(&visitor, &open, &request).await? == Answered::YesOrNo {
-            outcome = call.make(Duration::ZERO).await?;
-        }
+        outcome = match approval::ask(&visitor, &open, &request).await? {
+            Answered::Yes => call.make(Duration::ZERO).await?,
+            Answered::No => call.refuse(REFUSED).await?,
+            Answered::Not | Answered::PutAway => outcome,
+        };
     }
     answer(&call.selection, outcome).map(Into::into)
 }
@@ -117,19 +128,21 @@ impl<'r> Call<'r> {
         if let Some(forwarding) = forwarding {
             drop(forwarding.await);
         }
-        outcome
-            .map_err(|fault| ErrorData::internal_error(format!("the call was not finished: {fault}"), None))
+        outcome.map_err(|fault| unfinished(&fault))
     }
 
-    /// Turns the call down for what it brings with it. It leaves its record like any other.
-    async fn refuse(&self, error: ErrorData) -> Result<CallToolResponse, ErrorData> {
-        let refused = ToolError::new(ErrorKind::Refused, error.message.as_ref());
+    /// Turns the call down before it is made. It leaves its record like any other.
+    async fn refuse(&self, why: &str) -> Result<ToolOutcome, ErrorData> {
+        let error = ToolError::new(ErrorKind::Refused, why);
         let (selection, context, call) =
             (self.selection.clone(), self.visitor.context.clone(), self.wanted());
-        let refusing = async move { selection.refuse(&context, call, refused).await };
-        drop(self.server.calls.spawn(refusing).await);
-        Err(error)
+        let refusing = self.server.calls.spawn(async move { selection.refuse(&context, call, error).await });
+        refusing.await.map_err(|fault| unfinished(&fault))
     }
+}
+
+fn unfinished(fault: &JoinError) -> ErrorData {
+    ErrorData::internal_error(format!("the call was not finished: {fault}"), None)
 }
 
 /// The outcome as the protocol has it. What a model can do something about is a result; a tool that is not there is an error.

@@ -170,8 +170,8 @@ def inspector(node, packages):
                 expect("calculate" in names and "house.burn" in names and names == sorted(names), f"{names}")
 
             def calls(era=era):
-                result = program.result(f"{address}/mcp", era, "--method", "tools/call", "--strict", "--tool-name",
-                                        "calculate", "--tool-args-json", '{"expression": "(17 + 4) * 23"}')
+                result = program.result(f"{address}/mcp", era, "--method", "tools/call", "--tool-name", "calculate",
+                                        "--tool-args-json", '{"expression": "(17 + 4) * 23"}')
                 expect("483" in json.dumps(result) and not result.get("isError"), f"{result}")
 
             def fails(era=era):

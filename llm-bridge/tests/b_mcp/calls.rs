@@ -1,0 +1,223 @@
+use registry_core::ErrorKind;
+use tokio::sync::Notify;
+
+use super::{
+    peer::{ERAS, text},
+    *,
+};
+
+#[tokio::test]
+async fn b3_a_call_takes_the_one_path() {
+    let rack = Rack::new();
+    let echo = handler_fn(|_, arguments| std::future::ready(Ok(ToolResult::new(Value::Object(arguments)))));
+    let mut spec = ToolSpec::new("echo", json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    spec.output_schema = json!({"type": "object"});
+    rack.add_with(spec, ToolPolicy::new(), echo);
+    rack.add("words", ToolPolicy::new(), says(json!({"a": 1})));
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let answer = peer.call("echo", json!({"n": "4"})).await;
+        assert_eq!(answer["result"]["structuredContent"], json!({"n": 4}), "coerced: {answer}");
+        assert_eq!(text(&answer), r#"{"n":4}"#);
+        assert_eq!(rack.last().success, Some(true));
+        let answer = peer.call("words", json!({})).await;
+        assert_eq!(answer["result"].get("structuredContent"), None, "no schema was listed: {answer}");
+        assert_eq!(text(&answer), r#"{"a":1}"#);
+        let answer = peer.call("echo", json!({"n": "four"})).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(text(&answer).contains('n'), "{answer}");
+        assert_eq!(rack.last().error, Some(ErrorKind::InvalidArguments));
+    }
+}
+
+#[tokio::test]
+async fn b3_an_unknown_tool_is_an_error_of_the_protocol() {
+    let rack = Rack::new();
+    rack.add("echo", ToolPolicy::new(), says("e"));
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let answer = peer.call("ecko", json!({})).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("`echo`"), "{answer}");
+        let last = rack.last();
+        assert_eq!((last.tool.as_str(), last.error), ("ecko", Some(ErrorKind::ToolNotFound)));
+    }
+}
+
+#[tokio::test]
+async fn b3_what_is_refused_is_a_result() {
+    let rack = Rack::new();
+    rack.add("admins", ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() }, says("a"));
+    rack.add("once", ToolPolicy { daily_limit: 1, ..ToolPolicy::new() }, says("o"));
+    rack.add("fails", ToolPolicy::new(), handler_fn(|_, _| async { Err(ToolError::failed("no luck")) }));
+    rack.add("panics", ToolPolicy::new(), handler_fn(|_, _| async { panic!("boo") }));
+    rack.add(
+        "in vain",
+        ToolPolicy::new(),
+        handler_fn(|_, _| async { Ok(ToolResult::unsuccessful("nothing there")) }),
+    );
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    assert_eq!(text(&peer.call("once", json!({})).await), "o");
+    for (tool, kind) in [
+        ("admins", Some(ErrorKind::PermissionDenied)),
+        ("once", Some(ErrorKind::ToolRateLimited)),
+        ("fails", Some(ErrorKind::Failed)),
+        ("panics", Some(ErrorKind::Panicked)),
+        ("in_vain", None),
+    ] {
+        let answer = peer.call(tool, json!({})).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(!text(&answer).is_empty(), "{answer}");
+        assert_eq!((rack.last().success, rack.last().error), (Some(false), kind), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn b3_pictures_sound_and_documents_come_as_blocks() {
+    let rack = Rack::new();
+    let document = |resource: Value| Content::Resource { resource: resource.as_object().unwrap().clone() };
+    let content = vec![
+        Content::Image { data: "AAAA".into(), mime_type: "image/png".into() },
+        Content::Audio { data: "AAAA".into(), mime_type: "audio/wav".into() },
+        document(json!({"uri": "file:///a", "mimeType": "text/plain", "text": "its text"})),
+        // Without an address it is no document of the protocol, and its text is not lost.
+        document(json!({"text": "adrift"})),
+    ];
+    let shown = move |value: Value| {
+        let content = content.clone();
+        handler_fn(move |_, _| {
+            let result = ToolResult { content: content.clone(), ..ToolResult::new(value.clone()) };
+            std::future::ready(Ok(result))
+        })
+    };
+    rack.add("shown", ToolPolicy::new(), shown(Value::Null));
+    rack.add("beside", ToolPolicy::new(), shown("found".into()));
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    let kinds = |answer: &Value| {
+        let blocks = answer["result"]["content"].as_array().unwrap().clone();
+        blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let answer = peer.call("shown", json!({})).await;
+    assert_eq!(kinds(&answer), ["image", "audio", "resource", "text"]);
+    assert_eq!(answer["result"]["content"][3]["text"], "adrift");
+    let answer = peer.call("beside", json!({})).await;
+    assert_eq!(kinds(&answer), ["text", "image", "audio", "resource", "text"]);
+    assert_eq!(answer["result"]["content"][0]["text"], "found");
+}
+
+#[tokio::test]
+async fn b3_progress_rises_and_ends_with_the_call() {
+    let rack = Rack::new();
+    let left: Arc<Mutex<Vec<ToolContext>>> = Arc::default();
+    let kept = Arc::clone(&left);
+    let tool = handler_fn(move |context: ToolContext, _| {
+        // A tool may leave something behind that still could speak.
+        kept.lock().unwrap().push(context.clone());
+        async move {
+            context.progress(0.5, "half");
+            context.status("a word");
+            context.progress(0.2, "back");
+            context.progress(f64::NAN, "odd");
+            context.progress(1.0, "done");
+            Ok(ToolResult::new("d"))
+        }
+    });
+    rack.add("tool", ToolPolicy::new(), tool);
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let wanted = json!({"name": "tool", "arguments": {}, "_meta": {"progressToken": "p"}});
+        let answer = peer.request("tools/call", wanted).await;
+        assert_eq!(text(&answer), "d");
+        let told: Vec<Value> = peer
+            .heard
+            .iter()
+            .filter(|message| message["method"] == "notifications/progress")
+            .cloned()
+            .collect();
+        let numbers: Vec<f64> = told.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
+        assert_eq!(numbers.len(), 5, "{told:?}");
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        assert!(told.iter().all(|one| one["params"]["progressToken"] == "p"), "{told:?}");
+        assert_eq!(told[0]["params"]["message"], "half");
+    }
+    left.lock().unwrap()[0].status("too late");
+}
+
+/// A tool that waits until it is told to stop, and says that it has begun.
+fn waits(begun: &Arc<Notify>) -> Arc<dyn Handler> {
+    let begun = Arc::clone(begun);
+    handler_fn(move |_, _| {
+        begun.notify_one();
+        std::future::pending()
+    })
+}
+
+#[tokio::test]
+async fn b7_a_cancelled_call_ends_and_leaves_its_record() {
+    let rack = Rack::new();
+    let begun = Arc::new(Notify::new());
+    rack.add("waits", ToolPolicy::new(), waits(&begun));
+    for (number, era) in ERAS.into_iter().enumerate() {
+        let mut peer = rack.peer(era, json!({})).await;
+        let id = peer.send("tools/call", json!({"name": "waits", "arguments": {}})).await;
+        within(begun.notified()).await;
+        let params = json!({"requestId": id, "reason": "no more"});
+        peer.write(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
+        until(|| rack.outcomes().len() > number).await;
+        assert_eq!(rack.last().error, Some(ErrorKind::Cancelled));
+    }
+}
+
+#[tokio::test]
+async fn b7_a_client_that_goes_away_and_a_server_that_ends_cancel_the_call() {
+    let rack = Rack::new();
+    let begun = Arc::new(Notify::new());
+    rack.add("waits", ToolPolicy::new(), waits(&begun));
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    peer.send("tools/call", json!({"name": "waits", "arguments": {}})).await;
+    within(begun.notified()).await;
+    drop(peer);
+    until(|| rack.outcomes().len() == 1).await;
+    assert_eq!(rack.last().error, Some(ErrorKind::Cancelled));
+
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
+    let id = peer.send("tools/call", json!({"name": "waits", "arguments": {}})).await;
+    within(begun.notified()).await;
+    rack.closing.cancel();
+    assert_eq!(peer.answer(id).await["result"]["isError"], true);
+    rack.calls.close();
+    within(rack.calls.wait()).await;
+    assert_eq!(rack.outcomes().len(), 2);
+    assert_eq!(rack.last().error, Some(ErrorKind::Cancelled));
+}
+
+#[tokio::test]
+async fn b3_who_is_nobody_any_more_calls_nothing() {
+    let rack = Rack::new();
+    rack.add("tool", ToolPolicy::new(), says("t"));
+    for era in ERAS {
+        rack.revoked.store(false, Ordering::SeqCst);
+        let mut peer = rack.peer(era, json!({})).await;
+        assert_eq!(text(&peer.call("tool", json!({})).await), "t");
+        rack.revoked.store(true, Ordering::SeqCst);
+        let answer = peer.call("tool", json!({})).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert_eq!(rack.last().error, Some(ErrorKind::PermissionDenied));
+    }
+}
+
+#[tokio::test]
+async fn b3_a_request_of_nobody_is_refused() {
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let server = McpServer::new(CancellationToken::new(), TaskTracker::new(), |_| None).unwrap();
+    drop(registry);
+    let (here, there) = tokio::io::duplex(1 << 16);
+    let serving = tokio::spawn(async move { server.serve(there).await });
+    let mut peer = Peer::new(here, Era::Modern, json!({}));
+    peer.begin().await;
+    for (method, params) in [("tools/list", json!({})), ("tools/call", json!({"name": "a"}))] {
+        let answer = peer.request(method, params).await;
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    }
+    drop(serving);
+}

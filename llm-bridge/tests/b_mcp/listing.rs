@@ -1,0 +1,131 @@
+use super::{peer::ERAS, *};
+
+#[tokio::test]
+async fn b3_the_list_is_what_the_caller_may_use() {
+    let rack = Rack::new();
+    rack.add("open", ToolPolicy::new(), says("o"));
+    rack.add("admins", ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() }, says("a"));
+    rack.add("off", ToolPolicy::new(), says("x"));
+    rack.registry.set_enabled("off", false).unwrap();
+    for era in ERAS {
+        rack.becomes("ada", Permission::User);
+        let mut peer = rack.peer(era, json!({})).await;
+        assert_eq!(peer.list(None).await, (vec!["open".to_owned()], None));
+        // Who asks is looked at with every request.
+        rack.becomes("root", Permission::Admin);
+        assert_eq!(peer.list(None).await.0, ["admins", "open"]);
+    }
+}
+
+#[tokio::test]
+async fn b3_a_tool_says_what_it_is() {
+    let rack = Rack::new();
+    let mut spec = ToolSpec::new("erase", json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+    spec.title = Some("Erase".into());
+    spec.description = Some("Erases.".into());
+    spec.output_schema = json!({"type": "object"});
+    rack.add_with(spec, destructive(), says("e"));
+    let mut words = ToolSpec::new("words", json!({"type": "object"}));
+    words.output_schema = json!({"type": "string"});
+    rack.add_with(words, ToolPolicy::new(), says("w"));
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    let result = peer.request("tools/list", json!({})).await["result"].clone();
+    let (erase, words) = (&result["tools"][0], &result["tools"][1]);
+    assert_eq!((&erase["title"], &erase["description"]), (&json!("Erase"), &json!("Erases.")));
+    assert_eq!(erase["annotations"], json!({"readOnlyHint": false, "destructiveHint": true}));
+    assert_eq!(erase["inputSchema"]["properties"]["a"]["type"], "string");
+    assert_eq!(erase["outputSchema"]["type"], "object");
+    assert_eq!(words["annotations"]["readOnlyHint"], true);
+    assert_eq!(words.get("outputSchema"), None, "only an object's is listed");
+    assert_eq!((&result["cacheScope"], &result["resultType"]), (&json!("private"), &json!("complete")));
+    assert!(result["ttlMs"].as_u64().is_some(), "{result}");
+}
+
+#[tokio::test]
+async fn b3_a_long_list_comes_in_pages() {
+    let rack = Rack::new();
+    for number in 0..1100 {
+        rack.add(&format!("tool_{number:04}"), ToolPolicy::new(), says(number));
+    }
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    let (mut all, mut cursor, mut sizes) = (Vec::new(), None, Vec::new());
+    loop {
+        let (names, next) = peer.list(cursor.as_deref()).await;
+        sizes.push(names.len());
+        all.extend(names);
+        match next {
+            // What has gone meanwhile is no reason to lose the place.
+            Some(next) => {
+                rack.registry.remove(all.last().unwrap());
+                cursor = Some(next);
+            }
+            None => break,
+        }
+    }
+    assert_eq!(sizes, [500, 500, 100]);
+    assert!(all.is_sorted() && all.len() == 1100);
+    for cursor in ["", "5", "before:a"] {
+        let answer = peer.request("tools/list", json!({"cursor": cursor})).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn b3_a_name_that_is_none_here_is_given_another() {
+    let rack = Rack::new();
+    rack.add("größe", ToolPolicy::new(), says("the first"));
+    rack.add("gr__e", ToolPolicy::new(), says("the second"));
+    // So many between them that they are on different pages.
+    for number in 0..600 {
+        rack.add(&format!("gr_{number:03}"), ToolPolicy::new(), says(number));
+    }
+    for era in ERAS {
+        let mut peer = rack.peer(era, json!({})).await;
+        let (mut names, cursor) = peer.list(None).await;
+        names.extend(peer.list(cursor.as_deref()).await.0);
+        let renamed: Vec<_> = names.iter().filter(|name| name.starts_with("gr__")).cloned().collect();
+        assert_eq!(renamed.len(), 2, "{renamed:?}");
+        let mut told = Vec::new();
+        for name in &renamed {
+            told.push(peer::text(&peer.call(name, json!({})).await));
+        }
+        told.sort();
+        assert_eq!(told, ["the first", "the second"]);
+        assert_eq!(peer::text(&peer.call("gr__e", json!({})).await), "the second", "a legal name stays");
+    }
+}
+
+#[tokio::test]
+async fn b3_a_client_of_before_is_told_of_changes() {
+    let rack = Rack::new();
+    rack.add("tool", ToolPolicy::new(), says("t"));
+    let mut peer = rack.peer(Era::Legacy, json!({})).await;
+    // At once: none may fall between the client's beginning and the server's listening.
+    rack.registry.set_enabled("tool", false).unwrap();
+    peer.hears("notifications/tools/list_changed").await;
+    assert!(peer.list(None).await.0.is_empty());
+    rack.registry.set_enabled("tool", true).unwrap();
+    peer.hears("notifications/tools/list_changed").await;
+    assert_eq!(peer.list(None).await.0, ["tool"]);
+}
+
+#[tokio::test]
+async fn b3_a_client_is_told_of_changes_where_it_asks() {
+    let rack = Rack::new();
+    rack.add("tool", ToolPolicy::new(), says("t"));
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+    let id = peer.send("subscriptions/listen", wanted).await;
+    let accepted = peer.hears("notifications/subscriptions/acknowledged").await;
+    assert_eq!(accepted["params"]["notifications"], json!({"toolsListChanged": true}), "{accepted}");
+    // What is under way is not what this is about.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for enabled in [false, true] {
+        rack.registry.set_enabled("tool", enabled).unwrap();
+        let told = peer.hears("notifications/tools/list_changed").await;
+        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{told}");
+    }
+    rack.closing.cancel();
+    let ended = peer.answer(id).await;
+    assert!(ended.get("result").is_some(), "a subscription ends in good order: {ended}");
+}
