@@ -48,6 +48,7 @@ impl Reply {
                 return Ok(ToolResult {
                     success: self.success,
                     value: self.result,
+                    content: Vec::new(),
                     message: self.message,
                     side_effects: bounded_list(self.side_effects.unwrap_or_default()),
                     audit: bounded_notes(self.audit.unwrap_or_default()),
