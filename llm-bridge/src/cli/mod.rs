@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod chat;
 mod mcp;
+mod mcp_servers;
 mod out;
 mod parse;
 mod serve;
@@ -125,15 +126,18 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
             let stores = Stores::open(settings).await?;
-            serve::run(settings, program.registry(Some(&stores))?, stores).await
+            let registry = program.registry(Some(&stores))?;
+            mcp_servers::beside(settings, &registry.clone(), serve::run(settings, registry, stores)).await
         }
         Command::Chat(arguments) => {
             let stored = program.stored(DEFAULT_TENANT).await?;
-            chat::run(arguments, settings, stored.registry().clone()).await
+            let registry = stored.registry();
+            mcp_servers::ahead(settings, registry, chat::run(arguments, settings, registry.clone())).await
         }
         Command::Call(arguments) => {
             let stored = program.stored(&arguments.tenant.tenant).await?;
-            call::run(arguments, settings, stored.registry().clone()).await
+            let registry = stored.registry();
+            mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, &program.registry(None)?)
@@ -143,9 +147,13 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
                 let stored = program.stored(&arguments.tenant.tenant).await?;
-                return tools::list(&arguments, settings, stored.registry());
+                let registry = stored.registry();
+                let list = async { tools::list(&arguments, settings, registry) };
+                return mcp_servers::ahead(settings, registry, list).await;
             }
-            tools::list(&arguments, settings, &program.registry(None)?)
+            let registry = program.registry(None)?;
+            mcp_servers::ahead(settings, &registry, async { tools::list(&arguments, settings, &registry) })
+                .await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -155,7 +163,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         }
         Command::Mcp(arguments) => {
             let stored = program.stored(&arguments.tenant.tenant).await?;
-            mcp::run(arguments, settings, stored.registry().clone()).await
+            let registry = stored.registry();
+            mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
         }
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await

@@ -8,6 +8,7 @@ mod tests;
 mod webhooks;
 
 use std::{
+    collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,6 +18,7 @@ use std::{
 use registry_core::{
     Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
+    source::mcp::McpServerSettings,
     store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -73,6 +75,8 @@ pub struct Settings {
     pub gate: Option<GateSettings>,
     /// Who is told when tools change.
     pub webhooks: Vec<WebhookSettings>,
+    /// Servers of the Model Context Protocol whose tools are taken, by the names that their tools have as a prefix.
+    pub mcp_servers: BTreeMap<String, McpServerSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
     /// Tools that are kept out of prompts, to be found by a search.
@@ -105,6 +109,7 @@ impl Default for Settings {
             store: StoreSettings::default(),
             guard: Guard::default(),
             gate: None,
+            mcp_servers: BTreeMap::new(),
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),
             webhooks: Vec::new(),
@@ -261,6 +266,9 @@ impl Settings {
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
+        for (name, server) in &self.mcp_servers {
+            server.check(name).map_err(|fault| fault.to_string())?;
+        }
         server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
