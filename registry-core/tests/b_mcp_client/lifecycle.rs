@@ -1,6 +1,9 @@
 //! Servers that change, go, come back, or never come. Time stands still where nothing happens.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
 
 use registry_core::{
     ErrorKind,
@@ -157,4 +160,63 @@ async fn b3_whoever_leaves_the_servers_leaves_no_tools() {
     assert_eq!(names(&registry), ["s.echo"]);
     drop(again);
     assert!(names(&registry).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_fault_is_logged_once_until_it_changes() {
+    let (log, _here) = Log::start();
+    let mut hidden = tool("hidden");
+    hidden["description"] = "\u{202e}".into();
+    let peer = Peer::new(&[tool("echo"), hidden]);
+    peer.is_up.store(false, Ordering::SeqCst);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.count("mcp_server_failed"), 1, "{}", log.text());
+    peer.is_up.store(true, Ordering::SeqCst);
+    until(|| report(&servers).state == McpState::Connected).await;
+    let same = peer.tools.lock().unwrap().clone();
+    peer.set_tools(&same);
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!((log.count("mcp_tool_fault"), log.count("mcp_server_connected")), (1, 1), "{}", log.text());
+    peer.drop_all(false);
+    until(|| report(&servers).state == McpState::Away).await;
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.count("it closed the connection"), 1, "{}", log.text());
+    assert_eq!(log.count("nobody is there"), 2, "{}", log.text());
+}
+
+/// What this test's thread logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let mine = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_env_filter("registry_core=info")
+            .with_writer(move || mine.clone());
+        (log, tracing::subscriber::set_default(subscriber.finish()))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn count(&self, word: &str) -> usize {
+        self.text().matches(word).count()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
