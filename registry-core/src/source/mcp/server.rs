@@ -170,7 +170,7 @@ impl Server {
     /// Follows the server's tools while it is there. Gives the fault that ended it; none where it is to stop.
     async fn attend(&self, mut session: Session) -> Option<String> {
         let (peer, wake) = (session.live.peer.clone(), Arc::clone(&session.live.listener.wake));
-        let mut following = session.follow();
+        let mut following = session.follow(self.stop.clone());
         let asked = if self.way.is_asked_regularly() { ASKED } else { Duration::MAX };
         loop {
             tokio::select! {
@@ -178,12 +178,12 @@ impl Server {
                     self.link.set(None);
                     return Some(session.cause().await);
                 }
-                () = self.stop.cancelled() => {
+                // It ends when this is to stop.
+                () = &mut following => {
                     self.link.set(None);
                     session.close().await;
                     return None;
                 }
-                () = &mut following => {}
                 () = wake.notified() => tokio::time::sleep(SETTLES).await,
                 () = tokio::time::sleep(asked) => {}
             }

@@ -1,6 +1,6 @@
 //! One connection to a server, over whatever way.
 
-use std::{collections::BTreeMap, ffi::OsString, future::pending, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, sync::Arc, time::Duration};
 
 use reqwest::redirect;
 use rmcp::{
@@ -195,28 +195,44 @@ impl Session {
         }
     }
 
-    /// Subscribes to changes where the server has such, again and again, and wakes whoever looks after it.
-    pub(super) fn follow(&self) -> BoxFuture<'static, ()> {
+    /// Subscribes to changes where the server has such, again and again, and wakes whoever looks after it. Ends when that one
+    /// leaves: a server that is still subscribed to waits for its subscriber before it ends.
+    pub(super) fn follow(&self, leaving: CancellationToken) -> BoxFuture<'static, ()> {
         let (peer, wake) = (self.live.peer.clone(), Arc::clone(&self.live.listener.wake));
-        if self.has_subscriptions { Box::pin(follow(peer, wake)) } else { Box::pin(pending()) }
+        if self.has_subscriptions {
+            Box::pin(follow(peer, wake, leaving))
+        } else {
+            Box::pin(leaving.cancelled_owned())
+        }
     }
 }
 
-async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>) {
+async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: CancellationToken) {
     let [first, most] = RESUBSCRIBES;
     let mut pause = first;
     loop {
         let since = Instant::now();
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         if let Ok(Ok(mut subscription)) = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await {
-            while let Ok(Some(_)) = subscription.next().await {
-                wake.notify_one();
+            loop {
+                tokio::select! {
+                    told = subscription.next() => match told {
+                        Ok(Some(_)) => wake.notify_one(),
+                        _ => break,
+                    },
+                    () = leaving.cancelled() => {
+                        let _ = subscription.cancel().await;
+                        return;
+                    }
+                }
             }
             // What was told before the next one stands is not heard.
             wake.notify_one();
         }
         pause = if since.elapsed() > most { first } else { pause };
-        tokio::time::sleep(pause).await;
+        if leaving.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
         pause = (pause * 2).min(most);
     }
 }
