@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod chat;
 mod mcp;
+mod mcp_servers;
 mod modules;
 mod out;
 mod parse;
@@ -139,15 +140,18 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let stores = Stores::open(settings).await?;
             let registry = program.registry(Some(&stores))?;
             let modules = program.modules(&registry, Some(&stores))?;
-            serve::run(settings, registry, stores, modules).await
+            mcp_servers::beside(settings, &registry.clone(), serve::run(settings, registry, stores, modules))
+                .await
         }
         Command::Chat(arguments) => {
             let opened = program.opened(DEFAULT_TENANT).await?;
-            chat::run(arguments, settings, opened.registry()).await
+            let registry = opened.registry();
+            mcp_servers::ahead(settings, registry, chat::run(arguments, settings, registry.clone())).await
         }
         Command::Call(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
-            call::run(arguments, settings, opened.registry()).await
+            let registry = opened.registry();
+            mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, &program.registry(None)?)
@@ -157,11 +161,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
                 let opened = program.opened(&arguments.tenant.tenant).await?;
-                return tools::list(&arguments, settings, &opened.registry());
+                let registry = opened.registry();
+                let list = async { tools::list(&arguments, settings, registry) };
+                return mcp_servers::ahead(settings, registry, list).await;
             }
             let registry = program.registry(None)?;
             program.modules(&registry, None)?.ready().await;
-            tools::list(&arguments, settings, &registry)
+            mcp_servers::ahead(settings, &registry, async { tools::list(&arguments, settings, &registry) })
+                .await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -171,7 +178,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         }
         Command::Mcp(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
-            mcp::run(arguments, settings, opened.registry()).await
+            let registry = opened.registry();
+            mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
         }
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::User { command } => {
@@ -249,11 +257,14 @@ impl Program<'_> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
         let Opened { stored, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
-        for event in tools::switch(arguments, enabled, stored).await? {
-            let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
-            webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
-        }
-        Ok(ExitCode::SUCCESS)
+        let switch = async {
+            for event in tools::switch(arguments, enabled, stored).await? {
+                let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
+                webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
+            }
+            Ok(ExitCode::SUCCESS)
+        };
+        mcp_servers::ahead(self.settings, stored.registry(), switch).await
     }
 }
 
@@ -265,8 +276,8 @@ struct Opened {
 }
 
 impl Opened {
-    fn registry(&self) -> Registry {
-        self.stored.registry().clone()
+    fn registry(&self) -> &Registry {
+        self.stored.registry()
     }
 }
 

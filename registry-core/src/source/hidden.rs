@@ -19,7 +19,7 @@ fn hidden_in(text: &str) -> Option<char> {
 }
 
 /// Not among them are the joiners U+200C and U+200D and the variation selectors up to U+FE0F: Persian, Hindi and emoji need them.
-fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{9f}' // controls
         | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

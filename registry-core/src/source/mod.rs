@@ -6,6 +6,8 @@ pub(crate) mod config;
 mod document;
 #[cfg(feature = "http")]
 mod hidden;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "http")]
 pub mod module;
 mod remote;

@@ -9,6 +9,7 @@ mod tests;
 mod webhooks;
 
 use std::{
+    collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,7 +19,7 @@ use std::{
 use registry_core::{
     Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
-    source::module::ModulesSettings,
+    source::{mcp::McpServerSettings, module::ModulesSettings},
     store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -75,6 +76,8 @@ pub struct Settings {
     pub gate: Option<GateSettings>,
     /// Who is told when tools change.
     pub webhooks: Vec<WebhookSettings>,
+    /// Servers of the Model Context Protocol whose tools are taken, by the names that their tools have as a prefix.
+    pub mcp_servers: BTreeMap<String, McpServerSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
     /// Tools that are kept out of prompts, to be found by a search.
@@ -112,6 +115,7 @@ impl Default for Settings {
             store: StoreSettings::default(),
             guard: Guard::default(),
             gate: None,
+            mcp_servers: BTreeMap::new(),
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),
             module_name: "toolrack".to_owned(),
@@ -273,6 +277,9 @@ impl Settings {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
         modules::check(&self.modules, &self.module_name)?;
+        for (name, server) in &self.mcp_servers {
+            server.check(name).map_err(|fault| fault.to_string())?;
+        }
         server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;

@@ -245,7 +245,7 @@ impl ModuleKey {
         Self(key.into())
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -1,0 +1,46 @@
+//! The MCP servers whose tools are taken, while a command runs.
+
+use std::{process::ExitCode, time::Duration};
+
+use registry_core::{
+    Registry,
+    source::mcp::{McpServers, McpState},
+};
+
+use super::{Settings, out::tell};
+
+/// How long somebody at a terminal waits for servers to say what tools they have.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs a command that lasts: their tools come as they come.
+pub(super) async fn beside(
+    settings: &Settings,
+    registry: &Registry,
+    command: impl Future<Output = Result<ExitCode, String>>,
+) -> Result<ExitCode, String> {
+    let servers = start(settings, registry)?;
+    let end = command.await;
+    servers.close().await;
+    end
+}
+
+/// Runs a command that needs their tools at once, as far as they can be had.
+pub(super) async fn ahead(
+    settings: &Settings,
+    registry: &Registry,
+    command: impl Future<Output = Result<ExitCode, String>>,
+) -> Result<ExitCode, String> {
+    let servers = start(settings, registry)?;
+    servers.settled(PATIENCE).await;
+    for report in servers.reports().iter().filter(|report| report.state != McpState::Connected) {
+        let why = report.error.as_deref().unwrap_or("it has not answered yet");
+        tell(format_args!("warning: the tools of the MCP server {} are not here: {why}", report.name));
+    }
+    let end = command.await;
+    servers.close().await;
+    end
+}
+
+fn start(settings: &Settings, registry: &Registry) -> Result<McpServers, String> {
+    McpServers::start(registry, settings.mcp_servers.clone()).map_err(|fault| fault.to_string())
+}

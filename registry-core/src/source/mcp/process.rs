@@ -1,0 +1,154 @@
+//! A server that is a program: started with a clean environment, heard on standard error, and ended with all it has started.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
+    time::Instant,
+};
+
+use super::{settings::McpCommand, text::shown};
+
+/// What every program needs and tells no secret.
+const INHERITED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+/// How long it has to end by itself once its standard input is closed.
+const LEAVES: Duration = Duration::from_secs(2);
+/// How much of one line of its standard error goes to the log, in bytes.
+const MAX_LINE: u64 = 1024;
+/// How many lines of it go to the log in a minute.
+const MAX_LINES: u32 = 100;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A running program. When it is dropped the program is killed, and what it has started with it.
+pub(super) struct Process {
+    child: Box<dyn ChildWrapper>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.start_kill();
+    }
+}
+
+impl Process {
+    /// Starts it. What it says on standard error goes to the log under the server's name.
+    pub(super) fn start(
+        server: &Arc<str>,
+        command: &McpCommand,
+        env: &BTreeMap<String, OsString>,
+    ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
+        let mut start = Command::new(&command.command);
+        start.args(&command.arguments).env_clear().envs(env);
+        start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = &command.cwd {
+            start.current_dir(folder);
+        }
+        let mut wrapped = CommandWrap::from(start);
+        wrapped.wrap(KillOnDrop);
+        #[cfg(unix)]
+        wrapped.wrap(ProcessGroup::leader());
+        let mut child = wrapped.spawn()?;
+        let pipes = (child.stdout().take(), child.stdin().take(), child.stderr().take());
+        let process = Self { child };
+        let (Some(output), Some(input), Some(errors)) = pipes else {
+            return Err(io::Error::other("its standard input and output cannot be had"));
+        };
+        tokio::spawn(log(Arc::clone(server), errors));
+        Ok((process, output, input))
+    }
+
+    /// Waits a little for it to end, as its standard input is closed, and ends it where it does not.
+    pub(super) async fn end(mut self) -> Option<ExitStatus> {
+        tokio::time::timeout(LEAVES, self.child.wait()).await.ok()?.ok()
+    }
+}
+
+/// The environment for a program: what every one needs, what is passed on, and what is set.
+///
+/// # Errors
+/// When a variable that is to be passed on is not set.
+pub(super) fn environment(command: &McpCommand) -> Result<BTreeMap<String, OsString>, String> {
+    let mut env = BTreeMap::new();
+    for name in INHERITED {
+        env.extend(std::env::var_os(name).map(|value| ((*name).to_owned(), value)));
+    }
+    for name in &command.pass_env {
+        let value = std::env::var_os(name);
+        let value = value.ok_or_else(|| format!("pass_env: the variable `{name}` is not set"))?;
+        env.insert(name.clone(), value);
+    }
+    env.extend(command.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    Ok(env)
+}
+
+/// Reads standard error to its end, so that the program never waits for it, and logs so much of it as nobody minds.
+async fn log(server: Arc<str>, errors: ChildStderr) {
+    let mut reader = BufReader::new(errors);
+    let (mut since, mut lines) = (Instant::now(), 0_u32);
+    loop {
+        let mut line = Vec::new();
+        match (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        if since.elapsed() >= MINUTE {
+            if let Some(left_out) = lines.checked_sub(MAX_LINES).filter(|count| *count > 0) {
+                tracing::info!(server = &*server, lines = left_out, "mcp_server_stderr_left_out");
+            }
+            (since, lines) = (Instant::now(), 0);
+        }
+        lines = lines.saturating_add(1);
+        let line = shown(String::from_utf8_lossy(&line).trim_end());
+        if lines <= MAX_LINES && !line.is_empty() {
+            tracing::info!(server = &*server, line, "mcp_server_stderr");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b3_a_program_gets_a_clean_environment() {
+        // The test runner sets this one, as it does the path.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let set = McpCommand { env: [("A".to_owned(), "b".to_owned())].into(), ..McpCommand::default() };
+        let env = environment(&set).unwrap();
+        assert!(env.contains_key("PATH") && env["A"] == "b" && !env.contains_key("CARGO_MANIFEST_DIR"));
+        let passed = McpCommand { pass_env: ["CARGO_MANIFEST_DIR".to_owned()].into(), ..set.clone() };
+        assert!(environment(&passed).unwrap().contains_key("CARGO_MANIFEST_DIR"));
+        let missing = McpCommand { pass_env: ["TOOLRACK_NO_SUCH".to_owned()].into(), ..set };
+        assert!(environment(&missing).unwrap_err().contains("TOOLRACK_NO_SUCH"));
+    }
+}

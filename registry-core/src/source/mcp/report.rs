@@ -1,0 +1,45 @@
+//! What is known of a server, for people.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::source::module::ToolFault;
+
+/// Whether a server is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpState {
+    /// It is being reached, for the first time.
+    Connecting,
+    /// It is there.
+    Connected,
+    /// It is not, and is tried again.
+    Away,
+    /// It was left.
+    Closed,
+}
+
+/// What is known of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct McpServerReport {
+    /// Its name, the prefix of its tools.
+    pub name: String,
+    /// Its command or URL, without what may be a secret.
+    pub address: String,
+    /// Whether it is there.
+    pub state: McpState,
+    /// Since when (UTC).
+    pub since: Timestamp,
+    /// The revision of the protocol that it speaks, or spoke last.
+    pub protocol: Option<String>,
+    /// What it calls itself, with its version.
+    pub server: Option<String>,
+    /// How many tools it has here now, those left out for another's name too.
+    pub tools: usize,
+    /// Why it could not be reached, or was lost.
+    pub error: Option<String>,
+    /// The tools that were left out.
+    pub faults: Vec<ToolFault>,
+    /// The tools that are left out because another has their name, each with both places.
+    pub duplicates: Vec<String>,
+}

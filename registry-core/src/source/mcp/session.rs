@@ -1,0 +1,238 @@
+//! One connection to a server, over whatever way.
+
+use std::{collections::BTreeMap, ffi::OsString, sync::Arc, time::Duration};
+
+use reqwest::redirect;
+use rmcp::{
+    RoleClient,
+    model::{ProtocolVersion, SubscriptionFilter},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle_and_ct,
+    },
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    call::Live,
+    listener::Listener,
+    process::{self, Process},
+    settings::{Connector, McpCommand, McpTransport, find_key, parse_url},
+    text::{cause_of, shown},
+};
+use crate::{execute::BoxFuture, http::build_client};
+
+/// How long a connection has to close.
+const CLOSES: Duration = Duration::from_secs(2);
+/// How long a subscription may take to stand.
+const SUBSCRIBES: Duration = Duration::from_secs(10);
+/// How long is waited before a subscription that ended is made again: at first, and at most.
+const RESUBSCRIBES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// How a server is reached, checked and with all that is needed.
+pub(super) enum Way {
+    Command { command: McpCommand, env: BTreeMap<String, OsString> },
+    Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
+    InProcess(Connector),
+}
+
+/// A connection. When it is dropped it is closed, and the program behind it killed.
+pub(super) struct Session {
+    pub(super) live: Live,
+    /// The protocol's revision.
+    pub(super) protocol: String,
+    /// What the server calls itself, and its version.
+    pub(super) server: Option<String>,
+    /// Whether it tells of changes only to those who subscribe.
+    has_subscriptions: bool,
+    /// Ends when the connection does; none once it has.
+    closed: Option<BoxFuture<'static, ()>>,
+    stop: CancellationToken,
+    process: Option<Process>,
+}
+
+impl Way {
+    pub(super) fn new(transport: &McpTransport) -> Result<Self, String> {
+        Ok(match transport {
+            McpTransport::Stdio(command) => {
+                Self::Command { command: command.clone(), env: process::environment(command)? }
+            }
+            McpTransport::Http { url, key_env, key } => {
+                let url = parse_url(url)?;
+                let http = build_client(|| {
+                    // The operator has not said that we may go wherever a server sends us, nor that it gets the key there. Without
+                    // idle connections, as one whose last answer was not read to its end stalls.
+                    reqwest::Client::builder()
+                        .redirect(redirect::Policy::none())
+                        .referer(false)
+                        .pool_max_idle_per_host(0)
+                });
+                let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                config.auth_header = find_key(key.as_ref(), key_env.as_deref())?;
+                // The registry bounds the calls.
+                config.max_concurrent_requests = usize::from(u16::MAX);
+                Self::Http { http, config }
+            }
+            McpTransport::InProcess(connector) => Self::InProcess(Arc::clone(connector)),
+        })
+    }
+
+    /// Whether nobody notices by itself that the server is gone.
+    pub(super) fn is_asked_regularly(&self) -> bool {
+        matches!(self, Self::Http { .. })
+    }
+
+    /// Connects, in whichever revision of the protocol the server speaks.
+    ///
+    /// # Errors
+    /// Why that failed.
+    pub(super) async fn connect(&self, server: &Arc<str>) -> Result<Session, String> {
+        match self {
+            Self::Command { command, env } => {
+                let started = Process::start(server, command, env);
+                let (process, output, input) = started
+                    .map_err(|error| format!("`{}` cannot be started: {error}", shown(&command.command)))?;
+                open(AsyncRwTransport::new_client(output, input), Some(process)).await
+            }
+            Self::Http { http, config } => {
+                open(StreamableHttpClientTransport::with_client(http.clone(), config.clone()), None).await
+            }
+            Self::InProcess(connect) => {
+                let (input, output) = tokio::io::split(connect().map_err(cause_of)?);
+                open(AsyncRwTransport::new_client(input, output), None).await
+            }
+        }
+    }
+}
+
+async fn open<E: std::error::Error + Send + Sync + 'static, A>(
+    transport: impl IntoTransport<RoleClient, E, A>,
+    process: Option<Process>,
+) -> Result<Session, String> {
+    let (listener, stop) = (Listener::default(), CancellationToken::new());
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let opened =
+        serve_client_with_lifecycle_and_ct(listener.clone(), transport, lifecycle, stop.clone()).await;
+    let running = match opened {
+        Ok(running) => running,
+        Err(ClientInitializeError::ConnectionClosed(_)) => return Err(ended(process).await),
+        Err(error) => return Err(why(error)),
+    };
+    Ok(Session::new(running, listener, stop, process))
+}
+
+/// What made a handshake fail. Where both were tried, the one that every server knows.
+fn why(error: ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why(*fallback),
+        error => cause_of(error),
+    }
+}
+
+/// Why the other side is gone.
+async fn ended(process: Option<Process>) -> String {
+    match process {
+        None => "it closed the connection".to_owned(),
+        Some(process) => match process.end().await {
+            Some(status) => format!("the program ended ({status})"),
+            None => "the program closed its standard output".to_owned(),
+        },
+    }
+}
+
+impl Session {
+    fn new(
+        running: RunningService<RoleClient, Listener>,
+        listener: Listener,
+        stop: CancellationToken,
+        process: Option<Process>,
+    ) -> Self {
+        let peer = running.peer().clone();
+        let info = peer.peer_info();
+        let tools = info.as_ref().and_then(|info| info.capabilities.tools.clone());
+        let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
+        let named = info.as_ref().and_then(|info| info.server_info.as_ref());
+        Self {
+            protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
+            server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            has_subscriptions: tells && info.is_some_and(|info| !info.protocol_version.has_initialize()),
+            live: Live { peer, listener },
+            closed: Some(Box::pin(async move {
+                let _ = running.waiting().await;
+            })),
+            stop,
+            process,
+        }
+    }
+
+    /// Waits for the connection to end.
+    pub(super) async fn closed(&mut self) {
+        if let Some(closed) = &mut self.closed {
+            closed.as_mut().await;
+            self.closed = None;
+        }
+    }
+
+    /// Why the connection ended, once it has.
+    pub(super) async fn cause(mut self) -> String {
+        ended(self.process.take()).await
+    }
+
+    /// Closes the connection, so that the server can end in peace.
+    pub(super) async fn close(mut self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(CLOSES, self.closed()).await;
+        if let Some(process) = self.process.take() {
+            process.end().await;
+        }
+    }
+
+    /// Subscribes to changes where the server has such, again and again, and wakes whoever looks after it. Ends when that one
+    /// leaves: a server that is still subscribed to waits for its subscriber before it ends.
+    pub(super) fn follow(&self, leaving: CancellationToken) -> BoxFuture<'static, ()> {
+        let (peer, wake) = (self.live.peer.clone(), Arc::clone(&self.live.listener.wake));
+        if self.has_subscriptions {
+            Box::pin(follow(peer, wake, leaving))
+        } else {
+            Box::pin(leaving.cancelled_owned())
+        }
+    }
+}
+
+async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: CancellationToken) {
+    let [first, most] = RESUBSCRIBES;
+    let mut pause = first;
+    loop {
+        let since = Instant::now();
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        if let Ok(Ok(mut subscription)) = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await {
+            loop {
+                tokio::select! {
+                    told = subscription.next() => match told {
+                        Ok(Some(_)) => wake.notify_one(),
+                        _ => break,
+                    },
+                    () = leaving.cancelled() => {
+                        let _ = subscription.cancel().await;
+                        return;
+                    }
+                }
+            }
+            // What was told before the next one stands is not heard.
+            wake.notify_one();
+        }
+        pause = if since.elapsed() > most { first } else { pause };
+        if leaving.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        pause = (pause * 2).min(most);
+    }
+}
