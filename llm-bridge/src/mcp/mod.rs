@@ -2,7 +2,7 @@
 //! `initialize`.
 //!
 //! Every call takes the registry's one path with the caller of its request. What differs by revision is only how a person is
-//! asked to approve a call: see [`approval`].
+//! asked to approve a call.
 
 mod approval;
 mod call;

@@ -3,14 +3,14 @@
 
     python3 llm-bridge/tests/mcp/run.py [NAME ...]     only parts whose name contains one of these
 
-The parts are `conformance`, `inspector`, `client` and `load`; the examples `mcp_conformance` and `mcp_bare` have to be built beside the
-program. See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
+The parts are `conformance`, `inspector`, `client` and `load`. The example `mcp_conformance` has to be built beside the program. For `load` the
+program and the example `mcp_bare` have to be built with `--release`: without optimisation it is the compiler that is measured.
+See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
 """
 
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,7 +29,7 @@ import environment
 from checks import check, expect
 
 PACKAGES = [HERE / "package.json", HERE / "package-lock.json"]
-EXAMPLES = environment.TOOLRACK.parent / "examples"
+RELEASE = environment.TARGET / "release"
 REVISIONS = ("2026-07-28", "2025-11-25")
 ERAS = ("modern", "legacy")
 # Calls of one measurement, how many are under way at once, and how often both servers are measured by turns.
@@ -74,8 +74,8 @@ def node_packages():
     return node, folder / "node_modules/@modelcontextprotocol"
 
 
-def example(name):
-    return environment.running([EXAMPLES / name, "127.0.0.1:0"], r"READY (\S+)")
+def example(name, beside=environment.TOOLRACK.parent):
+    return environment.running([beside / "examples" / name, "127.0.0.1:0"], r"READY (\S+)")
 
 
 @contextmanager
@@ -104,11 +104,11 @@ def search_engine():
 
 
 @contextmanager
-def toolrack(search="http://127.0.0.1:9"):
+def toolrack(search="http://127.0.0.1:9", program=environment.TOOLRACK):
     """The server, and the folder with its configuration."""
     with tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as folder:
         (Path(folder) / "toolrack.toml").write_text(CONFIGURATION.format(search=search))
-        command = [environment.TOOLRACK, "serve", "--upstream", "demo", "--listen", "127.0.0.1:0",
+        command = [program, "serve", "--upstream", "demo", "--listen", "127.0.0.1:0",
                    "--data-dir", folder, "--config", Path(folder) / "toolrack.toml"]
         with environment.running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
             yield address, folder
@@ -197,16 +197,18 @@ def load(node, packages):
 
     def is_near():
         ours, bare = [], []
-        with toolrack() as (address, _), example("mcp_bare") as alone:
+        with toolrack(program=RELEASE / "toolrack") as (address, _), example("mcp_bare", RELEASE) as alone:
             for _ in range(LOAD_ROUNDS):
                 bare.append(measured(alone, "add", {"a": 1, "b": 2}))
                 ours.append(measured(f"{address}/mcp", "calculate", {"expression": "1 + 2"}))
-        # By turns and side by side, as what else the machine does changes from one moment to the next.
-        ratio = statistics.median(our / other for our, other in zip(ours, bare))
-        print(f"        load: {statistics.median(ours):.0f} calls/s, bare {statistics.median(bare):.0f} calls/s, "
-              f"ratio {ratio:.2f}", flush=True)
+        # By turns, and of each the best: what else the machine does can only make it slower.
+        ratio = max(ours) / max(bare)
+        print(f"        load: {max(ours):.0f} calls/s, bare {max(bare):.0f} calls/s, ratio {ratio:.2f}", flush=True)
         expect(ratio >= LEAST_RATIO, f"{ratio:.2f} of the bare server's calls per second; {ours} and {bare}")
 
+    if "CI" not in os.environ and not (RELEASE / "examples" / "mcp_bare").exists():
+        print("skipped: load (cargo build --release -p llm-bridge --bin toolrack --example mcp_bare makes what it needs)")
+        return
     check(f"load: at least {LEAST_RATIO} of a bare server's calls")(is_near)
 
 
