@@ -22,6 +22,15 @@ async fn dead() -> String {
     format!("http://{}", listener.local_addr().unwrap())
 }
 
+/// A module that takes every request and says nothing.
+async fn silent() -> Peer {
+    let nothing = Answer::talk(|stream| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        drop(stream);
+    });
+    Peer::with(nothing.clone(), nothing).await
+}
+
 #[tokio::test]
 async fn m6_the_seeds_worked_example() {
     let research = Peer::new(
@@ -74,14 +83,7 @@ async fn m6_the_seeds_worked_example() {
 #[tokio::test]
 async fn m1_fifty_modules_of_which_ten_time_out_take_one_timeout() {
     let good = Peer::new("good", &[tool("f", "guest")]).await;
-    let silent = Peer::with(
-        Answer::talk(|stream| async move {
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            drop(stream);
-        }),
-        Answer::json(&json!({})),
-    )
-    .await;
+    let silent = silent().await;
     let named: Vec<(String, ModuleSettings)> = (0..50)
         .map(|n| (format!("m{n:02}"), ModuleSettings::new(if n % 5 == 0 { &silent.url } else { &good.url })))
         .collect();
@@ -90,7 +92,7 @@ async fn m1_fifty_modules_of_which_ten_time_out_take_one_timeout() {
     let began = Instant::now();
     server.modules.ready().await;
     let took = began.elapsed();
-    assert!(took >= Duration::from_millis(500) && took < Duration::from_millis(1500), "{took:?}");
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(4), "{took:?}");
     assert_eq!(server.registry.len(), 40);
     let silent: Vec<_> = server.modules.reports().into_iter().filter_map(|report| report.error).collect();
     assert_eq!(silent, vec!["it took longer than 0.5 s"; 10]);
@@ -222,12 +224,13 @@ async fn m4_a_failure_is_kept_for_a_while() {
     let server = Server::with("m", &url).await;
     assert!(server.modules.reports()[0].error.as_ref().unwrap().contains("onnection refused"));
     assert_eq!(server.error("m.f").await.message(), "The module m has no tool named f.");
-    // Nobody waits again for a module that is not there.
+    // Nobody waits again for a module that does not answer.
+    let server = Server::with("m", &silent().await.url).await;
     let began = Instant::now();
     for _ in 0..100 {
         server.modules.ready().await;
     }
-    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -177,7 +177,7 @@ async fn m8_a_call_that_takes_too_long_is_told_with_its_limit() {
     assert_eq!(usual.message(), "Tool execution timed out (1s).");
     assert_eq!(slow.message(), "Tool execution timed out (2s).");
     assert!(usual.kind() == ErrorKind::Timeout && usual.is_retryable());
-    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(began.elapsed() < Duration::from_secs(20));
     let defaults = ModulesSettings::default();
     assert_eq!((defaults.module_timeout.as_secs(), defaults.tool_execution_timeout.as_secs()), (30, 120));
 }

@@ -20,10 +20,19 @@ use crate::{
     tool::Handler,
 };
 
-/// Through how many servers a call has come to this one; a host that is called by another puts it among the
-/// [resources](ToolContext::with_resources) of the context.
+/// Through how many servers a call has come to this one. A host that may be called by another puts it among the
+/// [resources](ToolContext::with_resources) of the call's context, or two that are modules of each other call in a circle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hops(pub u8);
+
+impl Hops {
+    /// What a request says in its [header](super::HOPS_HEADER), where it has one. What cannot be read has come far enough.
+    pub fn of_header(value: Option<&[u8]>) -> Self {
+        let Some(value) = value else { return Self::default() };
+        let text = str::from_utf8(value).ok();
+        Self(text.and_then(|text| text.trim().parse().ok()).unwrap_or(MAX_HOPS))
+    }
+}
 
 /// A call may still end on time, though the registry's own timer was the first to say that it did not.
 const TIMER_GRAIN: Duration = Duration::from_millis(50);
@@ -168,5 +177,19 @@ impl Handler for RemoteTool {
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(self.peer.call(context, &self.wire_name, arguments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m7_a_header_that_cannot_be_read_goes_no_further() {
+        let hops = |value: &str| Hops::of_header(Some(value.as_bytes())).0;
+        assert_eq!([hops("0"), hops(" 3 "), hops("255")], [0, 3, 255]);
+        assert_eq!([hops(""), hops("-1"), hops("256"), hops("x")], [MAX_HOPS; 4]);
+        assert_eq!(Hops::of_header(None), Hops(0));
+        assert_eq!(Hops::of_header(Some(b"\xff")), Hops(MAX_HOPS));
     }
 }
