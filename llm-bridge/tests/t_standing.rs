@@ -233,5 +233,5 @@ async fn m9_whoever_forges_a_user_leaves_a_record() {
     let record = rack.last_record();
     assert_eq!((record.tool.as_str(), record.user.as_str()), ("erase", "ada"));
     assert_eq!(record.error, Some(ErrorKind::PermissionDenied));
-    assert!(record.error_message.unwrap().contains("`bob`"));
+    assert!(record.error_message.unwrap().contains("may not call for another user"));
 }
