@@ -93,9 +93,10 @@ fn not_an_object(tool: &str, schema: &Value, found: &str) -> ToolError {
 
 fn invalid(tool: &str, schema: &Value, faults: &[String]) -> ToolError {
     let faults = faults.join("; ");
+    let end = if faults.ends_with(['.', '?']) { "" } else { "." };
     ToolError::new(ErrorKind::InvalidArguments, format!("the arguments do not fit: {faults}")).with_feedback(
         format!(
-            "The arguments for `{tool}` do not fit: {faults}. It takes {}. Call it again with these mended.",
+            "The arguments for `{tool}` do not fit: {faults}{end}{} Call it again with these mended.",
             summary(schema)
         ),
     )
@@ -160,11 +161,16 @@ fn properties_at<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s str> {
         .unwrap_or_default()
 }
 
-/// What a tool takes, in one line.
+/// What a tool takes, in one line; empty where its properties do not say.
 fn summary(schema: &Value) -> String {
+    /// The keywords that admit a property, or ask for it, beside `properties`.
+    const SAYING_MORE: [&str; 6] = ["$ref", "allOf", "anyOf", "if", "oneOf", "patternProperties"];
+    let says_more = SAYING_MORE.iter().any(|keyword| schema.get(keyword).is_some())
+        || schema.get("additionalProperties").is_some_and(Value::is_object);
     match form(schema, schema).as_str() {
-        "object" => "no arguments: {}".to_owned(),
-        form => form.to_owned(),
+        "object" if says_more => String::new(),
+        "object" => " It takes no arguments: {}.".to_owned(),
+        form => format!(" It takes {form}."),
     }
 }
 

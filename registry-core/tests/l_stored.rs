@@ -121,6 +121,15 @@ impl Store for Shaky {
         self.kept.put_user(tenant, user)
     }
 
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.change_user(tenant, user, revision)
+    }
+
     fn remove_user<'a>(
         &'a self,
         tenant: &'a str,
@@ -142,7 +151,7 @@ impl Store for Shaky {
         self.kept.has_keys()
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         self.kept.put_key(key)
     }
 

@@ -188,7 +188,15 @@ fn line(record: &Value) -> String {
         _ => "not done".to_owned(),
     };
     let decision = match record.get("decision") {
-        Some(Value::Object(_)) => format!(", {} by {}", text("/decision/verdict"), text("/decision/by")),
+        Some(Value::Object(decision)) => {
+            let gate = match decision.get("gate") {
+                Some(_) => {
+                    format!(" after {} by {}", text("/decision/gate/verdict"), text("/decision/gate/by"))
+                }
+                None => String::new(),
+            };
+            format!(", {} by {}{gate}", text("/decision/verdict"), text("/decision/by"))
+        }
         _ => String::new(),
     };
     // The door, or the dialect of a call in the model's text.

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use registry_core::{
-    Permission, nearest,
+    DEFAULT_TENANT, Permission, nearest,
     store::{ApiKey, Store, User},
 };
 
@@ -114,10 +114,50 @@ async fn known(store: &dyn Store, tenant: &str, id: &str) -> Result<User, String
 
 async fn unknown(store: &dyn Store, tenant: &str, id: &str) -> String {
     let users = store.users(tenant).await.unwrap_or_default();
+    let command = |command: &str, id| hint(command, id, tenant);
     match nearest(id, users.iter().map(|user| user.id.as_str())).first() {
-        Some(other) => format!("there is no user `{id}`; did you mean `{other}`? See `toolrack user list`"),
-        None => format!("there is no user `{id}`; add one with `toolrack user add {id}`"),
+        Some(other) => {
+            format!("there is no user `{id}`; did you mean `{other}`? See `{}`", command("user list", ""))
+        }
+        None => format!("there is no user `{id}`; add one with `{}`", command("user add", id)),
     }
+}
+
+/// A command to go on with, as a shell takes it.
+fn hint(command: &str, id: &str, tenant: &str) -> String {
+    let mut words = format!("toolrack {command}");
+    let tenant = if tenant == DEFAULT_TENANT { ["", ""] } else { ["--tenant", tenant] };
+    for word in [id].into_iter().chain(tenant).filter(|word| !word.is_empty()) {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:/".contains(&byte);
+        words.push(' ');
+        match word.bytes().all(is_plain) {
+            true => words.push_str(word),
+            false => words.push_str(&format!("'{}'", word.replace('\'', "'\\''"))),
+        }
+    }
+    words
+}
+
+/// How often a change is begun anew because something else was changed meanwhile.
+const TRIES: u32 = 100;
+
+/// Changes a user as the store has him now. Gives the user as he was.
+async fn change(
+    store: &dyn Store,
+    tenant: &str,
+    id: &str,
+    change: impl Fn(&mut User),
+) -> Result<User, String> {
+    for _ in 0..TRIES {
+        let revision = store.revision().await?;
+        let before = known(store, tenant, id).await?;
+        let mut user = before.clone();
+        change(&mut user);
+        if store.change_user(tenant, user, revision).await? {
+            return Ok(before);
+        }
+    }
+    Err(format!("{id} was not changed: the store is changed all the time; try again"))
 }
 
 /// The modules of a persona, for people.
@@ -132,28 +172,28 @@ pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<Exi
     match command {
         UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
             if store.user(&tenant, &id).await?.is_some() {
-                return Err(format!("there is a user `{id}` already; see `toolrack user promote`"));
+                let promote = hint("user promote", &id, &tenant);
+                return Err(format!("there is a user `{id}` already; see `{promote}`"));
             }
             let allowed_modules = modules.map(|modules| modules.into_iter().collect());
             let user = User { id: id.clone(), level, allowed_modules, created_at: Timestamp::now() };
             store.put_user(&tenant, user).await?;
-            tell(format_args!("added {id} as {level}; make a key with `toolrack key create {id}`"));
+            let create = hint("key create", &id, &tenant);
+            tell(format_args!("added {id} as {level}; make a key with `{create}`"));
         }
         UserCommand::Promote { id, level, tenant: Tenant { tenant } } => {
-            let user = known(store, &tenant, &id).await?;
-            let before = user.level;
-            store.put_user(&tenant, User { level, ..user }).await?;
+            let before = change(store, &tenant, &id, |user| user.level = level).await?.level;
             tell(format_args!("{id} was {before} and is {level}"));
         }
         UserCommand::Modules { id, modules, all, tenant: Tenant { tenant } } => {
-            let user = known(store, &tenant, &id).await?;
-            let before = shown(user.allowed_modules.as_ref());
             if modules.is_none() && !all {
                 return Err("name the modules, separated by commas, or say --all".to_owned());
             }
-            let allowed_modules = modules.map(|modules| modules.into_iter().collect());
-            let now = shown(allowed_modules.as_ref());
-            store.put_user(&tenant, User { allowed_modules, ..user }).await?;
+            let allowed_modules: Option<BTreeSet<String>> =
+                modules.map(|modules| modules.into_iter().collect());
+            let before =
+                change(store, &tenant, &id, |user| user.allowed_modules.clone_from(&allowed_modules)).await?;
+            let (before, now) = (shown(before.allowed_modules.as_ref()), shown(allowed_modules.as_ref()));
             tell(format_args!("the modules of {id} were {before} and are {now}"));
         }
         UserCommand::Remove { id, tenant: Tenant { tenant } } => {
@@ -180,7 +220,9 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
             known(store, &tenant, &user).await?;
             let (key, secret) = ApiKey::generate(&tenant, &user, delegate, Timestamp::now())?;
             let id = key.id.clone();
-            store.put_key(key).await?;
+            if !store.put_key(key).await? {
+                return Err(unknown(store, &tenant, &user).await);
+            }
             print_line(secret)?;
             tell(format_args!(
                 "This is the key {id} of {user}. It is shown this once; send it as `Authorization: Bearer KEY`."
@@ -188,7 +230,10 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
         }
         KeyCommand::Revoke { id, tenant: Tenant { tenant } } => {
             if !store.revoke_key(&tenant, &id, Timestamp::now()).await? {
-                return Err(format!("there is no key `{id}` that opens anything; see `toolrack key list`"));
+                return Err(format!(
+                    "there is no key `{id}` that opens anything; see `{}`",
+                    hint("key list", "", &tenant)
+                ));
             }
             tell(format_args!("{id} opens nothing any more"));
         }

@@ -96,7 +96,9 @@ pub(crate) fn decision(row: &Row, fate: Fate, approved: bool) -> Option<Decision
         Fate::Runs if row.state == State::GateApproves => (Verdict::Approved, GATE),
         _ => return None,
     };
-    Some(Decision { verdict, by: by.to_owned() })
+    let gate = (by != GATE && row.state == State::GateApproves)
+        .then(|| Box::new(Decision::new(Verdict::Approved, GATE)));
+    Some(Decision { gate, ..Decision::new(verdict, by) })
 }
 
 /// The tools that a door shows as usable, and what it says to a call of each.

@@ -73,6 +73,16 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The gate's name, or `user:ID` for a person.
     pub by: String,
+    /// What the gate had said, where a person was asked after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Box<Decision>>,
+}
+
+impl Decision {
+    /// What somebody decided without another before.
+    pub fn new(verdict: Verdict, by: impl Into<String>) -> Self {
+        Self { verdict, by: by.into(), gate: None }
+    }
 }
 
 /// What was decided about a call.

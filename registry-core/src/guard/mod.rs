@@ -179,7 +179,7 @@ impl Guards {
         let mut ask_person = self.approve_destructive && policy.effect == Effect::Destructive;
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
             let (verdict, answer) = weigh(gate, wanted).await;
-            *decision = Some(Decision { verdict, by: gate.name().to_owned() });
+            *decision = Some(Decision::new(verdict, gate.name()));
             match answer {
                 GateAnswer::Approved => {}
                 GateAnswer::Pending => ask_person = true,
@@ -191,8 +191,14 @@ impl Guards {
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
         self.refund(charge, wanted.tool.name()).await;
+        let gate = decision.take();
         loop {
-            let approval = self.approved(wanted, decision).await?;
+            let approval = self.approved(wanted, decision).await;
+            match decision {
+                Some(person) => person.gate = gate.clone().map(Box::new),
+                None => decision.clone_from(&gate),
+            }
+            let approval = approval?;
             *charge = self.charge(wanted).await.map_err(Admission::Refused)?;
             if self.take(wanted, &approval).await? {
                 return Ok(());

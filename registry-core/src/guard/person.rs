@@ -101,25 +101,25 @@ impl Guards {
             let id = approval.id.clone();
             match self.wait(wanted, approval).await.map_err(failed)? {
                 Waited::Closed(ApprovalState::Approved { by }) => {
-                    *decision = Some(Decision { verdict: Verdict::Approved, by: format!("user:{by}") });
+                    *decision = Some(Decision::new(Verdict::Approved, format!("user:{by}")));
                     return Ok(Yes { id });
                 }
                 Waited::Closed(ApprovalState::Denied { by, reason }) => {
-                    *decision = Some(Decision { verdict: Verdict::Blocked, by: format!("user:{by}") });
+                    *decision = Some(Decision::new(Verdict::Blocked, format!("user:{by}")));
                     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                     return Err(Admission::Blocked(format!("A person has refused this call{reason}")));
                 }
                 // Another call about the same was quicker.
                 Waited::Closed(_) => {}
                 Waited::Expired => {
-                    *decision = Some(Decision { verdict: Verdict::Blocked, by: "timeout".to_owned() });
+                    *decision = Some(Decision::new(Verdict::Blocked, "timeout"));
                     let seconds = self.approval_timeout.as_secs();
                     return Err(Admission::Blocked(format!(
                         "Nobody has approved this call within {seconds} s."
                     )));
                 }
                 Waited::Enough => {
-                    *decision = Some(Decision { verdict: Verdict::Pending, by: "person".to_owned() });
+                    *decision = Some(Decision::new(Verdict::Pending, "person"));
                     return Err(Admission::Refused(pending(wanted.tool.name(), &id)));
                 }
                 Waited::Cancelled => return Err(Admission::Refused(cancelled())),

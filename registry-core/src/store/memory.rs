@@ -49,6 +49,21 @@ impl MemoryStore {
         self.revision.send_modify(|revision| *revision += 1);
         Box::pin(std::future::ready(Ok(done)))
     }
+
+    /// The same where the revision is still this one, and `run` does it.
+    fn write_if(
+        &self,
+        revision: u64,
+        run: impl FnOnce(&mut State) -> bool,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.revision.send_if_modified(|known| {
+            let done = *known == revision && run(&mut state);
+            *known += u64::from(done);
+            done
+        });
+        Box::pin(std::future::ready(Ok(done)))
+    }
 }
 
 fn of_tenant<T: Clone>(rows: &BTreeMap<(String, String), T>, tenant: &str) -> Vec<T> {
@@ -70,16 +85,10 @@ impl Store for MemoryStore {
         tool: StoredTool,
         revision: u64,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let put = self.revision.send_if_modified(|known| {
-            let unchanged = *known == revision;
-            *known += u64::from(unchanged);
-            unchanged
-        });
-        if put {
+        self.write_if(revision, |state| {
             state.tools.insert(key(tenant, &tool.tool_name), tool);
-        }
-        Box::pin(std::future::ready(Ok(put)))
+            true
+        })
     }
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -96,6 +105,18 @@ impl Store for MemoryStore {
 
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
         self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
+    }
+
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.write_if(revision, |state| {
+            let known = state.users.get_mut(&key(tenant, &user.id));
+            known.map(|known| *known = user).is_some()
+        })
     }
 
     fn remove_user<'a>(
@@ -127,8 +148,14 @@ impl Store for MemoryStore {
         self.read(|state| state.keys.iter().any(|key| key.revoked_at.is_none()))
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.write(|state| state.keys.push(key))
+    fn put_key(&self, new: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.write(|state| {
+            let is_known = state.users.contains_key(&key(&new.tenant, &new.user));
+            if is_known {
+                state.keys.push(new);
+            }
+            is_known
+        })
     }
 
     fn revoke_key<'a>(

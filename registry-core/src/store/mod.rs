@@ -127,6 +127,15 @@ pub trait Store: Send + Sync {
     /// Keeps a user in place of the one of that id.
     fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Changes a user who is there, where the revision is still this one, in one step; otherwise false, and nothing has changed. So
+    /// nothing that was changed meanwhile is put back, and nobody who was removed.
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// Forgets the user of that id and revokes all the user's keys, both or neither; false if there is none of that id.
     fn remove_user<'a>(
         &'a self,
@@ -144,8 +153,8 @@ pub trait Store: Send + Sync {
     /// Whether any key, of whichever tenant, still opens anything.
     fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// Keeps a key.
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// Keeps a key; false, and nothing is kept, where its user is not known.
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// Revokes the tenant's key of that id; false if there is none that still opens anything.
     fn revoke_key<'a>(

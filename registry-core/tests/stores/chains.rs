@@ -117,7 +117,7 @@ async fn t5_records_are_found_by_origin_and_decision_however_far_apart() {
             let kept = records.into_iter().map(|record| store.record(record));
             assert!(futures_util::future::join_all(kept).await.iter().all(Result::is_ok));
         };
-        let by = |verdict| Some(Decision { verdict, by: "gate".to_owned() });
+        let by = |verdict| Some(Decision::new(verdict, "gate"));
         let blocked = AuditRecord { origin: Origin::Mcp, decision: by(Verdict::Blocked), ..other.clone() };
         let written = AuditRecord { origin: Origin::Text("hermes".into()), ..blocked.clone() };
         let approved = AuditRecord { decision: by(Verdict::Approved), ..written.clone() };

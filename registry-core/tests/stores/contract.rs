@@ -277,6 +277,24 @@ async fn store_contract(store: &dyn Store) {
     let revoked = ApiKey { revoked_at: Some(at("13:00:00")), ..key("k2", "ff") };
     assert_eq!(store.keys("default").await.unwrap(), [revoked.clone(), key("k1", "ee")]);
 
+    // A user is changed only as seen, and only while there.
+    let seen = store.revision().await.unwrap();
+    let ada = store.user("default", "ada").await.unwrap().unwrap();
+    let demoted = User { level: Permission::Guest, ..ada.clone() };
+    assert!(!store.change_user("default", demoted.clone(), seen - 1).await.unwrap());
+    assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada.clone()));
+    assert!(store.change_user("default", demoted.clone(), seen).await.unwrap());
+    assert!(!store.change_user("default", ada.clone(), seen).await.unwrap());
+    assert_eq!(store.user("default", "ada").await.unwrap(), Some(demoted));
+    let nobody = User { id: "nobody".into(), ..ada.clone() };
+    assert!(!store.change_user("default", nobody, store.revision().await.unwrap()).await.unwrap());
+    assert_eq!(store.user("default", "nobody").await.unwrap(), None);
+    store.put_user("default", ada).await.unwrap();
+    let nobodys = ApiKey { user: "nobody".to_owned(), ..key("k9", "99") };
+    assert!(!store.put_key(nobodys).await.unwrap());
+    assert_eq!(store.key("99").await.unwrap(), None);
+    raised().await;
+
     // With a user go the keys, and nobody else's.
     let carl = User { id: "carl".into(), ..store.user("default", "ada").await.unwrap().unwrap() };
     store.put_user("default", carl.clone()).await.unwrap();

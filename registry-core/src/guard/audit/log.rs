@@ -104,6 +104,7 @@ impl AuditFilter {
         #[derive(Deserialize)]
         struct Decided {
             verdict: Value,
+            gate: Option<Box<Self>>,
         }
         let Ok(says) = serde_json::from_str::<Says>(record.get()) else { return false };
         let came_so = match &self.origin {
@@ -112,8 +113,9 @@ impl AuditFilter {
             Some(OriginFilter::Is(origin)) => serde_json::to_value(origin).is_ok_and(|is| is == says.origin),
         };
         let decided_so = self.verdict.is_none_or(|verdict| {
-            let decided = says.decision.as_ref().map(|decided| &decided.verdict);
-            serde_json::to_value(verdict).is_ok_and(|is| decided == Some(&is))
+            let gate = says.decision.as_ref().and_then(|decided| decided.gate.as_deref());
+            let mut decided = says.decision.iter().chain(gate).map(|decided| &decided.verdict);
+            serde_json::to_value(verdict).is_ok_and(|is| decided.any(|decided| *decided == is))
         });
         came_so && decided_so
     }

@@ -25,6 +25,14 @@ impl SqlStore {
         self.shared.nudge.send_replace(());
         rows
     }
+
+    /// A change to what is said of some revision. The second statement raises that, and where it gives no row nothing has changed.
+    async fn change_if(&self, change: Statement, revise: Statement) -> Result<bool, StoreError> {
+        // No other change falls between the two: statements are written one transaction after the other.
+        let revised = self.write_statements(vec![change, revise]).await?;
+        self.shared.nudge.send_replace(());
+        Ok(!revised.is_empty())
+    }
 }
 
 fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, String> {
@@ -66,7 +74,6 @@ impl Store for SqlStore {
         tool: StoredTool,
         revision: u64,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        // No other change falls between the two: statements are written one transaction after the other.
         let put = "INSERT INTO tools (tenant, name, document) \
                    SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
@@ -75,10 +82,7 @@ impl Store for SqlStore {
         Box::pin(async move {
             let document = serde_json::to_string(&tool).map_err(|error| error.to_string())?;
             let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
-            let statements = vec![Statement::new(put, values), Statement::new(revise, vec![seen])];
-            let revised = self.write_statements(statements).await?;
-            self.shared.nudge.send_replace(());
-            Ok(!revised.is_empty())
+            self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
         })
     }
 
@@ -108,6 +112,27 @@ impl Store for SqlStore {
             let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
             let values = vec![tenant.into(), user.id.into(), document.into()];
             self.change(Statement::new(sql, values)).await.map(drop)
+        })
+    }
+
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let change = "UPDATE users SET document = $1 \
+                      WHERE tenant = $2 AND id = $3 AND $4 = (SELECT number FROM revision)";
+        let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 \
+                      AND EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING number";
+        let seen = Value::Int(revision.cast_signed());
+        Box::pin(async move {
+            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let who: [Value; 2] = [tenant.into(), user.id.into()];
+            let [of, id] = who.clone();
+            let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
+            let [of, id] = who;
+            self.change_if(change, Statement::new(revise, vec![seen, of, id])).await
         })
     }
 
@@ -143,9 +168,10 @@ impl Store for SqlStore {
         })
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
         let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+                   SELECT $1, $2, $3, $4, $5, $6, $7 \
+                   WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
         let values = vec![
             key.id.into(),
             key.tenant.into(),
@@ -155,7 +181,7 @@ impl Store for SqlStore {
             key.created_at.into(),
             key.revoked_at.map_or_else(|| "".into(), Value::from),
         ];
-        Box::pin(async move { self.change(Statement::new(sql, values)).await.map(drop) })
+        Box::pin(async move { Ok(!self.change(Statement::new(sql, values)).await?.is_empty()) })
     }
 
     fn revoke_key<'a>(
