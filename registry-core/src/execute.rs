@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -143,10 +144,9 @@ impl Registry {
         loop {
             let again = (tries_left > 0).then(|| arguments.clone());
             let (result, duration) = match again {
-                Some(kept) => self.attempt(&tool, handler, &context, kept, record.as_mut()).await,
+                Some(kept) => self.attempt(&tool, handler, &context, kept, record.clone()).await,
                 None => {
-                    let (result, duration) =
-                        self.attempt(&tool, handler, &context, arguments, record.as_mut()).await;
+                    let (result, duration) = self.attempt(&tool, handler, &context, arguments, record).await;
                     return self.outcome(id, name, result, duration);
                 }
             };
@@ -189,13 +189,13 @@ impl Registry {
         handler: &dyn Handler,
         context: &ToolContext,
         arguments: Map<String, Value>,
-        record: Option<&mut AuditRecord>,
+        record: Option<AuditRecord>,
     ) -> (Result<ToolResult, ToolError>, Duration) {
         let started = Instant::now();
         let result = guarded(handler, context, arguments, tool.policy().timeout).await;
         let duration = started.elapsed();
         if let Some(record) = record {
-            let outcome = AuditRecord { ts: self.shared.common.clock.now(), ..record.clone() };
+            let outcome = AuditRecord { ts: self.shared.common.clock.now(), ..record };
             if let Err(cause) = self.shared.common.audit.record(outcome.with_result(&result, duration)).await
             {
                 return (Err(outcome_lost(tool.name(), &cause)), duration);
@@ -290,7 +290,8 @@ impl Registry {
             side_effects: Vec::new(),
             audit: Map::new(),
             duration_ms: None,
-            ts: common.clock.now(),
+            // Each phase is stamped when it is kept.
+            ts: Timestamp::default(),
         }
     }
 

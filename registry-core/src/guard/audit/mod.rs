@@ -105,7 +105,9 @@ pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
 
 pub(crate) fn hex(digest: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut text = String::with_capacity(2 * digest.len());
+    digest.iter().for_each(|byte| text.extend([digit(byte >> 4), digit(byte & 15)]));
+    text
 }
 
 /// Hashes the value as JSON, with the keys of every object in order.
