@@ -108,7 +108,25 @@ pub(super) fn environment(command: &McpCommand) -> Result<BTreeMap<String, OsStr
         env.insert(name.clone(), value);
     }
     env.extend(command.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    let depth = std::env::var(DEPTH).ok();
+    env.insert(DEPTH.to_owned(), deeper(depth.as_deref())?.to_string().into());
     Ok(env)
+}
+
+/// The variable by which a program knows how many others have started one another before it.
+const DEPTH: &str = "TOOLRACK_MCP_DEPTH";
+/// So many programs may start one another. One that is its own server, as by the file it finds in its folder, would go on for ever.
+const MAX_DEPTH: u32 = 4;
+
+/// How deep a program is that is started now.
+fn deeper(depth: Option<&str>) -> Result<u32, String> {
+    let depth = depth.and_then(|depth| depth.parse().ok()).unwrap_or(0);
+    if depth < MAX_DEPTH {
+        return Ok(depth + 1);
+    }
+    Err(format!(
+        "{MAX_DEPTH} programs have started one another as MCP servers; is one of them its own server?"
+    ))
 }
 
 /// Reads standard error to its end, so that the program never waits for it, and logs so much of it as nobody minds.
@@ -138,6 +156,14 @@ async fn log(server: Arc<str>, errors: ChildStderr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn b3_programs_that_start_one_another_come_to_an_end() {
+        assert_eq!(deeper(None), Ok(1));
+        assert_eq!(deeper(Some("3")), Ok(4));
+        assert_eq!(deeper(Some("nonsense")), Ok(1));
+        assert!(deeper(Some("4")).unwrap_err().contains("its own server"));
+    }
 
     #[test]
     fn b3_a_program_gets_a_clean_environment() {
