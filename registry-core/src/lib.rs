@@ -38,6 +38,8 @@ mod coerce;
 mod content;
 pub mod context;
 mod deferral;
+#[cfg(feature = "documents")]
+pub mod documents;
 pub mod events;
 mod execute;
 pub mod guard;

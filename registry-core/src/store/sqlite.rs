@@ -117,7 +117,7 @@ impl SqliteSettings {
 }
 
 /// Makes the folder where there is none, for nobody else to look into.
-fn private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -126,7 +126,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the file where there is none, for nobody else to read; the files beside it become like it.
-fn private_file(file: &Path) -> io::Result<()> {
+pub(crate) fn private_file(file: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]

@@ -1,0 +1,117 @@
+//! A document as it is read.
+
+use std::{fmt, path::Path, str::FromStr};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A document to add.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Where it is from: the path of a file, or an address. There is one document of a path.
+    pub path: String,
+    /// Its title, else the name of the file.
+    pub title: String,
+    /// How it was read.
+    pub kind: DocumentKind,
+    /// The size of what was read, in bytes.
+    pub bytes: u64,
+    /// The SHA-256 of what was read, in hexadecimal digits.
+    pub hash: String,
+    /// Its language where it says so, such as `en`.
+    pub language: Option<String>,
+    /// When it was changed last.
+    pub modified: Option<Timestamp>,
+    /// What else it says of itself, such as its author.
+    pub metadata: Map<String, Value>,
+    /// Its text.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a document's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Where it is in the file, from 1: its line, and in a PDF its page.
+    pub number: u32,
+    /// What it says, without the mark of a heading.
+    pub text: String,
+    /// The level of a heading from 1 to 6; 0 for text.
+    pub heading: u8,
+    /// Whether it is code, a table or the like, whose lines are no sentences.
+    pub verbatim: bool,
+}
+
+impl Line {
+    /// A line of text.
+    pub(crate) fn text(number: u32, text: impl Into<String>) -> Self {
+        Self { number, text: text.into(), heading: 0, verbatim: false }
+    }
+
+    /// A heading.
+    pub(crate) fn heading(number: u32, level: u8, text: impl Into<String>) -> Self {
+        Self { heading: level, ..Self::text(number, text) }
+    }
+}
+
+/// How a document is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentKind {
+    /// Markdown, with or without front matter.
+    Markdown,
+    /// Plain text.
+    Text,
+    /// A page of HTML.
+    Html,
+    /// A table whose first row names its columns.
+    Csv,
+    /// PDF; its places are pages.
+    Pdf,
+}
+
+impl DocumentKind {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::Markdown, Self::Text, Self::Html, Self::Csv, Self::Pdf];
+
+    /// The kind of a file, by the end of its name; `None` where it cannot be read.
+    pub fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "md" | "markdown" | "mdx" => Self::Markdown,
+            "txt" | "text" | "rst" | "adoc" | "org" | "log" => Self::Text,
+            "html" | "htm" | "xhtml" => Self::Html,
+            "csv" | "tsv" => Self::Csv,
+            "pdf" => Self::Pdf,
+            _ => return None,
+        })
+    }
+
+    /// Its name, such as `markdown`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Text => "text",
+            Self::Html => "html",
+            Self::Csv => "csv",
+            Self::Pdf => "pdf",
+        }
+    }
+}
+
+impl fmt::Display for DocumentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for DocumentKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
+            format!("`{name}` is no kind of document; there are markdown, text, html, csv and pdf")
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! What can be done with documents, wherever they are kept.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Document, DocumentKind};
+use crate::{execute::BoxFuture, result::ToolError};
+
+/// Keeps documents and finds passages in them. What it acknowledges it has kept.
+///
+/// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
+pub trait DocumentIndex: Send + Sync + 'static {
+    /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
+    fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>>;
+
+    /// Whether the document of that path is there with that hash.
+    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// Removes the document of that path, and those in the folder of that path; says which.
+    fn remove<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<String>, ToolError>>;
+
+    /// The documents that pass the filter, by path.
+    fn list<'a>(
+        &'a self,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>>;
+
+    /// At most `limit` passages for a question or some words, best first. All of the words are looked for, then any of them; what is
+    /// written is words only, never a query language.
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+}
+
+/// What became of a document that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is new.
+    New,
+    /// It took the place of an older one.
+    Updated,
+    /// It was there already.
+    Unchanged,
+}
+
+/// Which documents are meant; all where nothing is said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DocumentFilter {
+    /// Documents of one of these kinds.
+    pub kinds: Vec<DocumentKind>,
+    /// The document of this path, or those in this folder.
+    pub below: Option<String>,
+    /// Documents changed at this time or later.
+    pub modified_since: Option<Timestamp>,
+    /// Documents changed before this time.
+    pub modified_before: Option<Timestamp>,
+}
+
+/// A document as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDocument {
+    /// Where it is from.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// How it was read.
+    pub kind: DocumentKind,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+    /// How many passages it was cut into.
+    pub passages: u64,
+    /// Its language where it says so.
+    pub language: Option<String>,
+    /// When it was changed last.
+    pub modified: Option<Timestamp>,
+    /// When it was added.
+    pub added: Timestamp,
+    /// The SHA-256 of the file.
+    pub hash: String,
+    /// What else it says of itself.
+    pub metadata: Map<String, Value>,
+}
+
+/// A passage that was found, with what is needed to cite it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Passage {
+    /// Where its document is from.
+    pub path: String,
+    /// The title of its document.
+    pub title: String,
+    /// The headings above it, as in `Install > From source`; empty where there are none.
+    pub section: String,
+    /// Where it begins: a line of the file, and in a PDF a page.
+    pub first: u32,
+    /// Where it ends, as it begins.
+    pub last: u32,
+    /// How well it fits; more is better. Passages of one search can be compared.
+    pub score: f64,
+    /// What it says.
+    pub text: String,
+}

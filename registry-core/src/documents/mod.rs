@@ -1,0 +1,70 @@
+//! Documents that tools search and cite.
+//!
+//! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
+//! the file, and draws a graph of names from them. Without a model passages are found by their words alone, ranked by BM25.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use registry_core::documents::{DocumentFilter, DocumentKind, Documents, read};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("documents.db");
+//! let documents = Documents::in_file(file);
+//! let text = b"# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n";
+//! documents.add(read::document("tea.md", DocumentKind::Markdown, text, None)?).await?;
+//!
+//! let found = documents.search("How hot is green tea steeped?", 3, &DocumentFilter::default()).await?;
+//! let best = found.first().ok_or("nothing was found")?;
+//! assert_eq!((&*best.path, &*best.section, (best.first, best.last)), ("tea.md", "Tea > Green", (5, 5)));
+//! # Ok(())
+//! # }
+//! ```
+
+mod chunk;
+mod document;
+pub mod files;
+mod graph;
+mod index;
+mod query;
+pub mod read;
+mod sqlite;
+
+use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
+
+pub use document::{Document, DocumentKind, Line};
+pub use index::{Added, DocumentFilter, DocumentIndex, Passage, StoredDocument};
+
+/// The documents that a host provides to its tools, as a resource. What can be done with them is in [`DocumentIndex`].
+#[derive(Clone)]
+pub struct Documents(Arc<dyn DocumentIndex>);
+
+impl Documents {
+    /// What the host tells where it provides none.
+    pub const HOW_TO_PROVIDE: &'static str =
+        "there are none yet; add some with `toolrack documents add PATH…`";
+
+    /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read.
+    pub fn in_file(file: impl Into<PathBuf>) -> Self {
+        Self::new(sqlite::SqliteDocuments::new(file.into()))
+    }
+
+    /// Documents that are kept otherwise.
+    pub fn new(index: impl DocumentIndex) -> Self {
+        Self(Arc::new(index))
+    }
+}
+
+impl Deref for Documents {
+    type Target = dyn DocumentIndex;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Documents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Documents").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! Makes a full-text query of what somebody asks in plain words.
+
+/// More words than this are not looked for: a question has fewer.
+const MAX_WORDS: usize = 32;
+/// Shorter words stand for themselves only and not for those that begin so.
+const MIN_PREFIX: usize = 4;
+
+/// Words that say nothing of what is asked.
+const STOP_WORDS: [&str; 86] = [
+    "a", "about", "after", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "before",
+    "but", "by", "can", "could", "did", "do", "does", "each", "for", "from", "get", "had", "has", "have",
+    "how", "i", "if", "in", "into", "is", "it", "its", "many", "may", "me", "more", "most", "much", "must",
+    "my", "no", "not", "of", "on", "one", "or", "our", "out", "shall", "should", "so", "some", "such",
+    "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "us",
+    "was", "we", "were", "what", "when", "where", "which", "who", "whose", "why", "will", "with", "would",
+    "you", "your", "happens",
+];
+
+/// The words of a question, as queries in the language of FTS5. Every word is quoted, so nothing in it is an operator.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TextQuery {
+    words: Vec<String>,
+}
+
+impl TextQuery {
+    /// `None` where there is no word to look for.
+    pub(crate) fn new(question: &str) -> Option<Self> {
+        let all: Vec<String> =
+            question.split(|c: char| c.is_whitespace() || is_control(c)).filter_map(word).collect();
+        let telling: Vec<String> =
+            all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
+        let mut words = if telling.is_empty() { all } else { telling };
+        let mut seen = Vec::new();
+        words.retain(|word| {
+            let is_new = !seen.contains(word);
+            seen.push(word.clone());
+            is_new
+        });
+        words.truncate(MAX_WORDS);
+        (!words.is_empty()).then_some(Self { words })
+    }
+
+    /// All of the words.
+    pub(crate) fn all(&self) -> String {
+        self.joined(" AND ", quoted)
+    }
+
+    /// Any of the words, and what begins so.
+    pub(crate) fn any(&self) -> String {
+        self.joined(" OR ", |word| match word.chars().count() < MIN_PREFIX {
+            true => quoted(word),
+            false => format!("{}*", quoted(word)),
+        })
+    }
+
+    fn joined(&self, operator: &str, form: impl Fn(&str) -> String) -> String {
+        self.words.iter().map(|word| form(word)).collect::<Vec<_>>().join(operator)
+    }
+}
+
+/// FTS5 ends a query at a NUL.
+fn is_control(c: char) -> bool {
+    c.is_control()
+}
+
+/// A word without what stands around it; what stands inside, as in `tool-calls` or `a::b`, makes a phrase of its parts.
+fn word(text: &str) -> Option<String> {
+    let word = text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(&word);
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+fn quoted(word: &str) -> String {
+    format!("\"{}\"", word.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p6_a_question_is_its_telling_words() {
+        let query = TextQuery::new("How does the tool's `max_rounds` limit work? The limit!").unwrap();
+        assert_eq!(query.all(), r#""tool" AND "max_rounds" AND "limit" AND "work""#);
+        assert_eq!(query.any(), r#""tool"* OR "max_rounds"* OR "limit"* OR "work"*"#);
+        assert_eq!(TextQuery::new("who is it").unwrap().all(), r#""who" AND "is" AND "it""#);
+        assert_eq!(TextQuery::new(" ?! \u{0}… "), None);
+        assert_eq!(TextQuery::new(""), None);
+    }
+
+    #[test]
+    fn p6_no_word_is_an_operator() {
+        for (question, all) in [
+            ("title:secret", r#""title:secret""#),
+            ("a\" OR \"b", r#""b""#),
+            ("NEAR(x y)", r#""near(x" AND "y""#),
+            ("x\"y*", r#""x""y""#),
+            ("-not ^start +both {col}", r#""start" AND "both" AND "col""#),
+            ("x\u{0}y", r#""x" AND "y""#),
+        ] {
+            assert_eq!(TextQuery::new(question).unwrap().all(), all, "{question}");
+        }
+    }
+
+    #[test]
+    fn p6_a_long_question_is_cut() {
+        let question: String = (0..1000).map(|number| format!("word{number} ")).collect();
+        assert_eq!(TextQuery::new(&question).unwrap().words.len(), MAX_WORDS);
+    }
+}

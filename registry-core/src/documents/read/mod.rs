@@ -1,0 +1,152 @@
+//! Makes documents of files.
+
+mod csv;
+mod html;
+mod markdown;
+mod pdf;
+
+use std::{fs, io::Read, path::Path};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::document::{Document, DocumentKind, Line};
+
+/// Larger files are not read, in bytes.
+pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
+
+/// What a reader takes from a file.
+#[derive(Debug, Default, PartialEq)]
+struct Text {
+    title: Option<String>,
+    language: Option<String>,
+    metadata: Map<String, Value>,
+    lines: Vec<Line>,
+}
+
+/// Reads a file. Its path becomes absolute.
+///
+/// # Errors
+/// Why it cannot be read, without its path: it is of no kind that is known, too large, cannot be opened, or has no text.
+pub fn file(path: &Path) -> Result<Document, String> {
+    let kind = DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
+    let absolute = path.canonicalize().map_err(|error| error.to_string())?;
+    let opened = fs::File::open(&absolute).map_err(|error| error.to_string())?;
+    let about = opened.metadata().map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let modified = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+    document(&absolute.to_string_lossy(), kind, &bytes, modified)
+}
+
+/// Reads what is in a file already read, under the path that is to be cited.
+///
+/// # Errors
+/// Why it cannot be read, without its path.
+pub fn document(
+    path: &str,
+    kind: DocumentKind,
+    bytes: &[u8],
+    modified: Option<Timestamp>,
+) -> Result<Document, String> {
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if size > MAX_BYTES {
+        return Err(format!("it has more than {} MiB; split it", MAX_BYTES / 1024 / 1024));
+    }
+    let name = Path::new(path).file_stem().map_or_else(|| path.into(), |name| name.to_string_lossy());
+    let text = match kind {
+        DocumentKind::Pdf => pdf::read(bytes)?,
+        _ if bytes.contains(&0) && !is_utf16(bytes) => {
+            return Err("it is no text; it has binary data in it".to_owned());
+        }
+        DocumentKind::Markdown => markdown::read(&decoded(bytes)),
+        DocumentKind::Text => plain(&decoded(bytes)),
+        DocumentKind::Html => html::read(&decoded(bytes)),
+        DocumentKind::Csv => csv::read(&decoded(bytes), &name)?,
+    };
+    if text.lines.iter().all(|line| line.text.trim().is_empty()) {
+        return Err("there is no text in it".to_owned());
+    }
+    Ok(Document {
+        path: path.to_owned(),
+        title: text.title.filter(|title| !title.is_empty()).unwrap_or_else(|| name.into_owned()),
+        kind,
+        bytes: size,
+        hash: Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+        language: text.language.filter(|language| !language.is_empty()),
+        modified,
+        metadata: text.metadata,
+        lines: text.lines,
+    })
+}
+
+fn is_utf16(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff")
+}
+
+/// UTF-8, or UTF-16 with its mark, else Windows-1252, in which every sequence of bytes is a text.
+fn decoded(bytes: &[u8]) -> String {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text.trim_start_matches('\u{feff}').to_owned(),
+        Err(_) => {
+            let encoding = if is_utf16(bytes) { encoding_rs::UTF_8 } else { encoding_rs::WINDOWS_1252 };
+            encoding.decode(bytes).0.into_owned()
+        }
+    };
+    without_controls(&text)
+}
+
+/// What steers a terminal or a printer is no text. Line ends are `\n`.
+fn without_controls(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{c}'], "\n");
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "")
+}
+
+fn plain(text: &str) -> Text {
+    let lines = text.lines().zip(1..).map(|(line, number)| Line::text(number, line)).collect();
+    Text { lines, ..Text::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p6_a_text_is_read_whatever_its_encoding() {
+        for bytes in [
+            &b"caf\xc3\xa9\n"[..],
+            b"\xef\xbb\xbfcaf\xc3\xa9\r\n",
+            b"caf\xe9",
+            b"\xff\xfec\0a\0f\0\xe9\0",
+            b"\xfe\xff\0c\0a\0f\0\xe9",
+            b"ca\x1bf\xe9\x07",
+        ] {
+            let document = document("a/notes.txt", DocumentKind::Text, bytes, None).unwrap();
+            assert_eq!(document.lines[0].text, "café", "{bytes:?}");
+            assert_eq!((document.title.as_str(), document.hash.len()), ("notes", 64));
+        }
+    }
+
+    #[test]
+    fn p6_what_is_no_text_is_refused_with_the_reason() {
+        let read = |kind, bytes: &[u8]| document("x", kind, bytes, None).unwrap_err();
+        assert!(read(DocumentKind::Text, b"a\0b").contains("binary"));
+        assert!(read(DocumentKind::Markdown, b" \n\n").contains("no text"));
+        assert!(read(DocumentKind::Html, b"<script>x</script>").contains("no text"));
+        assert!(read(DocumentKind::Pdf, b"no pdf").contains("PDF"));
+        assert!(read(DocumentKind::Csv, b"").contains("no text"));
+        assert!(file(Path::new("/")).unwrap_err().contains("neither Markdown"));
+        assert!(file(Path::new("there/is/no.md")).is_err());
+    }
+
+    #[test]
+    fn p6_too_large_a_file_is_refused() {
+        let bytes = vec![b'a'; usize::try_from(MAX_BYTES).unwrap() + 1];
+        assert!(document("x", DocumentKind::Text, &bytes, None).unwrap_err().contains("50 MiB"));
+    }
+}

@@ -1,0 +1,113 @@
+//! PDF, a page at a time.
+
+use std::{sync::mpsc, thread, time::Duration};
+
+use super::{Text, without_controls};
+use crate::documents::document::Line;
+
+/// A file that takes longer is given up.
+const TIME: Duration = Duration::from_secs(60);
+/// Objects lie inside one another as deep as a file likes.
+const STACK: usize = 64 * 1024 * 1024;
+
+/// The text of the pages. There are no headings in it: PDF knows of letters and their places only.
+pub(super) fn read(bytes: &[u8]) -> Result<Text, String> {
+    if !bytes.starts_with(b"%PDF-") {
+        return Err("it is no PDF".to_owned());
+    }
+    let pages = pages(bytes.to_vec())?;
+    let mut lines = Vec::new();
+    for (page, number) in pages.iter().zip(1..) {
+        let page = without_controls(page);
+        lines.extend(page.lines().map(|line| Line::text(number, line.trim())));
+        lines.push(Line::text(number, ""));
+    }
+    if lines.iter().all(|line| line.text.is_empty()) {
+        return Err(
+            "there is no text in this PDF; it may be pictures of pages, which have to be recognised first"
+                .to_owned(),
+        );
+    }
+    Ok(Text { lines, ..Text::default() })
+}
+
+/// In a thread of its own: the library panics at files that are no good, and may not come to an end.
+fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
+    let (sender, receiver) = mpsc::channel();
+    let reading = thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(move || {
+        let _ = sender.send(pdf_extract::extract_text_from_mem_by_pages(&bytes));
+    });
+    reading.map_err(|error| error.to_string())?;
+    match receiver.recv_timeout(TIME) {
+        Ok(pages) => pages.map_err(|error| format!("this PDF cannot be read: {error}")),
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(format!("this PDF was not read in {} s", TIME.as_secs())),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Err("this PDF cannot be read: it is damaged, or written in a way that is not understood"
+                .to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PDF with these lines, one on each page.
+    fn pdf(pages: &[&str]) -> Vec<u8> {
+        let count = pages.len();
+        let kids: String = (0..count).map(|page| format!("{} 0 R ", 4 + page * 2)).collect();
+        let mut objects = vec![
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            format!("<< /Type /Pages /Count {count} /Kids [{kids}] >>"),
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        ];
+        for (page, text) in pages.iter().enumerate() {
+            let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET");
+            objects.push(format!("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {} 0 R >>", 5 + page * 2));
+            objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+        }
+        let mut file = "%PDF-1.4\n".to_owned();
+        let mut places = Vec::new();
+        for (object, number) in objects.iter().zip(1..) {
+            places.push(file.len());
+            file.push_str(&format!("{number} 0 obj\n{object}\nendobj\n"));
+        }
+        let start = file.len();
+        file.push_str(&format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1));
+        for place in places {
+            file.push_str(&format!("{place:010} 00000 n \n"));
+        }
+        file.push_str(&format!(
+            "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n",
+            objects.len() + 1
+        ));
+        file.into_bytes()
+    }
+
+    #[test]
+    fn p6_a_pdf_is_read_page_by_page() {
+        let text = read(&pdf(&["Green tea is steeped.", "Black tea boils."])).unwrap();
+        let lines: Vec<_> = text
+            .lines
+            .iter()
+            .filter(|line| !line.text.is_empty())
+            .map(|line| (line.number, line.text.as_str()))
+            .collect();
+        assert_eq!(lines, [(1, "Green tea is steeped."), (2, "Black tea boils.")]);
+    }
+
+    #[test]
+    fn p6_a_damaged_pdf_is_refused() {
+        let whole = pdf(&["Green tea is steeped."]);
+        assert!(read(&pdf(&[""])).unwrap_err().contains("no text"));
+        assert!(read(b"%PDF-1.7\n").unwrap_err().contains("cannot be read"));
+        for end in (10..whole.len()).step_by(37) {
+            let _ = read(&whole[..end]);
+        }
+        for at in (9..whole.len()).step_by(11) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x15;
+            let _ = read(&damaged);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Documents in a SQLite file.
+
+mod read;
+mod write;
+
+use std::{fmt::Display, path::PathBuf, time::Duration};
+
+use sqlx::{
+    ConnectOptions, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::OnceCell;
+
+use super::{Added, Document, DocumentFilter, DocumentIndex, Passage, StoredDocument};
+use crate::{
+    execute::BoxFuture,
+    result::ToolError,
+    store::{private_file, private_folder},
+};
+
+/// The version of the tables that this program knows.
+const VERSION: i64 = 1;
+/// How long another process that writes is waited for.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Documents in a SQLite file, which is opened with the first use.
+pub(super) struct SqliteDocuments {
+    file: PathBuf,
+    opened: OnceCell<Opened>,
+}
+
+/// The connections. One writes, as SQLite has one lock for all who do; the others never wait for it.
+struct Opened {
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
+impl SqliteDocuments {
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self { file, opened: OnceCell::new() }
+    }
+
+    async fn opened(&self) -> Result<&Opened, ToolError> {
+        self.opened.get_or_try_init(|| self.open()).await
+    }
+
+    async fn open(&self) -> Result<Opened, ToolError> {
+        if let Some(folder) = self.file.parent() {
+            private_folder(folder).map_err(|error| self.fault(error))?;
+        }
+        private_file(&self.file).map_err(|error| self.fault(error))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&self.file)
+            .journal_mode(SqliteJournalMode::Wal)
+            // A document that was acknowledged survives a loss of power.
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY)
+            .disable_statement_logging();
+        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        self.make_tables(&writer).await?;
+        let readers =
+            SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.pragma("query_only", "ON"));
+        Ok(Opened { writer, readers })
+    }
+
+    /// Makes the tables of a new file.
+    async fn make_tables(&self, writer: &SqlitePool) -> Result<(), ToolError> {
+        let made = async {
+            let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+            let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
+            if version == 0 {
+                sqlx::raw_sql(include_str!("schema.sql")).execute(&mut *transaction).await?;
+                sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
+            Ok(version)
+        };
+        match made.await.map_err(|error: sqlx::Error| self.fault(error))? {
+            0 | VERSION => Ok(()),
+            newer => {
+                Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
+            }
+        }
+    }
+
+    /// A failure of the store. The model is not told where it is.
+    fn fault(&self, error: impl Display) -> ToolError {
+        ToolError::failed(format!("the documents in {}: {error}", self.file.display()))
+            .with_feedback("The documents cannot be read now. Do without them, and say so.")
+    }
+}
+
+impl DocumentIndex for SqliteDocuments {
+    fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>> {
+        Box::pin(self.write_document(document))
+    }
+
+    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(self.has_document(path, hash))
+    }
+
+    fn remove<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<String>, ToolError>> {
+        Box::pin(self.remove_documents(path))
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>> {
+        Box::pin(self.list_documents(filter))
+    }
+
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+        Box::pin(self.search_passages(query, limit, filter))
+    }
+}
