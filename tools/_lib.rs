@@ -6,6 +6,8 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_document_filter.rs"]
+mod document_filter;
 #[path = "_elements.rs"]
 mod elements;
 #[path = "_functions.rs"]
@@ -20,6 +22,9 @@ mod markdown;
 mod number;
 #[path = "_search_engine.rs"]
 mod search_engine;
+#[cfg(test)]
+#[path = "_test_documents.rs"]
+mod test_documents;
 #[cfg(test)]
 #[path = "_test_server.rs"]
 mod test_server;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
-use registry_core::{Resources, prelude::*};
+use registry_core::{Resources, documents::Documents, prelude::*};
 use serde::Deserialize;
 use tools::{Inbox, SearchEngine};
 
@@ -46,5 +46,9 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     let folder = variable("TOOLRACK_INBOX_FOLDER").map(PathBuf::from);
     let folder = folder.or(file.folder).filter(|folder| !folder.as_os_str().is_empty());
     resources.insert(Arc::new(Inbox::new(folder.unwrap_or_else(|| settings.data_dir.join("inbox")))));
+    match settings.documents_there() {
+        Some(documents) => resources.insert(Arc::new(documents)),
+        None => resources.explain_absence::<Documents>(Documents::HOW_TO_PROVIDE),
+    }
     Ok(resources)
 }

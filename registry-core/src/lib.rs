@@ -106,3 +106,6 @@ struct Lifecycle;
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../docs/stores.md")]
 struct Stores;
+#[cfg(all(doctest, feature = "documents"))]
+#[doc = include_str!("../../docs/documents.md")]
+struct DocumentsGuide;

@@ -5,6 +5,7 @@ mod approve;
 mod audit;
 mod call;
 mod chat;
+mod documents;
 mod mcp;
 mod mcp_servers;
 mod modules;
@@ -74,6 +75,11 @@ enum Command {
     },
     /// Call a tool and print its reply
     Call(call::Arguments),
+    /// Add documents that tools search, list them, search them, remove them
+    Documents {
+        #[command(subcommand)]
+        command: documents::DocumentsCommand,
+    },
     /// Look at the modules of a server that runs, and have it ask them for their tools
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
@@ -181,6 +187,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let registry = opened.registry();
             mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
         }
+        Command::Documents { command } => documents::run(command, settings).await,
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await

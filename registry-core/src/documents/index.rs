@@ -35,6 +35,37 @@ pub trait DocumentIndex: Send + Sync + 'static {
         limit: usize,
         filter: &'a DocumentFilter,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+
+    /// The rows of one SQL `SELECT` over the view `documents`, whose columns are in [`METADATA_COLUMNS`]. Nothing else gets through: no
+    /// second statement, no other table, no function that does more than look, nothing that writes.
+    ///
+    /// The error of what is refused or wrong says why, in the words of the database where they are its own.
+    fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
+}
+
+/// The columns of the view `documents`, with their types and what is in them.
+pub const METADATA_COLUMNS: [(&str, &str, &str); 10] = [
+    ("path", "TEXT", "of the file"),
+    ("title", "TEXT", ""),
+    ("kind", "TEXT", "markdown, text, html, csv or pdf"),
+    ("bytes", "INTEGER", "size of the file"),
+    ("passages", "INTEGER", ""),
+    ("language", "TEXT", "such as en, or NULL"),
+    ("modified", "TEXT", "UTC, as in 2026-01-31T08:00:00Z, or NULL"),
+    ("added", "TEXT", "UTC"),
+    ("hash", "TEXT", "SHA-256"),
+    ("metadata", "TEXT", "JSON object, such as author; read it with metadata ->> 'author'"),
+];
+
+/// What a query of metadata gives.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MetadataRows {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, with a value for each column.
+    pub rows: Vec<Vec<Value>>,
+    /// Whether there are more rows than are given.
+    pub truncated: bool,
 }
 
 /// What became of a document that was added.
@@ -93,6 +124,8 @@ pub struct Passage {
     pub path: String,
     /// The title of its document.
     pub title: String,
+    /// How its document was read.
+    pub kind: DocumentKind,
     /// The headings above it, as in `Install > From source`; empty where there are none.
     pub section: String,
     /// Where it begins: a line of the file, and in a PDF a page.
@@ -103,4 +136,15 @@ pub struct Passage {
     pub score: f64,
     /// What it says.
     pub text: String,
+}
+
+impl Passage {
+    /// Its place in words: `line 3`, `lines 3-9`, `page 2`.
+    pub fn place(&self) -> String {
+        let unit = if self.kind == DocumentKind::Pdf { "page" } else { "line" };
+        match self.first == self.last {
+            true => format!("{unit} {}", self.first),
+            false => format!("{unit}s {}-{}", self.first, self.last),
+        }
+    }
 }

@@ -29,11 +29,18 @@ mod index;
 mod query;
 pub mod read;
 mod sqlite;
+mod statement;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
+use tokio::task::spawn_blocking;
+
+use crate::result::ToolError;
+
 pub use document::{Document, DocumentKind, Line};
-pub use index::{Added, DocumentFilter, DocumentIndex, Passage, StoredDocument};
+pub use index::{
+    Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
+};
 
 /// The documents that a host provides to its tools, as a resource. What can be done with them is in [`DocumentIndex`].
 #[derive(Clone)]
@@ -42,11 +49,26 @@ pub struct Documents(Arc<dyn DocumentIndex>);
 impl Documents {
     /// What the host tells where it provides none.
     pub const HOW_TO_PROVIDE: &'static str =
-        "there are none yet; add some with `toolrack documents add PATH…`";
+        "there are none yet; add some with `toolrack documents add PATH…` and start again";
 
     /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read.
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
         Self::new(sqlite::SqliteDocuments::new(file.into()))
+    }
+
+    /// Reads a file and adds it. One that is there as it is now is not read again.
+    ///
+    /// # Errors
+    /// Why it was not added, without its path.
+    pub async fn add_file(&self, path: PathBuf) -> Result<Added, String> {
+        let fault = |error: ToolError| error.message().to_owned();
+        let opened =
+            spawn_blocking(move || read::File::open(&path)).await.map_err(|error| error.to_string())??;
+        if self.has(opened.path(), opened.hash()).await.map_err(fault)? {
+            return Ok(Added::Unchanged);
+        }
+        let document = spawn_blocking(move || opened.read()).await.map_err(|error| error.to_string())??;
+        self.add(document).await.map_err(fault)
     }
 
     /// Documents that are kept otherwise.

@@ -1,5 +1,6 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
+mod documents;
 mod flags;
 mod gate;
 mod modules;
@@ -25,6 +26,7 @@ use registry_core::{
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
 
+pub use documents::DocumentSettings;
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
@@ -70,6 +72,8 @@ pub struct Settings {
     pub models: Models,
     /// Where what has to last is kept.
     pub store: StoreSettings,
+    /// Where documents are kept.
+    pub documents: DocumentSettings,
     /// What is asked before a call.
     pub guard: Guard,
     /// Who is asked before calls of tools that want a gate; nobody where nothing is said.
@@ -113,6 +117,7 @@ impl Default for Settings {
             limits: Limits::default(),
             models: Models::default(),
             store: StoreSettings::default(),
+            documents: DocumentSettings::default(),
             guard: Guard::default(),
             gate: None,
             mcp_servers: BTreeMap::new(),

@@ -192,3 +192,13 @@ fn m12_a_wrong_module_is_told_with_its_line_or_name() {
         assert!(error.contains(told), "{text}: {error}");
     }
 }
+
+#[test]
+fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
+    let file = |text: &str| load(text, Flags::default()).unwrap().documents_file();
+    assert_eq!(file("data_dir = \"d\""), PathBuf::from("d/documents.db"));
+    assert_eq!(file("data_dir = \"d\"\n[documents]\nfile = \"\""), PathBuf::from("d/documents.db"));
+    assert_eq!(file("[documents]\nfile = \"e.db\""), PathBuf::from("e.db"));
+    let error = load("[documents]\nfolder = \"x\"", Flags::default()).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("`file`"), "{error}");
+}

@@ -25,26 +25,90 @@ struct Text {
     lines: Vec<Line>,
 }
 
-/// Reads a file. Its path becomes absolute.
-///
-/// # Errors
-/// Why it cannot be read, without its path: it is of no kind that is known, too large, cannot be opened, or has no text.
-pub fn file(path: &Path) -> Result<Document, String> {
-    let kind = DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
-    let absolute = path.canonicalize().map_err(|error| error.to_string())?;
-    let opened = fs::File::open(&absolute).map_err(|error| error.to_string())?;
-    let about = opened.metadata().map_err(|error| error.to_string())?;
-    if !about.is_file() {
-        return Err("it is no file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    // It may grow while it is read.
-    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let modified = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
-    document(&absolute.to_string_lossy(), kind, &bytes, modified)
+/// A file of a kind that is known, before it is made out.
+#[derive(Debug)]
+pub struct File {
+    path: String,
+    kind: DocumentKind,
+    hash: String,
+    modified: Option<Timestamp>,
+    bytes: Vec<u8>,
 }
 
-/// Reads what is in a file already read, under the path that is to be cited.
+impl File {
+    /// Takes a file in. Its path becomes absolute.
+    ///
+    /// # Errors
+    /// Why it cannot be read, without its path: it is of no kind that is known, too large, or cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let kind =
+            DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
+        let absolute = path.canonicalize().map_err(|error| error.to_string())?;
+        let opened = fs::File::open(&absolute).map_err(|error| error.to_string())?;
+        let about = opened.metadata().map_err(|error| error.to_string())?;
+        if !about.is_file() {
+            return Err("it is no file".to_owned());
+        }
+        let mut bytes = Vec::new();
+        // It may grow while it is read.
+        opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        let modified = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+        Ok(Self::new(&absolute.to_string_lossy(), kind, bytes, modified))
+    }
+
+    fn new(path: &str, kind: DocumentKind, bytes: Vec<u8>, modified: Option<Timestamp>) -> Self {
+        let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { path: path.to_owned(), kind, hash, modified, bytes }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its SHA-256, in hexadecimal digits.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Makes it out.
+    ///
+    /// # Errors
+    /// Why it cannot be read, without its path: it is too large, not what it seems, or has no text.
+    pub fn read(self) -> Result<Document, String> {
+        let size = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
+        if size > MAX_BYTES {
+            return Err(format!("it has more than {} MiB; split it", MAX_BYTES / 1024 / 1024));
+        }
+        let name = Path::new(&self.path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = match self.kind {
+            DocumentKind::Pdf => pdf::read(self.bytes)?,
+            _ if self.bytes.contains(&0) && !is_utf16(&self.bytes) => {
+                return Err("it is no text; it has binary data in it".to_owned());
+            }
+            DocumentKind::Markdown => markdown::read(&decoded(&self.bytes)),
+            DocumentKind::Text => plain(&decoded(&self.bytes)),
+            DocumentKind::Html => html::read(&decoded(&self.bytes)),
+            DocumentKind::Csv => csv::read(&decoded(&self.bytes), &name)?,
+        };
+        if text.lines.iter().all(|line| line.text.trim().is_empty()) {
+            return Err("there is no text in it".to_owned());
+        }
+        Ok(Document {
+            path: self.path,
+            title: text.title.filter(|title| !title.is_empty()).unwrap_or(name),
+            kind: self.kind,
+            bytes: size,
+            hash: self.hash,
+            language: text.language.filter(|language| !language.is_empty()),
+            modified: self.modified,
+            metadata: text.metadata,
+            lines: text.lines,
+        })
+    }
+}
+
+/// Reads what was a file, under the path that is to be cited.
 ///
 /// # Errors
 /// Why it cannot be read, without its path.
@@ -54,35 +118,7 @@ pub fn document(
     bytes: &[u8],
     modified: Option<Timestamp>,
 ) -> Result<Document, String> {
-    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if size > MAX_BYTES {
-        return Err(format!("it has more than {} MiB; split it", MAX_BYTES / 1024 / 1024));
-    }
-    let name = Path::new(path).file_stem().map_or_else(|| path.into(), |name| name.to_string_lossy());
-    let text = match kind {
-        DocumentKind::Pdf => pdf::read(bytes)?,
-        _ if bytes.contains(&0) && !is_utf16(bytes) => {
-            return Err("it is no text; it has binary data in it".to_owned());
-        }
-        DocumentKind::Markdown => markdown::read(&decoded(bytes)),
-        DocumentKind::Text => plain(&decoded(bytes)),
-        DocumentKind::Html => html::read(&decoded(bytes)),
-        DocumentKind::Csv => csv::read(&decoded(bytes), &name)?,
-    };
-    if text.lines.iter().all(|line| line.text.trim().is_empty()) {
-        return Err("there is no text in it".to_owned());
-    }
-    Ok(Document {
-        path: path.to_owned(),
-        title: text.title.filter(|title| !title.is_empty()).unwrap_or_else(|| name.into_owned()),
-        kind,
-        bytes: size,
-        hash: Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
-        language: text.language.filter(|language| !language.is_empty()),
-        modified,
-        metadata: text.metadata,
-        lines: text.lines,
-    })
+    File::new(path, kind, bytes.to_vec(), modified).read()
 }
 
 fn is_utf16(bytes: &[u8]) -> bool {
@@ -140,8 +176,8 @@ mod tests {
         assert!(read(DocumentKind::Html, b"<script>x</script>").contains("no text"));
         assert!(read(DocumentKind::Pdf, b"no pdf").contains("PDF"));
         assert!(read(DocumentKind::Csv, b"").contains("no text"));
-        assert!(file(Path::new("/")).unwrap_err().contains("neither Markdown"));
-        assert!(file(Path::new("there/is/no.md")).is_err());
+        assert!(File::open(Path::new("/")).unwrap_err().contains("neither Markdown"));
+        assert!(File::open(Path::new("there/is/no.md")).is_err());
     }
 
     #[test]

@@ -11,11 +11,11 @@ const TIME: Duration = Duration::from_secs(60);
 const STACK: usize = 64 * 1024 * 1024;
 
 /// The text of the pages. There are no headings in it: PDF knows of letters and their places only.
-pub(super) fn read(bytes: &[u8]) -> Result<Text, String> {
+pub(super) fn read(bytes: Vec<u8>) -> Result<Text, String> {
     if !bytes.starts_with(b"%PDF-") {
         return Err("it is no PDF".to_owned());
     }
-    let pages = pages(bytes.to_vec())?;
+    let pages = pages(bytes)?;
     let mut lines = Vec::new();
     for (page, number) in pages.iter().zip(1..) {
         let page = without_controls(page);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn p6_a_pdf_is_read_page_by_page() {
-        let text = read(&pdf(&["Green tea is steeped.", "Black tea boils."])).unwrap();
+        let text = read(pdf(&["Green tea is steeped.", "Black tea boils."])).unwrap();
         let lines: Vec<_> = text
             .lines
             .iter()
@@ -99,15 +99,15 @@ mod tests {
     #[test]
     fn p6_a_damaged_pdf_is_refused() {
         let whole = pdf(&["Green tea is steeped."]);
-        assert!(read(&pdf(&[""])).unwrap_err().contains("no text"));
-        assert!(read(b"%PDF-1.7\n").unwrap_err().contains("cannot be read"));
+        assert!(read(pdf(&[""])).unwrap_err().contains("no text"));
+        assert!(read(b"%PDF-1.7\n".to_vec()).unwrap_err().contains("cannot be read"));
         for end in (10..whole.len()).step_by(37) {
-            let _ = read(&whole[..end]);
+            let _ = read(whole[..end].to_vec());
         }
         for at in (9..whole.len()).step_by(11) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x15;
-            let _ = read(&damaged);
+            let _ = read(damaged);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Documents in a SQLite file.
 
 mod read;
+mod select;
 mod write;
 
 use std::{fmt::Display, path::PathBuf, time::Duration};
@@ -11,7 +12,7 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Added, Document, DocumentFilter, DocumentIndex, Passage, StoredDocument};
+use super::{Added, Document, DocumentFilter, DocumentIndex, MetadataRows, Passage, StoredDocument};
 use crate::{
     execute::BoxFuture,
     result::ToolError,
@@ -33,6 +34,8 @@ pub(super) struct SqliteDocuments {
 struct Opened {
     writer: SqlitePool,
     readers: SqlitePool,
+    /// For what others ask in SQL.
+    strangers: SqlitePool,
 }
 
 impl SqliteDocuments {
@@ -59,9 +62,11 @@ impl SqliteDocuments {
             .disable_statement_logging();
         let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
         self.make_tables(&writer).await?;
-        let readers =
-            SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.pragma("query_only", "ON"));
-        Ok(Opened { writer, readers })
+        let options = options.read_only(true).pragma("query_only", "ON");
+        let readers = SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        let options = options.pragma("trusted_schema", "OFF");
+        let strangers = SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
+        Ok(Opened { writer, readers, strangers })
     }
 
     /// Makes the tables of a new file.
@@ -118,5 +123,8 @@ impl DocumentIndex for SqliteDocuments {
         filter: &'a DocumentFilter,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         Box::pin(self.search_passages(query, limit, filter))
+    }
+    fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
+        Box::pin(self.select_metadata(sql))
     }
 }

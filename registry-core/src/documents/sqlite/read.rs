@@ -5,7 +5,7 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, sqlite::SqliteRow};
 
 use super::{SqliteDocuments, write::folder};
 use crate::{
-    documents::{DocumentFilter, Passage, StoredDocument, query::TextQuery},
+    documents::{DocumentFilter, DocumentKind, Passage, StoredDocument, query::TextQuery},
     result::ToolError,
 };
 
@@ -53,7 +53,7 @@ impl SqliteDocuments {
     ) -> Result<Vec<Passage>, ToolError> {
         // The best are known before their texts are read, and nothing but the words where nothing else is asked for.
         let mut query = QueryBuilder::new(
-            "SELECT document.path, document.title, chunk.section, chunk.first, chunk.last, chunk.text, -rank AS score
+            "SELECT document.path, document.title, document.kind, chunk.section, chunk.first, chunk.last, chunk.text, -rank AS score
              FROM (SELECT chunk_words.rowid AS id, bm25(chunk_words, ",
         );
         query.push(WEIGHTS).push(") AS rank FROM chunk_words");
@@ -104,11 +104,17 @@ fn narrow(query: &mut QueryBuilder<Sqlite>, filter: &DocumentFilter) {
     }
 }
 
+fn kind(row: &SqliteRow) -> Result<DocumentKind, sqlx::Error> {
+    let name: String = row.try_get("kind")?;
+    name.parse().map_err(|error: String| sqlx::Error::Decode(error.into()))
+}
+
 impl FromRow<'_, SqliteRow> for Passage {
     fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             path: row.try_get("path")?,
             title: row.try_get("title")?,
+            kind: kind(row)?,
             section: row.try_get("section")?,
             first: row.try_get("first")?,
             last: row.try_get("last")?,
@@ -127,10 +133,7 @@ impl FromRow<'_, SqliteRow> for StoredDocument {
         Ok(Self {
             path: row.try_get("path")?,
             title: row.try_get("title")?,
-            kind: row
-                .try_get::<String, _>("kind")?
-                .parse()
-                .map_err(|error: String| sqlx::Error::Decode(error.into()))?,
+            kind: kind(row)?,
             bytes: size(row.try_get("bytes")?),
             passages: size(row.try_get("passages")?),
             language: row.try_get("language")?,

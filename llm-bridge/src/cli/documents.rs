@@ -1,0 +1,201 @@
+//! `toolrack documents …`.
+
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Subcommand;
+use comfy_table::{Table, presets};
+use futures_util::{StreamExt, stream};
+use indicatif::{ProgressBar, ProgressStyle};
+use registry_core::documents::{Added, DocumentFilter, Documents, files};
+
+use super::{
+    Settings, address,
+    out::{one_line, print_line, tell},
+    stopped_by_ctrl_c,
+};
+
+/// Files that are read at once. One is written at a time.
+const READERS: usize = 4;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DocumentsCommand {
+    /// Add files, and those in folders: Markdown, text, HTML, CSV, PDF. What changed is updated, what did not is left
+    Add {
+        /// Files and folders
+        #[arg(required = true, value_name = "PATH", value_parser = address::path())]
+        paths: Vec<PathBuf>,
+    },
+    /// List the documents
+    List {
+        /// Only this one, or those in this folder
+        #[arg(value_name = "PATH", value_parser = address::path())]
+        path: Option<PathBuf>,
+    },
+    /// Remove documents; the files stay
+    Remove {
+        /// Files and folders
+        #[arg(required = true, value_name = "PATH", value_parser = address::path())]
+        paths: Vec<PathBuf>,
+    },
+    /// Search the documents as the tools do
+    Search {
+        /// A question, or words
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// How many passages to show
+        #[arg(long, default_value_t = 5, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
+        limit: u16,
+    },
+}
+
+pub(super) async fn run(command: DocumentsCommand, settings: &Settings) -> Result<ExitCode, String> {
+    let there = || {
+        settings.documents_there().ok_or_else(|| {
+            "there are no documents yet; add some with `toolrack documents add PATH…`".to_owned()
+        })
+    };
+    match command {
+        DocumentsCommand::Add { paths } => add(&Documents::in_file(settings.documents_file()), &paths).await,
+        DocumentsCommand::List { path } => list(&there()?, path.as_deref()).await,
+        DocumentsCommand::Remove { paths } => remove(&there()?, &paths).await,
+        DocumentsCommand::Search { words, limit } => search(&there()?, &words.join(" "), limit.into()).await,
+    }
+}
+
+/// What became of the files that were to be added.
+#[derive(Default)]
+struct Tally {
+    new: usize,
+    updated: usize,
+    unchanged: usize,
+    failed: usize,
+}
+
+async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, String> {
+    let named = paths.to_vec();
+    let found =
+        tokio::task::spawn_blocking(move || files::below(&named)).await.map_err(|error| error.to_string())?;
+    for (path, reason) in &found.skipped {
+        tell(format_args!("left out {}: {reason}", shown(path)));
+    }
+    // Nobody sees it where standard error is no terminal.
+    let bar = ProgressBar::new(u64::try_from(found.files.len()).unwrap_or(u64::MAX));
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let stop = stopped_by_ctrl_c();
+    let total = found.files.len();
+    let added = stream::iter(found.files)
+        .take_until(stop.cancelled())
+        .map(|file| async move { (documents.add_file(file.clone()).await, file) })
+        .buffer_unordered(READERS);
+    let mut added = std::pin::pin!(added);
+    let mut tally = Tally::default();
+    while let Some((outcome, file)) = added.next().await {
+        match outcome {
+            Ok(Added::New) => tally.new += 1,
+            Ok(Added::Updated) => tally.updated += 1,
+            Ok(Added::Unchanged) => tally.unchanged += 1,
+            Err(reason) => {
+                tally.failed += 1;
+                bar.suspend(|| tell(format_args!("cannot add {}: {}", shown(&file), one_line(&reason))));
+            }
+        }
+        bar.set_message(shown(&file));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let Tally { new, updated, unchanged, failed } = tally;
+    let done = new + updated + unchanged + failed;
+    tell(format_args!("{new} added, {updated} updated, {unchanged} unchanged, {failed} failed"));
+    if found.others > 0 {
+        tell(format_args!("{} files of other kinds were left alone", found.others));
+    }
+    if total == 0 {
+        return Err("there is nothing to add; Markdown, text, HTML, CSV and PDF can be read".to_owned());
+    }
+    if done < total {
+        tell(format_args!("stopped with {} files to go; add them again to go on", total - done));
+    }
+    Ok(if failed == 0 && done == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, String> {
+    let filter = DocumentFilter { below: path.map(absolute).transpose()?, ..DocumentFilter::default() };
+    let list = documents.list(&filter).await.map_err(|error| error.message().to_owned())?;
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(["path", "title", "kind", "bytes", "passages", "added"]);
+    for document in &list {
+        table.add_row([
+            one_line(&document.path),
+            one_line(&document.title),
+            document.kind.to_string(),
+            document.bytes.to_string(),
+            document.passages.to_string(),
+            document.added.to_string(),
+        ]);
+    }
+    print_line(table)?;
+    tell(format_args!("{} documents", list.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, String> {
+    let mut code = ExitCode::SUCCESS;
+    for path in paths {
+        // As it is written, for what is no file; and where it leads to.
+        let mut removed = Vec::new();
+        for path in [path.to_string_lossy().into_owned(), absolute(path)?] {
+            removed.extend(documents.remove(&path).await.map_err(|error| error.message().to_owned())?);
+        }
+        for path in &removed {
+            tell(format_args!("removed {}", one_line(path)));
+        }
+        if removed.is_empty() {
+            tell(format_args!("there is no document {}; see `toolrack documents list`", shown(path)));
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+async fn search(documents: &Documents, question: &str, limit: usize) -> Result<ExitCode, String> {
+    let found = documents.search(question, limit, &DocumentFilter::default()).await;
+    let found = found.map_err(|error| error.message().to_owned())?;
+    for passage in &found {
+        let section = if passage.section.is_empty() { &passage.title } else { &passage.section };
+        let (path, section, place) = (one_line(&passage.path), one_line(section), passage.place());
+        print_line(format_args!("{path}, {place}: {section} ({:.2})\n", passage.score))?;
+        for line in passage.text.lines() {
+            print_line(format_args!("    {}", one_line(line)))?;
+        }
+        print_line("")?;
+    }
+    if found.is_empty() {
+        tell("nothing was found; try other words");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A path as documents are kept under, also where the file is there no more.
+fn absolute(path: &Path) -> Result<String, String> {
+    let fault = |error: &dyn Display| format!("{}: {error}", path.display());
+    let absolute = std::path::absolute(path).map_err(|error| fault(&error))?;
+    // Of a file that is gone, its folder may lead elsewhere still.
+    let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+    let resolved = absolute.canonicalize().ok().or_else(|| Some(folder?.join(absolute.file_name()?)));
+    Ok(resolved.unwrap_or(absolute).to_string_lossy().into_owned())
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
+}

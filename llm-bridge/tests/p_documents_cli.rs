@@ -1,0 +1,123 @@
+//! `toolrack documents …`, and the tools that search what it added.
+#![cfg(feature = "bundled")]
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+fn toolrack(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// What a run printed and told, and whether it went well.
+fn run(folder: &Path, arguments: &[&str]) -> (String, String, bool) {
+    let output = toolrack(folder, arguments);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.success())
+}
+
+fn folder_with_documents() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("drinks")).unwrap();
+    for (name, text) in [
+        ("drinks/tea.md", "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n"),
+        ("drinks/coffee.html", "<title>Coffee</title><h1>Coffee</h1><p>Espresso needs pressure.</p>"),
+        ("drinks/.hidden.md", "# Hidden\n"),
+        ("drinks/image.png", "no text"),
+        ("prices.csv", "drink,price\nespresso,2\n"),
+        ("bad.pdf", "no pdf"),
+        ("toolrack.toml", "upstream = \"demo\"\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn p6_one_bad_file_does_not_stop_the_others() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    let (_, told, well) = run(at, &["documents", "add", "drinks", "bad.pdf", "prices.csv", "none.md"]);
+    assert!(!well, "{told}");
+    for line in [
+        "left out drinks/.hidden.md: it is hidden",
+        "cannot add bad.pdf: it is no PDF",
+        "cannot add none.md: ",
+        "3 added, 0 updated, 0 unchanged, 2 failed",
+        "1 files of other kinds were left alone",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let (_, told, well) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(well && told.contains("0 added, 0 updated, 3 unchanged, 0 failed"), "{told}");
+    fs::write(at.join("prices.csv"), "drink,price\nespresso,3\n").unwrap();
+    let (_, told, _) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(told.contains("0 added, 1 updated, 2 unchanged, 0 failed"), "{told}");
+    assert!(at.join(".toolrack/documents.db").exists());
+}
+
+#[test]
+fn p6_documents_are_listed_searched_and_removed() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    let (_, told, well) = run(at, &["documents", "list"]);
+    assert!(!well && told.contains("toolrack documents add PATH"), "{told}");
+    assert!(run(at, &["documents", "add", "drinks", "prices.csv"]).2);
+    let (printed, told, _) = run(at, &["documents", "list", "drinks"]);
+    assert!(
+        printed.contains("tea.md") && !printed.contains("prices.csv") && told.contains("2 documents"),
+        "{printed}"
+    );
+    let (printed, _, well) = run(at, &["documents", "search", "how hot is", "green tea?"]);
+    assert!(
+        well && printed.contains("tea.md, line 5: Tea > Green") && printed.contains("75 degrees"),
+        "{printed}"
+    );
+    let (_, told, well) = run(at, &["documents", "search", "zebra"]);
+    assert!(!well && told.contains("nothing was found"), "{told}");
+    // The file itself need not be there any more.
+    fs::remove_file(at.join("drinks/tea.md")).unwrap();
+    let (_, told, well) = run(at, &["documents", "remove", "drinks/tea.md", "nowhere"]);
+    assert!(!well && told.contains("removed ") && told.contains("there is no document nowhere"), "{told}");
+    let (_, told, well) = run(at, &["documents", "remove", "."]);
+    assert!(well && told.matches("removed ").count() == 2, "{told}");
+}
+
+#[test]
+fn p6_the_tools_are_on_once_there_are_documents() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    fs::write(at.join("toolrack.toml"), "upstream = \"demo\"\n[documents]\nfile = \"kept/here.db\"\n")
+        .unwrap();
+    let (printed, _, _) = run(at, &["tools", "list"]);
+    assert!(printed.contains("needs Documents: there are none yet"), "{printed}");
+    let (printed, _, well) = run(at, &["call", "retrieve_documents", "{\"query\": \"tea\"}"]);
+    assert!(!well && printed.contains("toolrack documents add"), "{printed}");
+    assert!(!at.join("kept").exists(), "looking leaves nothing behind");
+
+    assert!(run(at, &["documents", "add", "drinks"]).2);
+    assert!(at.join("kept/here.db").exists());
+    let (printed, _, _) = run(at, &["tools", "list"]);
+    assert!(!printed.contains("needs Documents"), "{printed}");
+    let (printed, _, _) = run(
+        at,
+        &["call", "retrieve_documents", "{\"query\": \"espresso\", \"filter\": {\"kind\": \"html\"}}"],
+    );
+    let reply: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(reply["result"]["passages"][0]["section"], "Coffee", "{printed}");
+    let (printed, _, _) = run(
+        at,
+        &["call", "query_documents_metadata", "{\"sql\": \"SELECT kind FROM documents ORDER BY 1\"}"],
+    );
+    let reply: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(reply["result"]["rows"], serde_json::json!([["html"], ["markdown"]]), "{printed}");
+}
