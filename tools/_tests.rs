@@ -5,9 +5,10 @@ use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude:
 use crate::{Inbox, SearchEngine, test_server::serve};
 
 /// The tools that only look.
-const READING: [&str; 7] = [
+const READING: [&str; 8] = [
     "calculate",
     "current_time",
+    "graph_search",
     "query_documents_metadata",
     "research",
     "research.fetch_webpage",
@@ -35,6 +36,7 @@ fn every_file_is_a_tool_without_fault() {
             "calculate",
             "claim",
             "current_time",
+            "graph_search",
             "learning",
             "query_documents_metadata",
             "research",

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Document, DocumentKind};
+use super::{Document, DocumentKind, Graph, GraphQuery};
 use crate::{execute::BoxFuture, result::ToolError};
 
 /// Keeps documents and finds passages in them. What it acknowledges it has kept.
@@ -41,6 +41,9 @@ pub trait DocumentIndex: Send + Sync + 'static {
     ///
     /// The error of what is refused or wrong says why, in the words of the database where they are its own.
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
+
+    /// What has to do with a name. One that no document has is an error that tells those that are near.
+    fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>>;
 }
 
 /// The columns of the view `documents`, with their types and what is in them.

@@ -26,6 +26,7 @@ mod document;
 pub mod files;
 mod graph;
 mod index;
+mod network;
 mod query;
 pub mod read;
 mod sqlite;
@@ -33,6 +34,7 @@ mod statement;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
+pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
 use crate::result::ToolError;

@@ -1,5 +1,6 @@
 //! Documents in a SQLite file.
 
+mod graph;
 mod read;
 mod select;
 mod write;
@@ -12,7 +13,9 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Added, Document, DocumentFilter, DocumentIndex, MetadataRows, Passage, StoredDocument};
+use super::{
+    Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
+};
 use crate::{
     execute::BoxFuture,
     result::ToolError,
@@ -126,5 +129,9 @@ impl DocumentIndex for SqliteDocuments {
     }
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
         Box::pin(self.select_metadata(sql))
+    }
+
+    fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>> {
+        Box::pin(self.draw_graph(query))
     }
 }

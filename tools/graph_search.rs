@@ -1,0 +1,72 @@
+use registry_core::documents::{Documents, Graph, GraphQuery};
+use registry_core::prelude::*;
+
+/// How many relations are given: with their passages about 5000 tokens.
+const MAX_RELATIONS: usize = 30;
+
+/// Looks up what the user's documents say of a name (a person, product, place, identifier in code or concept): which other names it has to do with, how, and the passages that say so.
+///
+/// On once the host provides [`Documents`]. The graph is drawn from the form of the text alone, so it knows less than a reader does.
+#[tool(
+    title = "Search the graph of names",
+    version = "1.0.0",
+    tags = ["documents", "graph"],
+    permission = Permission::User,
+    timeout = secs(15)
+)]
+async fn graph_search(
+    ctx: &ToolContext,
+    documents: Resource<Documents>,
+    /// The name, as the documents write it.
+    #[arg(length = 1..=200)]
+    entity: &str,
+    /// How many relations away other names may be.
+    #[arg(default = 1, range = 1..=3)]
+    depth: u8,
+    /// Only one kind of relation, such as is_a, uses, depends_on, part_of, has, links_to, or mentioned_with.
+    #[arg(length = 1..=40)]
+    relation: Option<String>,
+) -> Result<Graph, ToolError> {
+    ctx.status(format!("Looking up what has to do with \"{entity}\""));
+    let relation = relation.map(|relation| relation.trim().to_lowercase().replace([' ', '-'], "_"));
+    let query = GraphQuery { entity: entity.to_owned(), depth, relation, limit: MAX_RELATIONS };
+    documents.graph(&query).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_documents::documents;
+
+    async fn search(entity: &str, depth: u8, relation: Option<&str>) -> Result<Graph, ToolError> {
+        let folder = tempfile::tempdir()?;
+        let documents = Resource::new(documents(folder.path()).await);
+        graph_search(&ToolContext::default(), documents, entity, depth, relation.map(str::to_owned)).await
+    }
+
+    fn shown(graph: &Graph) -> Vec<String> {
+        graph.relations.iter().map(|it| format!("{} {} {}", it.subject, it.relation, it.object)).collect()
+    }
+
+    #[tokio::test]
+    async fn p6_names_are_looked_up_with_what_supports_them() {
+        let graph = search("kyoto tea house", 1, Some("uses")).await.unwrap();
+        assert_eq!(shown(&graph), ["Kyoto Tea House uses Uji Leaves"]);
+        assert_eq!(
+            (graph.relations[0].source.as_str(), graph.relations[0].place.as_str()),
+            ("drinks/tea.md", "line 5")
+        );
+        let graph = search("Kyoto Tea House", 2, None).await.unwrap();
+        assert!(shown(&graph).contains(&"Uji Leaves part_of Japan".to_owned()), "{graph:?}");
+        assert_eq!(
+            shown(&search("Uji Leaves", 1, Some("Part of")).await.unwrap()),
+            ["Uji Leaves part_of Japan"]
+        );
+    }
+
+    #[tokio::test]
+    async fn p6_an_unknown_name_is_told_the_known_ones() {
+        let error = search("Tea House of Kyoto", 1, None).await.unwrap_err();
+        assert!(error.feedback().contains("they name Kyoto Tea House"), "{error}");
+    }
+}
