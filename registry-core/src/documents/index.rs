@@ -27,8 +27,8 @@ pub trait DocumentIndex: Send + Sync + 'static {
         filter: &'a DocumentFilter,
     ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>>;
 
-    /// At most `limit` passages for a question or some words, best first. All of the words are looked for, then any of them; what is
-    /// written is words only, never a query language.
+    /// At most `limit` passages for a question or some words, best first. Any of its telling words is looked for, and where that gives
+    /// too few passages, words that begin so; what is written is words only, never a query language.
     fn search<'a>(
         &'a self,
         query: &'a str,

@@ -40,21 +40,21 @@ impl TextQuery {
         (!words.is_empty()).then_some(Self { words })
     }
 
-    /// All of the words.
-    pub(crate) fn all(&self) -> String {
-        self.joined(" AND ", quoted)
+    /// Any of the words. Those that have more of them, and rarer ones, are ranked first.
+    pub(crate) fn any(&self) -> String {
+        self.joined(quoted)
     }
 
-    /// Any of the words, and what begins so.
-    pub(crate) fn any(&self) -> String {
-        self.joined(" OR ", |word| match word.chars().count() < MIN_PREFIX {
+    /// Any word that begins like one of these.
+    pub(crate) fn beginning(&self) -> String {
+        self.joined(|word| match word.chars().count() < MIN_PREFIX {
             true => quoted(word),
             false => format!("{}*", quoted(word)),
         })
     }
 
-    fn joined(&self, operator: &str, form: impl Fn(&str) -> String) -> String {
-        self.words.iter().map(|word| form(word)).collect::<Vec<_>>().join(operator)
+    fn joined(&self, form: impl Fn(&str) -> String) -> String {
+        self.words.iter().map(|word| form(word)).collect::<Vec<_>>().join(" OR ")
     }
 }
 
@@ -81,24 +81,24 @@ mod tests {
     #[test]
     fn p6_a_question_is_its_telling_words() {
         let query = TextQuery::new("How does the tool's `max_rounds` limit work? The limit!").unwrap();
-        assert_eq!(query.all(), r#""tool" AND "max_rounds" AND "limit" AND "work""#);
-        assert_eq!(query.any(), r#""tool"* OR "max_rounds"* OR "limit"* OR "work"*"#);
-        assert_eq!(TextQuery::new("who is it").unwrap().all(), r#""who" AND "is" AND "it""#);
+        assert_eq!(query.any(), r#""tool" OR "max_rounds" OR "limit" OR "work""#);
+        assert_eq!(query.beginning(), r#""tool"* OR "max_rounds"* OR "limit"* OR "work"*"#);
+        assert_eq!(TextQuery::new("who is it").unwrap().any(), r#""who" OR "is" OR "it""#);
         assert_eq!(TextQuery::new(" ?! \u{0}… "), None);
         assert_eq!(TextQuery::new(""), None);
     }
 
     #[test]
     fn p6_no_word_is_an_operator() {
-        for (question, all) in [
+        for (question, any) in [
             ("title:secret", r#""title:secret""#),
             ("a\" OR \"b", r#""b""#),
-            ("NEAR(x y)", r#""near(x" AND "y""#),
+            ("NEAR(x y)", r#""near(x" OR "y""#),
             ("x\"y*", r#""x""y""#),
-            ("-not ^start +both {col}", r#""start" AND "both" AND "col""#),
-            ("x\u{0}y", r#""x" AND "y""#),
+            ("-not ^start +both {col}", r#""start" OR "both" OR "col""#),
+            ("x\u{0}y", r#""x" OR "y""#),
         ] {
-            assert_eq!(TextQuery::new(question).unwrap().all(), all, "{question}");
+            assert_eq!(TextQuery::new(question).unwrap().any(), any, "{question}");
         }
     }
 

@@ -33,9 +33,9 @@ impl SqliteDocuments {
         let Some(query) = TextQuery::new(question) else {
             return Err(ToolError::invalid("there is no word to look for; say what the passages are about"));
         };
-        let mut passages = self.matching(&query.all(), limit, filter).await?;
+        let mut passages = self.matching(&query.any(), limit, filter).await?;
         if passages.len() < limit {
-            for passage in self.matching(&query.any(), limit, filter).await? {
+            for passage in self.matching(&query.beginning(), limit, filter).await? {
                 let place = |passage: &Passage| (passage.path.clone(), passage.first, passage.last);
                 if passages.len() < limit && passages.iter().all(|known| place(known) != place(&passage)) {
                     passages.push(passage);
