@@ -6,6 +6,8 @@ registry_core::discover!();
 
 #[path = "_arithmetic.rs"]
 mod arithmetic;
+#[path = "_citations.rs"]
+mod citations;
 #[path = "_document_filter.rs"]
 mod document_filter;
 #[path = "_elements.rs"]

@@ -5,9 +5,10 @@ use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude:
 use crate::{Inbox, SearchEngine, test_server::serve};
 
 /// The tools that only look.
-const READING: [&str; 8] = [
+const READING: [&str; 9] = [
     "calculate",
     "current_time",
+    "deep_analysis",
     "graph_search",
     "query_documents_metadata",
     "research",
@@ -36,6 +37,7 @@ fn every_file_is_a_tool_without_fault() {
             "calculate",
             "claim",
             "current_time",
+            "deep_analysis",
             "graph_search",
             "learning",
             "query_documents_metadata",
@@ -73,8 +75,9 @@ fn what_needs_the_network_is_off_until_the_host_provides_it() {
         .resource(SearchEngine::searxng("http://127.0.0.1:1").unwrap())
         .build()
         .unwrap();
-    let without_documents: Vec<&str> =
-        READING.into_iter().filter(|name| !name.contains("documents")).collect();
+    let needs_documents =
+        |name: &&str| name.contains("documents") || ["deep_analysis", "graph_search"].contains(name);
+    let without_documents: Vec<&str> = READING.into_iter().filter(|name| !needs_documents(name)).collect();
     assert_eq!(names(&registry), without_documents);
 }
 

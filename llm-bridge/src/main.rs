@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
-use registry_core::{Resources, documents::Documents, prelude::*};
+use registry_core::{Resources, documents::Documents, model::Model, prelude::*};
 use serde::Deserialize;
 use tools::{Inbox, SearchEngine};
 
@@ -49,6 +49,10 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     match settings.documents_there() {
         Some(documents) => resources.insert(Arc::new(documents)),
         None => resources.explain_absence::<Documents>(Documents::HOW_TO_PROVIDE),
+    }
+    match settings.language_model() {
+        Some(model) => resources.insert(Arc::new(model)),
+        None => resources.explain_absence::<Model>(Model::HOW_TO_PROVIDE),
     }
     Ok(resources)
 }

@@ -46,6 +46,7 @@ pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
 mod lifecycle;
+pub mod model;
 mod nearest;
 mod outcome;
 mod parameter;

@@ -2,6 +2,7 @@
 
 mod announce;
 mod answer;
+mod asked;
 mod demo;
 mod found;
 mod history;
@@ -31,6 +32,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use asked::UpstreamModel;
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;

@@ -232,11 +232,7 @@ impl Run {
         let configured = self.model.take().or_else(|| self.backend.settings().model.clone());
         let model = match configured {
             Some(model) => model,
-            None => {
-                let models = self.backend.upstream().models().await?;
-                let first = models.first().and_then(|model| model.get("id")).and_then(Value::as_str);
-                first.unwrap_or("default").to_owned()
-            }
+            None => self.backend.upstream().first_model().await?,
         };
         let _ = self.events.send(TurnEvent::Model(model.clone())).await;
         self.prompt_style |=

@@ -184,6 +184,13 @@ impl Upstream {
         })
     }
 
+    /// The name of the first of its models.
+    pub(super) async fn first_model(&self) -> Result<String, UpstreamError> {
+        let models = self.models().await?;
+        let first = models.first().and_then(|model| model.get("id")).and_then(Value::as_str);
+        Ok(first.unwrap_or("default").to_owned())
+    }
+
     /// Asks for an answer to a request, with the tools as a JSON array.
     ///
     /// # Errors

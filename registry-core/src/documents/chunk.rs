@@ -50,6 +50,8 @@ struct Cutter {
 impl Cutter {
     fn line(&mut self, line: &Line) {
         if line.heading > 0 {
+            // One that has others below it is in their section.
+            self.bare_heading = self.bare_heading.take().filter(|bare| line.heading <= bare.heading);
             self.close();
             self.headings.retain(|(level, _)| *level < line.heading);
             self.headings.push((line.heading, line.text.trim().to_owned()));
@@ -184,7 +186,7 @@ mod tests {
     fn p6_a_heading_alone_is_found_by_itself() {
         let chunks = cut("# A\n## B\n## C\n");
         let places: Vec<_> = chunks.iter().map(|c| (c.section.as_str(), c.first, c.text.as_str())).collect();
-        assert_eq!(places, [("A", 1, "A"), ("A > B", 2, "B"), ("A > C", 3, "C")]);
+        assert_eq!(places, [("A > B", 2, "B"), ("A > C", 3, "C")]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod documents;
 mod flags;
 mod gate;
+mod language_model;
 mod modules;
 mod store;
 #[cfg(test)]

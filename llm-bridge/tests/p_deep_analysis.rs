@@ -1,0 +1,113 @@
+//! A tool that asks the model behind the bridge: over the wire, and as `toolrack call` makes the call.
+#![cfg(feature = "bundled")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::{process::Command, time::Duration};
+
+use llm_bridge::chat::{Upstream, UpstreamModel};
+use registry_core::model::{LanguageModel, ModelAnswer, ModelQuestion};
+use serde_json::Value;
+use support::{Answer, Reply, Scripted};
+
+fn question() -> ModelQuestion {
+    ModelQuestion { system: "Be brief.".into(), prompt: "Why?".into(), max_tokens: 77 }
+}
+
+async fn model(reply: Reply) -> (UpstreamModel, Scripted) {
+    let scripted = Scripted::start([reply]).await;
+    let base = format!("http://{}/v1", scripted.address);
+    let upstream = Upstream::http(&base, None, Duration::from_secs(5)).unwrap();
+    (UpstreamModel::new(upstream, Some("m".into())), scripted)
+}
+
+#[tokio::test]
+async fn p6_a_model_is_asked_without_tools_and_its_thinking_is_no_answer() {
+    let answer = Answer::text("<think>Hm. [1]</think>\nBecause ").say("of [2].").usage(30, 12);
+    let (model, scripted) = model(answer.into()).await;
+    let answer = model.answer(question()).await.unwrap();
+    assert_eq!(answer, ModelAnswer { text: "Because of [2].".into(), tokens: 42 });
+    let asked = scripted.asked();
+    let body = &asked.first().unwrap().body;
+    assert_eq!((&body["model"], &body["max_tokens"]), (&Value::from("m"), &Value::from(77)));
+    assert_eq!(body["messages"][0]["content"], "Be brief.");
+    assert_eq!(body["messages"][1]["content"], "Why?");
+    assert!(body.get("tools").is_none());
+}
+
+#[tokio::test]
+async fn p6_a_model_that_cannot_be_asked_is_told_and_may_be_asked_again() {
+    let (refusing, _server) = model(Reply::error(500, "out of memory")).await;
+    let error = refusing.answer(question()).await.unwrap_err();
+    assert!(error.message().contains("out of memory") && error.is_retryable(), "{error}");
+    assert!(!error.feedback().contains("memory"), "{}", error.feedback());
+    let demo = UpstreamModel::new(Upstream::demo(), None);
+    let error = demo.answer(question()).await.unwrap_err();
+    assert!(error.message().contains("demo model") && error.feedback().contains("no model"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p6_the_documents_are_analysed_through_the_upstream() {
+    let scripted = Scripted::start([
+        Reply::text("green tea temperature\nprice of espresso"),
+        Reply::text("ENOUGH"),
+        Reply::text("<think>Easy.</think>It is steeped at 75 degrees [1]. [9]"),
+    ])
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("tea.md"),
+        "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n",
+    )
+    .unwrap();
+    let (at, upstream) = (folder.path().to_owned(), format!("http://{}/v1", scripted.address));
+    let run = move |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_"))
+        {
+            command.env_remove(name);
+        }
+        command
+            .args(arguments)
+            .args(["--upstream", &upstream, "--model", "m"])
+            .current_dir(&at)
+            .output()
+            .unwrap()
+    };
+    let output = tokio::task::spawn_blocking(move || {
+        assert!(run(&["documents", "add", "tea.md"]).status.success());
+        run(&["call", "deep_analysis", "{\"question\": \"How hot is green tea made?\"}"])
+    })
+    .await
+    .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let reply: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
+    assert_eq!(reply["result"]["answer"], "It is steeped at 75 degrees [1].", "{reply}");
+    assert_eq!(reply["result"]["sources"][0]["section"], "Tea > Green");
+    assert_eq!(reply["result"]["sources"][0]["place"], "line 5");
+    for status in [
+        "Splitting the question",
+        "Searching the documents for \"price of espresso\"",
+        "Writing the answer from 1 passages",
+    ] {
+        assert!(told.contains(status), "{status}: {told}");
+    }
+    assert_eq!(scripted.asked().len(), 3);
+}
+
+#[test]
+fn p6_with_the_demo_model_the_analysis_is_off_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_toolrack"))
+        .args(["tools", "list", "--upstream", "demo"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> =
+        listed.lines().skip_while(|line| !line.contains("deep_analysis")).take(4).collect();
+    assert!(lines.concat().contains("no: needs"), "{listed}");
+}

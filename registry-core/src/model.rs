@@ -1,0 +1,62 @@
+//! A language model that tools ask, as a resource.
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use crate::{execute::BoxFuture, result::ToolError};
+
+/// The model that a host provides to its tools. What can be done with it is in [`LanguageModel`].
+#[derive(Clone)]
+pub struct Model(Arc<dyn LanguageModel>);
+
+impl Model {
+    /// What the host tells where it provides none.
+    pub const HOW_TO_PROVIDE: &'static str =
+        "name a model server with --upstream or `upstream` in toolrack.toml";
+
+    /// A model.
+    pub fn new(model: impl LanguageModel) -> Self {
+        Self(Arc::new(model))
+    }
+}
+
+impl Deref for Model {
+    type Target = dyn LanguageModel;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model").finish_non_exhaustive()
+    }
+}
+
+/// Answers questions in words, without tools.
+pub trait LanguageModel: Send + Sync + 'static {
+    /// Asks for an answer. Whoever drops the future wants it no more.
+    ///
+    /// Fails when the model cannot be asked or breaks off.
+    fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>>;
+}
+
+/// A question to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelQuestion {
+    /// How it is to be answered.
+    pub system: String,
+    /// The question.
+    pub prompt: String,
+    /// The answer has no more tokens, thinking included.
+    pub max_tokens: u32,
+}
+
+/// A model's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelAnswer {
+    /// What it says, without its thinking.
+    pub text: String,
+    /// The tokens of question and answer; guessed where the model does not say.
+    pub tokens: u64,
+}
