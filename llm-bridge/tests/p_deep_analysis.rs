@@ -1,6 +1,13 @@
 //! A tool that asks the model behind the bridge: over the wire, and as `toolrack call` makes the call.
 #![cfg(feature = "bundled")]
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
 
 mod support;
 
