@@ -121,3 +121,37 @@ fn p6_the_tools_are_on_once_there_are_documents() {
     let reply: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(reply["result"]["rows"], serde_json::json!([["html"], ["markdown"]]), "{printed}");
 }
+
+#[test]
+fn p6_what_was_added_outlives_a_program_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("many")).unwrap();
+    for number in 0..400 {
+        let text =
+            format!("# Number {number}\n\n{}\n", "Toolrack uses SQLite. Words of a text. ".repeat(100));
+        fs::write(at.join(format!("many/{number}.md")), text).unwrap();
+    }
+    let listed = || run(at, &["documents", "list"]).0.matches(".md").count();
+    let mut adding = Command::new(env!("CARGO_BIN_EXE_toolrack"))
+        .args(["documents", "add", "many", "--data-dir", ".toolrack"])
+        .current_dir(at)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while listed() == 0 {
+        assert!(adding.try_wait().unwrap().is_none_or(|ended| ended.success()));
+    }
+    let before = listed();
+    adding.kill().unwrap();
+    adding.wait().unwrap();
+    let after = listed();
+    assert!(before > 0 && after >= before, "{before} {after}");
+    let (_, told, well) = run(at, &["documents", "add", "many"]);
+    assert!(
+        well && told.contains(&format!("{} added, 0 updated, {after} unchanged", 400 - after)),
+        "{after}: {told}"
+    );
+    let (printed, _, _) = run(at, &["documents", "search", "number 399"]);
+    assert!(printed.contains("399.md"), "{printed}");
+}
