@@ -30,13 +30,16 @@ fn every_file_is_a_tool_without_fault() {
             "learning",
             "research",
             "research.fetch_webpage",
+            "scheduler.add_job",
+            "scheduler.list_jobs",
+            "scheduler.remove_job",
             "source",
             "web_search"
         ]
     );
     for tool in tools {
         assert_eq!(tool.fault(), None, "{}", tool.name());
-        let reads = READING.contains(&tool.name());
+        let reads = READING.contains(&tool.name()) || tool.name() == "scheduler.list_jobs";
         assert_eq!(tool.policy().effect, if reads { Effect::Read } else { Effect::Write }, "{}", tool.name());
     }
 }

@@ -54,6 +54,7 @@ impl Rack {
             webhooks: None,
             modules: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());

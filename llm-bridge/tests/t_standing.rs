@@ -69,6 +69,7 @@ impl Rack {
             webhooks: None,
             modules: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

@@ -130,6 +130,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         webhooks: None,
         modules: None,
         module_name: "toolrack".into(),
+        schedule: None,
         grace: Duration::from_secs(1),
     }
 }

@@ -56,6 +56,8 @@ pub mod registration;
 pub mod registry;
 pub mod resource;
 pub mod result;
+#[cfg(feature = "schedule")]
+pub mod schedule;
 pub mod schema;
 mod search;
 mod select;

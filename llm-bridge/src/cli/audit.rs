@@ -53,7 +53,7 @@ struct Filter {
     /// Only the call of this id
     #[arg(long, value_name = "ID", global = true)]
     call_id: Option<String>,
-    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, command_line or library
+    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
     #[arg(long, value_name = "ORIGIN", global = true, value_parser = origin)]
     origin: Option<OriginFilter>,
     /// Only calls about which a gate or a person has decided so; `unanswered` by a gate that failed
@@ -99,12 +99,13 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
         "http" => Origin::Http,
         "mcp" => Origin::Mcp,
         "command_line" => Origin::CommandLine,
+        "schedule" => Origin::Schedule,
         "library" => Origin::Library,
         dialect => match known_dialect(dialect) {
             Ok(row) => Origin::Text(row.name.into()),
             Err(fault) => {
                 return Err(format!(
-                    "calls come native, text, http, mcp, command_line, library, or in a dialect, and {fault}"
+                    "calls come native, text, http, mcp, schedule, command_line, library, or in a dialect, and {fault}"
                 ));
             }
         },

@@ -22,7 +22,9 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{
-    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry, source::module::Modules,
+    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
+    schedule::{MemoryJobs, Schedule},
+    source::module::Modules,
     store::MemoryManifests,
 };
 use tokio_util::sync::CancellationToken;
@@ -201,8 +203,11 @@ impl Program<'_> {
     /// The tools; calls are counted and recorded in the stores, where there are any.
     fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
+        let mut resources = (self.host.resources)(self.settings)?;
+        let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
+        resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
         let mut builder = Registry::builder()
-            .resources((self.host.resources)(self.settings)?)
+            .resources(resources)
             .approve_destructive(guard.approve_destructive)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())

@@ -41,6 +41,7 @@ pub(super) async fn run(
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
+    server_settings.schedule = Some(stores.schedule);
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

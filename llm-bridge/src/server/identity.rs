@@ -170,6 +170,28 @@ impl Identities {
         Ok(opened)
     }
 
+    /// The user of that id, as of now; `None` where there is none.
+    pub(super) async fn user(&self, tenant: &str, id: &str) -> Result<Option<Caller>, String> {
+        let configured = &self.settings.caller;
+        let known = match self.settings.store.user(tenant, id).await? {
+            Some(user) => Some(user.caller()),
+            None => (tenant == DEFAULT_TENANT && id == configured.user).then(|| configured.clone()),
+        };
+        Ok(known.map(|caller| self.for_guest(caller)))
+    }
+
+    /// The tenant's registry.
+    ///
+    /// # Errors
+    /// A text for the operator, when the store fails.
+    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, String> {
+        match self.tenant(tenant).await {
+            Ok(stored) => Ok(stored.registry().clone()),
+            Err(Stranger::Store(cause)) => Err(cause),
+            Err(Stranger::NoKey) => Err("the tenant cannot be opened".to_owned()),
+        }
+    }
+
     /// A guest without a list of modules has that of all guests.
     fn for_guest(&self, caller: Caller) -> Caller {
         match &self.settings.modules {

@@ -12,6 +12,7 @@ mod mcp;
 mod models;
 mod modules;
 mod page;
+mod schedule;
 mod tools;
 mod user_id;
 mod webhooks;
@@ -27,7 +28,7 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::{Caller, source::module::Modules, store::Store, webhook::Webhooks};
+use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -64,6 +65,8 @@ pub struct ServerSettings {
     pub modules: Option<Modules>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
+    /// The jobs that this server makes at their times, where it is to.
+    pub schedule: Option<Schedule>,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -86,7 +89,7 @@ struct App {
     closing: CancellationToken,
 }
 
-/// All routes. `closing` ends the answers that are open.
+/// All routes, and what goes on beside them. `closing` ends the answers that are open.
 ///
 /// # Errors
 /// When the machine has no randomness to give, or its TLS cannot be set up.
@@ -103,6 +106,10 @@ pub fn router(
         let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
         with_tools.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
     };
+    if let Some(schedule) = settings.schedule.clone() {
+        let owners = Arc::new(schedule::Owners(Arc::clone(&identities)));
+        backend.spawn(registry_core::schedule::run(schedule, owners, closing.clone()));
+    }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let module_name = settings.module_name.as_str().into();
     let app = App { backend, webhooks: settings.webhooks.clone(), modules, module_name, closing };

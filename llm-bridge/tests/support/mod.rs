@@ -211,6 +211,7 @@ impl Setup {
             webhooks: None,
             modules: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: self.grace,
         };
         let stop = CancellationToken::new();

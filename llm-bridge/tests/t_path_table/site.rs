@@ -151,6 +151,7 @@ impl Site {
             webhooks: None,
             modules: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

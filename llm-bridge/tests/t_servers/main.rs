@@ -18,6 +18,7 @@ mod composed;
 mod doors;
 mod killed;
 mod program;
+mod scheduled;
 mod shared;
 mod started;
 mod told;

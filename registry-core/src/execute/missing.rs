@@ -19,7 +19,7 @@ impl Registry {
     }
 
     /// The error for a name that no tool has, with the nearest of those the caller may use.
-    pub(super) fn not_found(&self, context: &ToolContext, name: &str) -> ToolError {
+    pub(crate) fn not_found(&self, context: &ToolContext, name: &str) -> ToolError {
         let tools = self.shared.tools.load();
         let usable: Vec<&Arc<Tool>> =
             tools.sorted().iter().filter(|tool| refusal(tool, context).is_none()).collect();

@@ -87,7 +87,7 @@ impl Registry {
                 return self.refuse(Some(&tool), context, call, error).await;
             }
         };
-        let mut context = context.for_call(&id, &name, raw_argument);
+        let mut context = context.for_call(self, &id, &name, raw_argument);
         let guards = &self.shared.common.guards;
         let audited = self.shared.common.audit.is_enabled();
         let mut record = audited.then(|| self.record(&context, Some(&tool), &name, &id, origin, &arguments));

@@ -10,7 +10,12 @@ pub mod limits;
 mod person;
 mod secret;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -216,6 +221,13 @@ fn busy(tool: &str) -> ToolError {
     ToolError::new(ErrorKind::Busy, format!("{tool} is busy: as many calls wait as may"))
         .with_feedback(format!("The tool `{tool}` is busy. Try again later, or do without it."))
         .retryable()
+}
+
+/// A name that nothing else has, and that nobody can guess.
+pub(crate) fn new_id(now: Timestamp) -> String {
+    // The standard library's hash keys are random, and need no further crate.
+    let random = || RandomState::new().hash_one(now.as_nanosecond());
+    format!("{:016x}{:016x}", random(), random())
 }
 
 pub(crate) fn cancelled() -> ToolError {

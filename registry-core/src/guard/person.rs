@@ -1,9 +1,6 @@
 //! Asks a person, and waits for the answer.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -15,7 +12,7 @@ use super::{
     audit::hash_members,
     cancelled,
     gate::{Decision, Verdict},
-    without_secrets,
+    new_id, without_secrets,
 };
 use crate::{
     registry::{Common, Registry},
@@ -154,9 +151,8 @@ impl Guards {
     fn question(&self, wanted: Wanted<'_>) -> Approval {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
-        let random = || RandomState::new().hash_one(requested_at.as_nanosecond());
         Approval {
-            id: format!("{:016x}{:016x}", random(), random()),
+            id: new_id(requested_at),
             tenant: wanted.tenant.to_string(),
             user: wanted.context.caller().user.clone(),
             tool: spec.tool_name.clone(),

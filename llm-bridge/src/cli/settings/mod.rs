@@ -387,6 +387,7 @@ impl Settings {
             webhooks: None,
             modules: None,
             module_name: self.module_name.clone(),
+            schedule: None,
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
