@@ -234,13 +234,6 @@ async fn b7_calls_that_run_and_wait_are_seen_while_they_do() {
 }
 
 #[tokio::test]
-async fn b8_calls_that_wait_for_a_person_are_counted() {
-    let rack = Setup::bare().start([]).await;
-    assert_eq!(scrape(&rack).await.find("toolrack_approvals_waiting", &[]), Some(0.0));
-    assert_eq!(rack.registry.approvals_waiting().await, Ok(0));
-}
-
-#[tokio::test]
 async fn b5_a_model_server_that_fails_is_seen() {
     let rack = Setup::bare().start([Reply::error(500, "out of memory")]).await;
     rack.ask(false).await;

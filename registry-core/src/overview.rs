@@ -89,7 +89,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{policy::ToolPolicy, spec::ToolSpec};
+    use crate::{
+        context::{Caller, ToolCall},
+        policy::{Effect, Permission, ToolPolicy},
+        result::ErrorKind,
+        spec::ToolSpec,
+        tool::handler_fn,
+    };
+
+    #[tokio::test]
+    async fn b8_calls_that_wait_for_a_person_are_counted_for_all_tenants() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let other = registry.for_tenant("other");
+        let twin = registry.for_tenant("other");
+        for (registry, users) in [(&registry, ["ada", "bob"]), (&other, ["ada", "eve"])] {
+            let policy = ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() };
+            let handler = handler_fn(|_, _| async { Err(crate::result::ToolError::failed("it ran")) });
+            registry
+                .register(ToolSpec::new("erase", json!({"type": "object"})), policy, Some(handler))
+                .unwrap();
+            for user in users {
+                let context = registry.context(Caller::new(user, Permission::User));
+                let outcome = registry.execute(&context, ToolCall::new("erase", json!({}))).await;
+                assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::ApprovalPending);
+            }
+        }
+        for asked in [&registry, &other, &twin] {
+            assert_eq!(asked.approvals_waiting().await, Ok(4));
+        }
+        assert_eq!(registry.queues(), Queues::default(), "they hold no place");
+    }
 
     #[test]
     fn each_tenant_has_its_own_tools_and_nothing_is_kept() {

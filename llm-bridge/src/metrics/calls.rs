@@ -199,3 +199,150 @@ pub(super) fn kind_of(tool: &Tool) -> &'static str {
         _ => NO_KIND,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use registry_core::{
+        Caller, Permission, ToolCall, ToolError, ToolPolicy, ToolResult, ToolSpec, handler_fn,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    /// A sink that does as it is told, record by record; then it keeps all.
+    #[derive(Default)]
+    struct Scripted {
+        enabled: bool,
+        fails: Mutex<Vec<bool>>,
+        kept: Mutex<Vec<AuditRecord>>,
+    }
+
+    impl AuditSink for Scripted {
+        fn is_enabled(&self) -> bool {
+            self.enabled
+        }
+
+        fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+            let mut fails = self.fails.lock().unwrap();
+            let fails = !fails.is_empty() && fails.remove(0);
+            self.kept.lock().unwrap().push(record);
+            Box::pin(std::future::ready(if fails { Err("full".to_owned()) } else { Ok(()) }))
+        }
+    }
+
+    fn rack(sink: Arc<Scripted>) -> (Arc<CallMetrics>, Registry) {
+        let calls = CallMetrics::before(sink).unwrap();
+        let registry = Registry::builder().without_compiled().audit(calls.clone()).build().unwrap();
+        calls.watch(&registry);
+        (calls, registry)
+    }
+
+    fn add(registry: &Registry, name: &str) {
+        let handler = handler_fn(|_, arguments| async move {
+            match arguments.get("fail") {
+                Some(_) => Err(ToolError::failed("no luck").retryable()),
+                None => Ok(ToolResult::new("done")),
+            }
+        });
+        let spec = ToolSpec::new(name, json!({"type": "object"}));
+        registry.register(spec, ToolPolicy::new(), Some(handler)).unwrap();
+    }
+
+    async fn call(registry: &Registry, call: ToolCall) {
+        let context = registry.context(Caller::new("ada", Permission::User));
+        registry.execute(&context, call).await;
+    }
+
+    /// The series of a counter, as `tool outcome: count`.
+    fn series(counter: &IntCounterVec) -> Vec<String> {
+        let mut series: Vec<String> = counter
+            .collect()
+            .iter()
+            .flat_map(|family| family.get_metric())
+            .map(|metric| {
+                let label = |name: &str| {
+                    let labels = metric.get_label();
+                    labels.iter().find(|label| label.name() == name).unwrap().value().to_owned()
+                };
+                format!("{} {}: {}", label("tool"), label("outcome"), metric.get_counter().get_value())
+            })
+            .collect();
+        series.sort();
+        series
+    }
+
+    #[tokio::test]
+    async fn b5_what_the_audit_cannot_keep_counts_once_and_as_that() {
+        for (fails, counted) in [
+            (vec![true], "act not_audited: 1"),
+            (vec![true, true], "act not_audited: 1"),
+            (vec![false, true], "act not_audited: 1"),
+            (vec![], "act success: 1"),
+        ] {
+            let fails = Mutex::new(fails);
+            let (calls, registry) = rack(Arc::new(Scripted { enabled: true, fails, ..Scripted::default() }));
+            add(&registry, "act");
+            call(&registry, ToolCall::new("act", json!({}))).await;
+            assert_eq!(series(&calls.calls), [counted]);
+            assert!(series(&calls.retries).is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn m11_each_further_try_counts_once() {
+        for (fails, retried) in [
+            (vec![], vec!["act failed: 2"]),
+            // The intent of the second try is not kept, and it is not made.
+            (vec![false, false, true], vec!["act not_audited: 1"]),
+        ] {
+            let fails = Mutex::new(fails);
+            let (calls, registry) = rack(Arc::new(Scripted { enabled: true, fails, ..Scripted::default() }));
+            add(&registry, "act");
+            call(&registry, ToolCall::new("act", json!({"fail": true})).with_retries(2)).await;
+            assert_eq!(series(&calls.calls), ["act failed: 1"]);
+            assert_eq!(series(&calls.retries), retried);
+        }
+    }
+
+    #[tokio::test]
+    async fn b5_calls_count_also_where_nothing_is_kept_of_them() {
+        let sink = Arc::new(Scripted::default());
+        let (calls, registry) = rack(Arc::clone(&sink));
+        add(&registry, "act");
+        call(&registry, ToolCall::new("act", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["act success: 1"]);
+        assert!(sink.kept.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn b5_a_tool_of_another_tenant_has_a_name_there_alone() {
+        let (calls, registry) = rack(Arc::default());
+        let other = registry.for_tenant("other");
+        add(&other, "theirs");
+        call(&registry, ToolCall::new("theirs", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["unknown tool_not_found: 1"]);
+        call(&other, ToolCall::new("theirs", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["theirs success: 1", "unknown tool_not_found: 1"]);
+        // A tool that is gone keeps its name.
+        other.remove("theirs");
+        call(&other, ToolCall::new("theirs", json!({}))).await;
+        assert!(series(&calls.calls).contains(&"theirs tool_not_found: 1".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn b5_tools_that_come_and_go_without_end_are_not_all_named() {
+        let (calls, registry) = rack(Arc::default());
+        for at in 0..MAX_TOOLS + 3 {
+            let name = format!("t{at}");
+            add(&registry, &name);
+            call(&registry, ToolCall::new(&name, json!({}))).await;
+            registry.remove(&name);
+        }
+        assert_eq!(calls.known.read().unwrap().len(), MAX_TOOLS);
+        let series = series(&calls.calls);
+        assert_eq!(series.len(), MAX_TOOLS + 1);
+        assert!(series.contains(&"other success: 3".to_owned()));
+    }
+}
