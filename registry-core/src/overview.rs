@@ -86,13 +86,15 @@ impl Overview {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
     use crate::{
         context::{Caller, ToolCall},
         policy::{Effect, Permission, ToolPolicy},
-        result::ErrorKind,
+        result::{ErrorKind, ToolError},
         spec::ToolSpec,
         tool::handler_fn,
     };
@@ -104,12 +106,13 @@ mod tests {
         let twin = registry.for_tenant("other");
         for (registry, users) in [(&registry, ["ada", "bob"]), (&other, ["ada", "eve"])] {
             let policy = ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() };
-            let handler = handler_fn(|_, _| async { Err(crate::result::ToolError::failed("it ran")) });
+            let handler = handler_fn(|_, _| async { Err(ToolError::failed("it ran")) });
             registry
                 .register(ToolSpec::new("erase", json!({"type": "object"})), policy, Some(handler))
                 .unwrap();
             for user in users {
-                let context = registry.context(Caller::new(user, Permission::User));
+                let context =
+                    registry.context(Caller::new(user, Permission::User)).with_approval_wait(Duration::ZERO);
                 let outcome = registry.execute(&context, ToolCall::new("erase", json!({}))).await;
                 assert_eq!(outcome.result.unwrap_err().kind(), ErrorKind::ApprovalPending);
             }
