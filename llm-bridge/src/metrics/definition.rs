@@ -28,7 +28,9 @@ impl Metric {
 /// One constant for each, and the list of all.
 macro_rules! metrics {
     ($($constant:ident = $name:literal $labels:tt $help:literal;)*) => {
-        $(pub(crate) const $constant: Metric =
+        // Only the program has MCP servers as sources.
+        $(#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+        pub(crate) const $constant: Metric =
             Metric { name: $name, labels: &$labels, help: $help };)*
         #[cfg(test)]
         const ALL: &[Metric] = &[$($constant),*];
