@@ -10,6 +10,7 @@ pub mod dialect;
 pub mod listing;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod metrics;
 pub mod provider;
 pub mod server;
 

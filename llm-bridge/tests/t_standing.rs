@@ -68,6 +68,7 @@ impl Rack {
             store: store.clone(),
             webhooks: None,
             modules: None,
+            metrics: llm_bridge::metrics::Metrics::default(),
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

@@ -129,6 +129,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         store,
         webhooks: None,
         modules: None,
+        metrics: llm_bridge::metrics::Metrics::default(),
         module_name: "toolrack".into(),
         schedule: None,
         grace: Duration::from_secs(1),

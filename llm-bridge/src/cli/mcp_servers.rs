@@ -13,13 +13,13 @@ use super::{Settings, out::tell};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a command that lasts: their tools come as they come.
-pub(super) async fn beside(
+pub(super) async fn beside<R: Future<Output = Result<ExitCode, String>>>(
     settings: &Settings,
     registry: &Registry,
-    command: impl Future<Output = Result<ExitCode, String>>,
+    command: impl FnOnce(McpServers) -> R,
 ) -> Result<ExitCode, String> {
     let servers = start(settings, registry)?;
-    let end = command.await;
+    let end = command(servers.clone()).await;
     servers.close().await;
     end
 }

@@ -33,6 +33,8 @@ use tracing_subscriber::EnvFilter;
 pub use settings::{Flags, Settings};
 use store::Stores;
 
+use crate::metrics::{CallMetrics, Metrics};
+
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
@@ -139,11 +141,17 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = &settings;
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
-            let stores = Stores::open(settings).await?;
+            let mut stores = Stores::open(settings).await?;
+            let calls = CallMetrics::before(stores.audit)?;
+            stores.audit = calls.clone();
             let registry = program.registry(Some(&stores))?;
+            calls.watch(&registry);
             let modules = program.modules(&registry, Some(&stores))?;
-            mcp_servers::beside(settings, &registry.clone(), serve::run(settings, registry, stores, modules))
-                .await
+            mcp_servers::beside(settings, &registry.clone(), |servers| {
+                let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers);
+                serve::run(settings, registry, stores, modules, metrics)
+            })
+            .await
         }
         Command::Chat(arguments) => {
             let opened = program.opened(DEFAULT_TENANT).await?;
@@ -181,7 +189,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Mcp(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
+            mcp_servers::beside(settings, registry, |_| mcp::run(arguments, settings, registry.clone())).await
         }
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::User { command } => {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Settings, store::Stores, tools::count, webhooks};
 use crate::{
     chat::{Backend, Upstream},
+    metrics::Metrics,
     server,
 };
 
@@ -17,6 +18,7 @@ pub(super) async fn run(
     registry: Registry,
     stores: Stores,
     modules: Modules,
+    metrics: Metrics,
 ) -> Result<ExitCode, String> {
     registry.check();
     let endpoints = webhooks::endpoints(settings)?;
@@ -42,6 +44,7 @@ pub(super) async fn run(
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
+    server_settings.metrics = metrics;
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

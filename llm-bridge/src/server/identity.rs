@@ -46,6 +46,11 @@ impl Identity {
         }
     }
 
+    /// Whether it is the user of the configuration, who needs no key of its own.
+    pub(super) fn is_configured(&self) -> bool {
+        self.key.is_none()
+    }
+
     /// Who knows what the caller may do later on.
     pub(super) fn standing(&self) -> Option<Arc<dyn Standing>> {
         self.key.clone().map(|key| key as Arc<dyn Standing>)

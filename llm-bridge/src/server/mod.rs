@@ -9,6 +9,7 @@ mod identity;
 mod markdown;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod metrics;
 mod models;
 mod modules;
 mod page;
@@ -40,7 +41,7 @@ pub(crate) use models::explained;
 #[cfg(feature = "cli")]
 pub(crate) use user_id::check_user_id;
 
-use crate::{chat::Backend, provider::openai};
+use crate::{chat::Backend, metrics::Metrics, provider::openai};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -63,6 +64,8 @@ pub struct ServerSettings {
     pub webhooks: Option<Webhooks>,
     /// The modules whose tools are in the registry, where there are such.
     pub modules: Option<Modules>,
+    /// What is measured.
+    pub metrics: Metrics,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
     /// The jobs that this server makes at their times, where it is to.
@@ -83,6 +86,7 @@ struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
     modules: Modules,
+    metrics: Metrics,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -112,7 +116,8 @@ pub fn router(
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let module_name = settings.module_name.as_str().into();
-    let app = App { backend, webhooks: settings.webhooks.clone(), modules, module_name, closing };
+    let (webhooks, metrics) = (settings.webhooks.clone(), settings.metrics.clone());
+    let app = App { backend, webhooks, modules, metrics, module_name, closing };
     let with_tools = with_tools
         .route("/v1/chat/completions", post(chat::completions))
         .route("/execute", post(execute::execute))
@@ -124,6 +129,7 @@ pub fn router(
         .route_layer(middleware::from_fn_with_state(app.clone(), modules::found));
     let with_key = with_tools
         .route("/v1/models", get(models::list))
+        .route("/metrics", get(metrics::scrape))
         .route("/api/modules/{module}/accept", post(modules::accept))
         .route("/refresh-tools", post(modules::refresh))
         .route("/api/approvals", get(approvals::list))

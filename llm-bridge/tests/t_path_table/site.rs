@@ -150,6 +150,7 @@ impl Site {
             store,
             webhooks: None,
             modules: None,
+            metrics: llm_bridge::metrics::Metrics::default(),
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

@@ -17,6 +17,9 @@ mod commands;
 mod composed;
 mod doors;
 mod killed;
+mod measured;
+#[path = "../support/metrics.rs"]
+mod metrics;
 mod program;
 mod scheduled;
 mod shared;

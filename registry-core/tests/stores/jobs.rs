@@ -44,12 +44,12 @@ async fn jobs_contract(jobs: &dyn Jobs) {
         jobs.of_tenant(tenant).await.unwrap().into_iter().map(|job| job.id).collect()
     };
     assert_eq!(ids("default").await, ["second", "first", "fifth"]);
-    assert_eq!(jobs.of_tenant("other").await.unwrap(), [third.clone()]);
+    assert_eq!(jobs.of_tenant("other").await.unwrap(), std::slice::from_ref(&third));
 
     assert_eq!(jobs.next().await.unwrap(), Some(at("10:00:00")));
     assert_eq!(jobs.due(at("09:59:59"), 10).await.unwrap(), []);
     assert_eq!(jobs.due(at("11:00:00"), 10).await.unwrap(), [third.clone(), second.clone()]);
-    assert_eq!(jobs.due(at("23:00:00"), 1).await.unwrap(), [third.clone()]);
+    assert_eq!(jobs.due(at("23:00:00"), 1).await.unwrap(), std::slice::from_ref(&third));
 
     // It is whoever's comes first.
     let claims = join_all((0..8).map(|_| jobs.claim(&third, at("20:00:00")))).await;
@@ -64,7 +64,7 @@ async fn jobs_contract(jobs: &dyn Jobs) {
     jobs.ended(&third, run(true)).await.unwrap();
     jobs.ended(&third, run(false)).await.unwrap();
     let third = Job { next_run: at("20:00:00"), last_run: Some(run(false)), ..third };
-    assert_eq!(jobs.of_tenant("other").await.unwrap(), [third.clone()]);
+    assert_eq!(jobs.of_tenant("other").await.unwrap(), std::slice::from_ref(&third));
 
     for (tenant, id) in [("default", "third"), ("other", "first"), ("other", ""), ("other", "third\0")] {
         assert!(!jobs.remove(tenant, id).await.unwrap(), "{tenant} {id}");

@@ -35,6 +35,7 @@ use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     dialect::{self, Reading},
+    metrics::Metrics,
     server::{self, Access, ServerSettings},
 };
 
@@ -386,6 +387,7 @@ impl Settings {
             store,
             webhooks: None,
             modules: None,
+            metrics: Metrics::default(),
             module_name: self.module_name.clone(),
             schedule: None,
             access: Access {
