@@ -67,6 +67,7 @@ pub mod spec;
 mod standing;
 pub mod store;
 pub mod sync;
+pub mod testing;
 pub mod tool;
 pub mod version;
 #[cfg(feature = "http")]

@@ -1,6 +1,10 @@
 //! Tool definitions as providers take them.
 
-use std::{collections::HashSet, fmt, str::FromStr};
+use std::{
+    collections::HashSet,
+    fmt::{self, Write},
+    str::FromStr,
+};
 
 use registry_core::{Effect, Tool, ToolSpec};
 use serde::Serialize;
@@ -338,4 +342,38 @@ pub fn definitions<'t, S: Into<Subject<'t>>>(
 /// Why it cannot be defined.
 pub fn definition<'t>(provider: Provider, tool: impl Into<Subject<'t>>) -> Result<Value, LeftOut> {
     Definer::new(provider).definition(tool).map(|(definition, _)| definition)
+}
+
+/// All that providers are told of a tool, as one text for a test to compare with the one of yesterday: for each provider the
+/// definition, and under it what was lost.
+///
+/// ```
+/// # use registry_core::{Tool, ToolPolicy, ToolSpec, Registry};
+/// # use serde_json::json;
+/// # let registry = Registry::builder().without_compiled().build().unwrap();
+/// # let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+/// # registry.register(ToolSpec::new("weather", schema), ToolPolicy::new(), None).unwrap();
+/// let tool = registry.get("weather").unwrap();
+/// let snapshot = llm_bridge::provider::snapshot(tool.as_ref());
+/// assert!(snapshot.starts_with("# openai\n"));
+/// // assert_eq!(snapshot, include_str!("weather.snapshot"));
+/// ```
+pub fn snapshot<'t>(tool: impl Into<Subject<'t>>) -> String {
+    let subject = tool.into();
+    let mut text = String::new();
+    for provider in Provider::ALL {
+        let _ = writeln!(text, "# {}", provider.name());
+        match Definer::new(provider).definition(subject) {
+            Ok((definition, all)) => {
+                let _ = writeln!(text, "{definition:#}");
+                for loss in &all.losses {
+                    let _ = writeln!(text, "lost: {loss}");
+                }
+            }
+            Err(left_out) => {
+                let _ = writeln!(text, "left out: {}", left_out.reason);
+            }
+        }
+    }
+    text
 }
