@@ -279,6 +279,9 @@ async fn store_contract(store: &dyn Store) {
     let promoted = User { level: Permission::Owner, ..bob };
     store.put_user("default", promoted.clone()).await.unwrap();
     assert_eq!(store.users("default").await.unwrap(), [ada.clone(), promoted]);
+    let tenants = store.tenants().await.unwrap();
+    assert!(tenants.is_sorted() && tenants.contains(&"default".to_owned()), "{tenants:?}");
+    assert!(!tenants.contains(&"nobody".to_owned()), "{tenants:?}");
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
     assert_eq!(store.user("default", "ada\0").await.unwrap(), None);
