@@ -229,7 +229,6 @@ impl ToolContext {
         let mut context = self.clone();
         context.call =
             Some(Arc::new(CallIdentity { id: id.to_owned(), tool: tool.to_owned(), raw_argument }));
-        context.cancellation = self.cancellation.child_token();
         context
     }
 
@@ -294,9 +293,9 @@ impl ToolContext {
         self.cancellation.cancelled().await;
     }
 
-    /// The token behind [`cancelled`](Self::cancelled), to pass on.
-    pub fn cancellation(&self) -> &CancellationToken {
-        &self.cancellation
+    /// A token that is cancelled with the call, to pass on. To cancel it cancels nothing else.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.cancellation.child_token()
     }
 }
 

@@ -40,6 +40,7 @@ pub mod context;
 mod deferral;
 pub mod events;
 mod execute;
+mod faults;
 pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     Admission, Guards, Wanted,
     approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    audit::hash_members,
     cancelled,
     gate::{Decision, Verdict},
     without_secrets,
@@ -146,7 +147,7 @@ impl Guards {
             user: wanted.context.caller().user.clone(),
             tool: spec.tool_name.clone(),
             version: spec.version.clone(),
-            arguments_sha256: wanted.arguments_sha256.to_owned(),
+            arguments_sha256: hash_members(wanted.arguments),
             arguments: shown(without_secrets(&spec.input_schema, wanted.arguments)),
             requested_at,
             expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
