@@ -4,7 +4,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use crate::{
-    choices::{fits_none, form, not_one_of},
+    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, shorten, told},
     guard::has_secret,
     nearest::nearest,
     result::{ErrorKind, ToolError},
@@ -38,11 +38,12 @@ pub(crate) fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
             .iter()
+            .take(MAX_TOLD)
             .map(|name| {
                 let known = properties_at(schema, &path);
                 match nearest(name, known.into_iter()).first() {
                     Some(meant) => format!("there is no `{name}`{parent}; did you mean `{meant}`?"),
-                    None => format!("there is no `{name}`{parent}"),
+                    None => format!("there is no `{}`{parent}", shorten(name.clone(), MAX_FOUND)),
                 }
             })
             .collect::<Vec<_>>()
@@ -56,9 +57,8 @@ pub(crate) fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             let alternatives = alternatives.map_or(&[][..], Vec::as_slice);
             at(&place, &fits_none(tellable(error, schema), schema, alternatives))
         }
-        // The words for any other fault quote the value, and with it whatever is inside.
-        _ if has_secret(schema) => at(&place, &error.masked().to_string()),
-        _ => at(&place, &error.to_string()),
+        // The words for any other fault quote the value, and with it whatever is inside, however long.
+        _ => at(&place, &error.masked_with(told(tellable(error, schema))).to_string()),
     }
 }
 

@@ -94,7 +94,7 @@ pub use source::{Offer, Remote, RemoteKind};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
-pub use tool::{Handler, Source, Tool, handler_fn};
+pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]

@@ -30,6 +30,12 @@ pub(super) struct Arguments {
     filter: Filter,
 }
 
+impl Arguments {
+    pub(super) fn tenant(&self) -> &str {
+        &self.filter.tenant
+    }
+}
+
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Check that no record was changed or taken out
@@ -113,6 +119,25 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
 }
 
 impl Filter {
+    /// The flags that narrow it.
+    fn given(&self) -> Vec<&'static str> {
+        let Self { tenant: _, user, tool, call_id, origin, decision, since, until, only, limit } = self;
+        [
+            ("--user", user.is_some()),
+            ("--tool", tool.is_some()),
+            ("--call-id", call_id.is_some()),
+            ("--origin", origin.is_some()),
+            ("--decision", decision.is_some()),
+            ("--since", since.is_some()),
+            ("--until", until.is_some()),
+            ("--only", only.is_some()),
+            ("--limit", limit.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(flag, is_given)| is_given.then_some(flag))
+        .collect()
+    }
+
     fn wanted(self, limit: usize) -> AuditFilter {
         let happened = self.only.map(|only| match only {
             Only::Intent => Happened::Intent,
@@ -142,7 +167,10 @@ impl Filter {
 pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<ExitCode, String> {
     match arguments.command {
         None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log).await,
-        Some(Command::Verify) => verify(&arguments.filter.tenant, log).await,
+        Some(Command::Verify) => match arguments.filter.given().as_slice() {
+            [] => verify(&arguments.filter.tenant, log).await,
+            given => Err(format!("a chain can only be verified whole; leave out {}", given.join(", "))),
+        },
         Some(Command::Export) => {
             let filter = arguments.filter.wanted(usize::MAX);
             let mut read = true;

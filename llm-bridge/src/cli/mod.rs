@@ -8,6 +8,7 @@ mod chat;
 mod mcp;
 mod mcp_servers;
 mod modules;
+mod names;
 mod out;
 mod parse;
 mod serve;
@@ -164,7 +165,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, &program.registry(None)?)
+            tools::check(&arguments, settings, &program.registry(None)?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
@@ -193,10 +194,16 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         }
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::User { command } => {
-            users::users(command, Stores::open(settings).await?.store.as_ref()).await
+            // Where the tools cannot be made, their names are not known; users are all the same.
+            let known = program.registry(None).ok().map(|registry| names::Known::new(settings, &registry));
+            users::users(command, Stores::open(settings).await?.store.as_ref(), known).await
         }
         Command::Key { command } => users::keys(command, Stores::open(settings).await?.store.as_ref()).await,
-        Command::Audit(arguments) => audit::run(arguments, Stores::open(settings).await?.log.as_ref()).await,
+        Command::Audit(arguments) => {
+            let stores = Stores::open(settings).await?;
+            names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
+            audit::run(arguments, stores.log.as_ref()).await
+        }
         Command::Parse(arguments) => parse::run(arguments),
     }
 }
@@ -242,6 +249,7 @@ impl Program<'_> {
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
+        names::warn_of_tenant(stores.store.as_ref(), tenant).await;
         let registry = self.registry(Some(stores))?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;

@@ -6,7 +6,7 @@ use registry_core::{Registry, source::module::Modules, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Settings, store::Stores, tools::count, webhooks};
+use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
 use crate::{
     chat::{Backend, Upstream},
     metrics::Metrics,
@@ -21,6 +21,7 @@ pub(super) async fn run(
     metrics: Metrics,
 ) -> Result<ExitCode, String> {
     registry.check();
+    Known::new(settings, &registry).unknown_in(settings).iter().for_each(|told| tracing::warn!("{told}"));
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;

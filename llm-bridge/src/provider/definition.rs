@@ -53,6 +53,11 @@ impl Provider {
         }
     }
 
+    /// The most tools that a request takes, where there is a limit.
+    pub const fn max_tools(self) -> Option<usize> {
+        self.rules().max_tools
+    }
+
     const fn rules(self) -> &'static Rules {
         match self {
             Self::OpenAi => &openai::definition::RULES,

@@ -231,6 +231,41 @@ async fn m10_the_doors_of_modules() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m9_a_user_who_was_removed_there_is_a_guest_there() {
+    let tools = mock("count.users", "permission = \"user\"")
+        + &mock("count.guests", "permission = \"guest\"")
+        + &mock("open.guests", "permission = \"guest\"");
+    let far = Rack::new("", &tools);
+    far.top("default_guest_modules = \"open\"");
+    far.done(&["user", "add", "hop", "--level", "admin"]);
+    far.done(&["user", "add", "ada", "--level", "owner"]);
+    let (_, hop) = far.key("hop", &["--delegate"]);
+    let (server, client) = (far.serve(), client());
+    let may = async |user: &str, tool: &str| {
+        let body = json!({"tool_name": tool, "arguments": {}, "user_id": user});
+        let status = server.post(&client, "/execute", &hop, &body).send().await.unwrap().status();
+        assert!(status == StatusCode::OK || status == StatusCode::FORBIDDEN, "{status}");
+        status == StatusCode::OK
+    };
+    let all = async |user: &str| {
+        [may(user, "count.users").await, may(user, "count.guests").await, may(user, "open.guests").await]
+    };
+    assert_eq!(all("ada").await, [true; 3]);
+    assert_eq!(all("nobody").await, [false, false, true], "who is not known is a guest");
+
+    let removed = far.run(&["user", "remove", "ada"]);
+    let told = String::from_utf8_lossy(&removed.stderr).into_owned();
+    assert!(
+        removed.status.success() && told.contains("delegates can call for ada as for any guest"),
+        "{told}"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(all("ada").await, [false, false, true], "no more than a guest who is not known");
+    let records = far.export(&["--user", "ada", "--tool", "open.guests"]);
+    assert_eq!(records.last().unwrap()["level"], "guest");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m3_a_server_that_is_killed_keeps_its_tools_here_and_comes_back_by_itself() {
     let far = Rack::new("", &mock("plain", "permission = \"guest\""));
     let port = free_port();

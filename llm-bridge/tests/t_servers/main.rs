@@ -16,10 +16,12 @@ mod access;
 mod commands;
 mod composed;
 mod doors;
+mod hostile;
 mod killed;
 mod measured;
 #[path = "../support/metrics.rs"]
 mod metrics;
+mod peer;
 mod program;
 mod scheduled;
 mod shared;

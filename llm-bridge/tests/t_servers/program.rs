@@ -172,6 +172,11 @@ impl Serving {
         let _ = self.child.wait();
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         self.told.lock().unwrap().clone()

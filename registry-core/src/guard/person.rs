@@ -22,7 +22,7 @@ use crate::{
 /// How often the store is asked for an answer that another server may have taken.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Calls of one user that may wait for a person at once.
+/// Calls of one user that may wait for a person at once, so that nobody fills the store with questions.
 const MAX_PENDING: usize = 64;
 /// Arguments longer than this as JSON are not kept with the question, in bytes.
 const MAX_SHOWN: usize = 64 << 10;
@@ -89,9 +89,11 @@ impl Guards {
     ) -> Result<Yes, Admission> {
         let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let question = self.question(wanted);
-            self.may_ask(wanted, &question).await?;
-            let approval = self.approvals.request(question).await.map_err(failed)?;
+            let approval =
+                self.approvals.request(self.question(wanted), MAX_PENDING).await.map_err(failed)?;
+            let Some(approval) = approval else {
+                return Err(Admission::Refused(too_many(&wanted.context.caller().user)));
+            };
             if approval.state == ApprovalState::Pending {
                 let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
                 wanted.context.ask_approval(&approval.id, message);
@@ -129,22 +131,6 @@ impl Guards {
     pub(super) async fn take(&self, wanted: Wanted<'_>, yes: &Yes) -> Result<bool, Admission> {
         let taken = self.approvals.take(wanted.tenant, &yes.id, wanted.clock.now()).await;
         taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))
-    }
-
-    /// One user cannot fill the store with questions.
-    async fn may_ask(&self, wanted: Wanted<'_>, question: &Approval) -> Result<(), Admission> {
-        let waiting = self.approvals.pending(wanted.tenant, wanted.clock.now()).await;
-        let waiting = waiting.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
-        let mut of_user = waiting.iter().filter(|other| other.user == question.user);
-        if of_user.clone().any(|other| other.is_about_what(question))
-            || of_user.nth(MAX_PENDING - 1).is_none()
-        {
-            return Ok(());
-        }
-        let message = format!("{MAX_PENDING} calls of {} wait for a person already", question.user);
-        let error = ToolError::new(ErrorKind::Busy, message)
-            .with_feedback("Too many calls wait for a person already. Ask the user to answer those first.");
-        Err(Admission::Refused(error.retryable()))
     }
 
     /// The question as it is kept for the person.
@@ -199,6 +185,12 @@ fn pending(tool: &str, id: &str) -> ToolError {
             "A person has to approve this call of `{tool}` first. Tell the user, and make the same call again when it is approved ({id})."
         ))
         .with_approval(id)
+}
+
+fn too_many(user: &str) -> ToolError {
+    ToolError::new(ErrorKind::Busy, format!("{MAX_PENDING} calls of {user} wait for a person already"))
+        .with_feedback("Too many calls wait for a person already. Ask the user to answer those first.")
+        .retryable()
 }
 
 fn not_asked(tool: &str, cause: &str) -> ToolError {

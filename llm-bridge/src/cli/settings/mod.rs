@@ -265,7 +265,9 @@ impl Settings {
         // What is wrong with a tool stops no other, so they are read by themselves.
         let tools = tables.get_mut().remove("tools");
         let modules = modules::take(&mut tables).map_err(with_text)?;
+        let webhook_lines = webhooks::lines(tables.get_ref(), text);
         let mut settings = Self::deserialize(Deserializer::from(tables)).map_err(with_text)?;
+        webhooks::check_secrets(&settings.webhooks, &webhook_lines)?;
         settings.modules = modules;
         settings.defines_tools = tools.is_some();
         settings.host = toml::from_str(text).map_err(with_text)?;

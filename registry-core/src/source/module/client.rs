@@ -41,6 +41,14 @@ impl Fault {
             Self::Content(_) => false,
         }
     }
+
+    /// Whether it is the same once more. What comes with a status may have the time in it.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Status(one, _), Self::Status(other, _)) => one == other,
+            (one, other) => one == other,
+        }
+    }
 }
 
 impl fmt::Display for Fault {

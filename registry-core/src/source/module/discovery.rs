@@ -253,11 +253,7 @@ impl Module {
         self.due_after(self.now(), RETRY);
         let (module, error) = (self.name(), fault.to_string());
         let mut known = self.known();
-        let is_told = match (&known.failure, fault) {
-            // What the page says may have the time in it.
-            (Some(Fault::Status(known, _)), Fault::Status(now, _)) => known == now,
-            (known, now) => known.as_ref() == Some(now),
-        };
+        let is_told = known.failure.as_ref().is_some_and(|known| known.is_like(fault));
         match fault {
             _ if is_told => {}
             Fault::Status(status, _) => {

@@ -65,12 +65,14 @@ impl Peer {
         let left = deadline.saturating_duration_since(Instant::now());
         let answer = match self.client.execute(&call, hops, left).await {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
+            // What was left of it says nothing to anybody.
+            Err(Fault::Timeout(_)) => Err(Fault::Timeout(self.timeout)),
             other => other,
         };
         trial.end(&answer);
         let result = answer.and_then(|json| reply::read(&json));
         result.unwrap_or_else(|fault| match fault {
-            Fault::Timeout(_) => Err(timed_out(self.timeout)),
+            Fault::Timeout(limit) => Err(timed_out(limit)),
             other => Err(reply::error_of(&other)),
         })
     }
@@ -128,7 +130,7 @@ impl Trial<'_> {
     fn end<T>(mut self, answer: &Result<T, Fault>) {
         self.is_over = true;
         match answer {
-            Err(fault) if fault.is_outage() => self.failed(&fault.to_string()),
+            Err(fault) if fault.is_outage() => self.failed(fault),
             _ => {
                 if self.peer.breaker.succeeded() {
                     tracing::info!(module = &*self.peer.name, "module_called_again");
@@ -137,9 +139,9 @@ impl Trial<'_> {
         }
     }
 
-    fn failed(&self, cause: &str) {
-        if self.peer.breaker.failed(self.peer.clock.now(), cause) {
-            tracing::warn!(module = &*self.peer.name, cause, "module_left_alone");
+    fn failed(&self, fault: &Fault) {
+        if self.peer.breaker.failed(self.peer.clock.now(), fault) {
+            tracing::warn!(module = &*self.peer.name, cause = fault.to_string(), "module_left_alone");
         }
     }
 }
@@ -151,7 +153,7 @@ impl Drop for Trial<'_> {
         }
         let timed_out = Instant::now() + TIMER_GRAIN >= self.deadline;
         if timed_out && !self.context.is_cancelled() {
-            self.failed(&Fault::Timeout(self.peer.timeout).to_string());
+            self.failed(&Fault::Timeout(self.peer.timeout));
         } else {
             self.peer.breaker.abandoned(self.peer.clock.now());
         }
