@@ -12,6 +12,7 @@ pub mod listing;
 pub mod mcp;
 pub mod provider;
 pub mod server;
+mod whole;
 
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]

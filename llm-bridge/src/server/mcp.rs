@@ -17,8 +17,14 @@ use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use utoipa::openapi::Type;
 
-use super::{LAST_BYTES, error, identity::Identity};
+use super::{
+    LAST_BYTES, error,
+    identity::Identity,
+    openapi::{JsonRpc, Operation},
+    routes::Routes,
+};
 use crate::mcp::{McpServer, Visitor};
 
 /// The header that names a session of the revisions before 2026-07-28.
@@ -86,8 +92,45 @@ fn visitor(identity: &Identity) -> Visitor {
     Visitor { registry: identity.registry.clone(), context: identity.context() }
 }
 
+/// The methods of the transport: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports>.
+pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
+    let serve = move |identity: Extension<Identity>, request: Request| {
+        serve(State(Arc::clone(&mcp)), identity, request)
+    };
+    let plain = "text/plain; charset=utf-8";
+    let operation = |id: &str, summary: &str| {
+        Operation::new("MCP", id, summary)
+            .header(REVISION, "The revision of the protocol.", Type::String)
+            .header(SESSION, "The session, in revisions before 2026-07-28.", Type::String)
+            .answers_with(400, plain, "A header or the message is not as the protocol wants it.")
+            .answers_with(404, plain, "There is no such session.")
+            .answers_with(405, plain, "The revision has no use for this method.")
+    };
+    let send = operation("mcp_send", "A message of a client, in the Model Context Protocol")
+        .details("Clients speak this through a library: <https://modelcontextprotocol.io>.")
+        .reads::<JsonRpc>()
+        .answers::<JsonRpc>(200, "The reply.")
+        .answers_with(200, "text/event-stream", "Or a stream of messages that ends with it.")
+        .answers_nothing(202, "The message was taken.")
+        .answers::<JsonRpc>(400, "The same, said to the message.")
+        .answers::<JsonRpc>(404, "There is no such method.")
+        .answers_with(406, plain, "`Accept` has to name `application/json` and `text/event-stream`.")
+        .answers_with(413, plain, "The same.")
+        .answers_with(415, plain, "The same.")
+        .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
+    let listen = operation("mcp_listen", "The stream of a session, in revisions before 2026-07-28")
+        .answers_with(200, "text/event-stream", "Messages of the server.")
+        .answers_with(406, plain, "`Accept` has to name `text/event-stream`.");
+    let end = operation("mcp_end", "Ends a session, in revisions before 2026-07-28")
+        .answers_nothing(202, "It is ended.");
+    Routes::new()
+        .post("/mcp", serve.clone(), send)
+        .get("/mcp", serve.clone(), listen)
+        .delete("/mcp", serve, end)
+}
+
 /// Serves one request. Who asks is what the key's check has found.
-pub(super) async fn serve(
+async fn serve(
     State(mcp): State<Arc<Mcp>>,
     Extension(identity): Extension<Identity>,
     request: Request,
