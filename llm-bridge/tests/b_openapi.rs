@@ -174,14 +174,24 @@ async fn every_operation_says_what_it_takes_and_answers() {
 }
 
 #[tokio::test]
-async fn the_document_needs_no_key_and_is_not_for_other_pages() {
+async fn what_the_document_says_of_keys_is_so() {
     let access = Access { api_key: Some("secret".into()), ..Access::default() };
     let server = Server::start(access).await;
-    assert_eq!(server.ask(Method::GET, "/openapi.json").await.status(), StatusCode::OK);
-    assert_eq!(
-        refused(server.ask(Method::GET, "/api/tools").await, StatusCode::UNAUTHORIZED).await,
-        "invalid_api_key"
-    );
+    let document = server.document().await;
+    for (path, method, says) in operations(&document) {
+        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+        let response = server.ask(method, &path.replace(['{', '}'], "")).await;
+        if says.get("security").is_some() {
+            assert_eq!(refused(response, StatusCode::UNAUTHORIZED).await, "invalid_api_key");
+        } else {
+            assert!(response.status().is_success(), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_not_for_other_pages() {
+    let server = Server::start(Access::default()).await;
     let with = |name, value| server.client.get(format!("{}/openapi.json", server.base)).header(name, value);
     let rebound = with(header::HOST, "evil.example").send().await.unwrap();
     assert_eq!(refused(rebound, StatusCode::MISDIRECTED_REQUEST).await, "host_not_allowed");

@@ -21,7 +21,9 @@ use utoipa::openapi::{
 };
 
 pub(super) use operation::Operation;
-pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonRpc, ModelList};
+#[cfg(feature = "mcp")]
+pub(super) use shapes::JsonRpc;
+pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, ModelList};
 
 /// What keys are called in the document.
 const KEY: &str = "key";

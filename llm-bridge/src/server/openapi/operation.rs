@@ -103,12 +103,17 @@ impl Operation {
         self
     }
 
-    /// Reads this from the body.
+    /// Reads this from the body, as all do but those that have their own way to.
     pub(in crate::server) fn reads<T: JsonSchema>(self) -> Self {
-        Self { body: Some(schema_of::<T>), ..self }
+        self.takes::<T>()
             .refuses(400, "The body is not JSON, or not of its form (`invalid_request_error`).")
             .refuses(413, "The body is too large (`invalid_request_error`).")
             .refuses(415, "The body was not sent as `application/json` (`invalid_request_error`).")
+    }
+
+    /// Takes this as the body, without a word on what is answered where it is none.
+    pub(in crate::server) fn takes<T: JsonSchema>(self) -> Self {
+        Self { body: Some(schema_of::<T>), ..self }
     }
 
     /// Answers with this as JSON. Of one status there can be several: each may come.

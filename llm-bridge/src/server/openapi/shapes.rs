@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use crate::provider::openai::Extension;
 
 macro_rules! shapes {
-    ($($(#[doc = $about:literal])* $name:ident($schemas:ident): $schema:tt)*) => {$(
+    ($($(#[doc = $about:literal])* $(#[cfg($gate:meta)])? $name:ident($schemas:ident): $schema:tt)*) => {$(
         $(#[doc = $about])*
+        $(#[cfg($gate)])?
         pub(in crate::server) struct $name;
 
+        $(#[cfg($gate)])?
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
                 stringify!($name).into()
@@ -26,15 +28,21 @@ macro_rules! shapes {
     )*};
 }
 
-/// `{"type": KIND, KIND: {"name": …}}`.
-fn named_in(kind: &str) -> Value {
+/// Something with a member that has a name.
+fn with_named(member: &str) -> Value {
+    let named = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    json!({"type": "object", "properties": {member: named}, "required": [member]})
+}
+
+/// Some of the tools, of which one may have to be called.
+fn some_tools() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "type": {"const": kind},
-            kind: {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            "mode": {"description": "`required` where one has to be called."},
+            "tools": {"type": "array", "description": "Entries without a name are passed over."},
         },
-        "required": ["type", kind],
+        "required": ["tools"],
     })
 }
 
@@ -75,28 +83,30 @@ shapes! {
             "tools": {
                 "type": ["array", "null"],
                 "description": "The client's own tools, no two of one name. Calls of them come back as `tool_calls`.",
-                "items": {"anyOf": [named_in("function"), named_in("custom")]},
+                "items": {"anyOf": [with_named("function"), with_named("custom")]},
             },
-            "tool_choice": {"anyOf": [
-                {"enum": ["auto", "none", "required", "any", null]},
-                named_in("function"),
-                named_in("custom"),
-                {
-                    "type": "object",
-                    "properties": {
-                        "type": {"const": "allowed_tools"},
-                        "allowed_tools": {
-                            "type": "object",
-                            "properties": {
-                                "mode": {"enum": ["auto", "required"]},
-                                "tools": {"type": "array", "items": {"type": "object"}},
-                            },
-                            "required": ["tools"],
-                        },
+            "tool_choice": {
+                "description": "One word, one tool, or some; a tool also without the object around its name, as the Responses API has it.",
+                "anyOf": [
+                    {"enum": ["auto", "none", "required", "any", null]},
+                    {
+                        "properties": {"type": {"not": {"const": "allowed_tools"}}},
+                        "anyOf": [
+                            with_named("function"),
+                            with_named("custom"),
+                            {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+                        ],
                     },
-                    "required": ["type", "allowed_tools"],
-                },
-            ]},
+                    {
+                        "properties": {"type": {"const": "allowed_tools"}},
+                        "required": ["type"],
+                        "anyOf": [
+                            {"type": "object", "properties": {"allowed_tools": some_tools()}, "required": ["allowed_tools"]},
+                            some_tools(),
+                        ],
+                    },
+                ],
+            },
             "toolrack": {"anyOf": [schemas.subschema_for::<Extension>(), {"type": "null"}]},
         },
         "required": ["messages"],
@@ -153,6 +163,7 @@ shapes! {
     }
 
     /// A message of JSON-RPC 2.0: <https://www.jsonrpc.org/specification>.
+    #[cfg(feature = "mcp")]
     JsonRpc(_schemas): {
         "type": "object",
         "properties": {"jsonrpc": {"const": "2.0"}},
