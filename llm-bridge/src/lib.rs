@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod provider;
 pub mod server;
+mod whole;
 
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]

@@ -8,7 +8,7 @@ use axum::{
 };
 use registry_core::{Caller, DEFAULT_TENANT, Permission};
 
-use super::{App, error, identity::Identity};
+use super::{App, error, identity::Identity, openapi::Operation};
 
 /// The text format of Prometheus: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,6 +26,12 @@ fn refused(identity: &Identity) -> Option<Response> {
         identity.registry.tenant()
     );
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
+}
+
+pub(super) fn operation() -> Operation {
+    Operation::new("Server", "metrics", "What the server measures, for Prometheus")
+        .answers_with(200, CONTENT_TYPE, "The numbers, of all tenants.")
+        .refuses(403, "The user is no admin of the first tenant (`permission_denied`).")
 }
 
 pub(super) async fn scrape(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {

@@ -12,7 +12,10 @@ mod mcp;
 mod metrics;
 mod models;
 mod modules;
+mod name;
+mod openapi;
 mod page;
+mod routes;
 mod schedule;
 mod tools;
 mod user_id;
@@ -21,12 +24,11 @@ mod webhooks;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::DefaultBodyLimit,
     http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
     serve::ListenerExt,
 };
 use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store, webhook::Webhooks};
@@ -38,6 +40,8 @@ pub use access::Access;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
+use openapi::Document;
+use routes::Routes;
 #[cfg(feature = "cli")]
 pub(crate) use user_id::check_user_id;
 
@@ -104,12 +108,9 @@ pub fn router(
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let with_tools = Router::new();
+    let with_tools = Routes::new();
     #[cfg(feature = "mcp")]
-    let with_tools = {
-        let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
-        with_tools.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
-    };
+    let with_tools = with_tools.merge(mcp::routes(mcp::Mcp::new(closing.clone(), backend.tasks())?));
     if let Some(schedule) = settings.schedule.clone() {
         let owners = Arc::new(schedule::Owners(Arc::clone(&identities)));
         backend.spawn(registry_core::schedule::run(schedule, owners, closing.clone()));
@@ -119,29 +120,33 @@ pub fn router(
     let (webhooks, metrics) = (settings.webhooks.clone(), settings.metrics.clone());
     let app = App { backend, webhooks, modules, metrics, module_name, closing };
     let with_tools = with_tools
-        .route("/v1/chat/completions", post(chat::completions))
-        .route("/execute", post(execute::execute))
-        .route("/manifest", get(modules::manifest))
-        .route("/api/tools", get(tools::list))
-        .route("/api/tools/{name}", post(tools::switch))
-        .route("/api/modules", get(modules::list))
-        .route("/api/modules/{module}/execute", post(modules::execute))
-        .route_layer(middleware::from_fn_with_state(app.clone(), modules::found));
+        .post("/v1/chat/completions", chat::completions, chat::operation())
+        .post("/execute", execute::execute, execute::execute_operation())
+        .get("/manifest", modules::manifest, modules::manifest_operation())
+        .get("/api/tools", tools::list, tools::list_operation())
+        .post("/api/tools/{name}", tools::switch, tools::switch_operation())
+        .get("/api/modules", modules::list, modules::list_operation())
+        .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
+        .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
     let with_key = with_tools
-        .route("/v1/models", get(models::list))
-        .route("/metrics", get(metrics::scrape))
-        .route("/api/modules/{module}/accept", post(modules::accept))
-        .route("/refresh-tools", post(modules::refresh))
-        .route("/api/approvals", get(approvals::list))
-        .route("/api/approvals/{id}", post(approvals::answer))
-        .route("/api/dead-letters", get(webhooks::list))
-        .route("/api/dead-letters/{id}", post(webhooks::redeliver))
-        .route("/api/render", post(markdown::render))
-        .route_layer(middleware::from_fn_with_state(identities, access::check_key));
+        .get("/v1/models", models::list, models::list_operation())
+        .get("/metrics", metrics::scrape, metrics::operation())
+        .post("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
+        .post("/refresh-tools", modules::refresh, modules::refresh_operation())
+        .get("/api/approvals", approvals::list, approvals::list_operation())
+        .post("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .get("/api/dead-letters", webhooks::list, webhooks::list_operation())
+        .post("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
+        .post("/api/render", markdown::render, markdown::operation())
+        .behind_key(identities);
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
-    let routes = page::routes()
-        .route("/healthz", get(models::health).options(page::methods))
+    let (router, operations) = page::routes()
+        .open_to_all("/healthz", models::health, models::health_operation())
+        .open_to_all("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
+        .into_parts();
+    let document = Document::new(operations).map_err(|error| error.to_string())?;
+    let routes = router
         .fallback(|| async {
             error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
         })
@@ -153,6 +158,7 @@ pub fn router(
                 None,
             )
         })
+        .layer(Extension(document))
         .layer(middleware::from_fn_with_state(settings, access::check_sender))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {

@@ -5,24 +5,27 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use registry_core::{
     Caller, DEFAULT_TENANT, Permission, Registry,
-    source::module::{AcceptError, ModuleReport, Modules, ModulesSettings},
+    source::module::{AcceptError, BreakerState, ModuleReport, Modules, ModulesSettings, ServedManifest},
     store::MemoryManifests,
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{
     App,
     body::JsonBody,
     error,
-    execute::{Door, make_call},
+    execute::{Door, call_operation, make_call},
     identity::Identity,
+    name::Name,
+    openapi::Operation,
     store_failed,
 };
 
@@ -42,10 +45,38 @@ pub(super) async fn found(State(app): State<App>, request: Request, next: Next) 
     next.run(request).await
 }
 
+pub(super) fn manifest_operation() -> Operation {
+    Operation::new("Modules", "manifest", "The tools that the user may use, as a module's")
+        .answers::<ServedManifest>(200, "The manifest.")
+}
+
 pub(super) async fn manifest(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     let selection = identity.registry.select(&identity.context());
     Json(app.modules.serve(&app.module_name, &selection)).into_response()
 }
+
+/// The modules.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{M}List")]
+struct ModuleList<M> {
+    modules: Vec<M>,
+}
+
+/// What a module is to somebody who may use its tools: where it is, and what is wrong with it, is the operator's business.
+#[derive(Serialize, JsonSchema)]
+struct ModuleSummary {
+    /// Its name, the prefix of its tools.
+    name: String,
+    /// The version it gives itself.
+    version: Option<String>,
+    /// How many of its tools the user may see.
+    tools: usize,
+    /// Whether it is called.
+    breaker: BreakerState,
+}
+
+/// Who may change modules.
+const ADMINS: &str = "The user is no admin of the tenant `default` (`permission_denied`).";
 
 /// All tenants have the same modules, so that they are the business of the admins of the first.
 fn refused(identity: &Identity) -> Option<Response> {
@@ -60,30 +91,41 @@ fn refused(identity: &Identity) -> Option<Response> {
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }
 
+pub(super) fn list_operation() -> Operation {
+    Operation::new("Modules", "list_modules", "The modules of this server")
+        .answers::<ModuleList<ModuleSummary>>(200, "The modules that the user may use.")
+        .answers::<ModuleList<ModuleReport>>(200, "To admins of the tenant `default`: all there is to know.")
+}
+
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     let reports = app.modules.reports();
     if refused(&identity).is_none() {
-        return all(&reports);
+        return all(reports);
     }
     let may_see = |report: &&ModuleReport| {
         identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.name))
     };
-    let modules: Vec<Value> =
-        reports.iter().filter(may_see).map(|report| for_users(report, &identity)).collect();
-    Json(json!({"modules": modules})).into_response()
+    let modules = reports.iter().filter(may_see).map(|report| for_users(report, &identity)).collect();
+    Json(ModuleList { modules }).into_response()
 }
 
-fn all(reports: &[ModuleReport]) -> Response {
-    Json(json!({"modules": reports})).into_response()
+fn all(modules: Vec<ModuleReport>) -> Response {
+    Json(ModuleList { modules }).into_response()
 }
 
-/// What a module is to somebody who may use its tools: where it is, and what is wrong with it, is the operator's business.
-fn for_users(report: &ModuleReport, identity: &Identity) -> Value {
+fn for_users(report: &ModuleReport, identity: &Identity) -> ModuleSummary {
     let context = identity.context();
     let tools = identity.registry.list_all(true);
     let tools = tools.iter().filter(|tool| tool.module() == report.name);
     let tools = tools.filter(|tool| identity.registry.may_see(tool, &context)).count();
-    json!({"name": report.name, "version": report.version, "tools": tools, "breaker": report.breaker})
+    let (name, version) = (report.name.clone(), report.version.clone());
+    ModuleSummary { name, version, tools, breaker: report.breaker }
+}
+
+pub(super) fn refresh_operation() -> Operation {
+    Operation::new("Modules", "refresh_tools", "Asks all modules for their tools now")
+        .answers::<ModuleList<ModuleReport>>(200, "The modules as they are now known.")
+        .refuses(403, ADMINS)
 }
 
 pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
@@ -93,7 +135,7 @@ pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extensi
     // As a task of its own: others may wait for the same answers.
     let modules = app.modules.clone();
     match app.backend.spawn(async move { modules.refresh().await }).await {
-        Ok(reports) => all(&reports),
+        Ok(reports) => all(reports),
         Err(fault) => {
             let message = format!("the modules were not asked to the end: {fault}");
             error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
@@ -101,10 +143,18 @@ pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extensi
     }
 }
 
+pub(super) fn accept_operation() -> Operation {
+    Operation::new("Modules", "accept_module", "Accepts a module's tools as they are now known")
+        .path("module", "The module's name.")
+        .answers::<ModuleReport>(200, "The module as it is now known.")
+        .refuses(403, ADMINS)
+        .refuses(404, "There is no such module (`module_not_found`).")
+}
+
 pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Path(module): Path<String>,
+    Name(module): Name,
 ) -> Response {
     if let Some(refused) = refused(&identity) {
         return refused;
@@ -116,10 +166,14 @@ pub(super) async fn accept(
     }
 }
 
+pub(super) fn execute_operation() -> Operation {
+    call_operation("execute_in_module", "Calls a tool of a module").path("module", "The module's name.")
+}
+
 pub(super) async fn execute(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Path(module): Path<String>,
+    Name(module): Name,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Response {

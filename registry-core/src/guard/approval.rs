@@ -9,6 +9,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use crate::execute::BoxFuture;
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A call that a person is asked about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     /// Names it; a random text.
     pub id: String,
@@ -44,7 +45,7 @@ pub struct Approval {
 }
 
 /// What has become of an approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ApprovalState {
     /// Nobody has answered.

@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{client::Fault, settings::BreakerSettings};
 
 /// Whether a module is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     /// It is.

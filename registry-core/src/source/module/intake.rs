@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::manifest::{Manifest, ManifestTool};
@@ -36,7 +37,7 @@ pub(super) struct Taken {
 }
 
 /// A tool that was not taken, or not as it says.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct ToolFault {
     /// The name it gives itself.
     pub tool: String,

@@ -1,12 +1,13 @@
 //! What is known of a module, for people.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{BreakerState, ToolChange, ToolFault};
 
 /// What is known of a module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModuleReport {
     /// Its name, the prefix of its tools.
     pub name: String,
