@@ -1,9 +1,9 @@
 //! Tool definitions of the Model Context Protocol, as in the `tools` of a `tools/list` result:
 //! <https://modelcontextprotocol.io/specification/draft/server/tools>.
 //!
-//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 whole; the root of the input's has type
-//! `object`. So has that of the output's here: the revisions before 2026-07-28 take no other, and say nothing where it is left out.
-//! Schemas that are `true` or `false` become objects of the same meaning, which more readers take.
+//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 whole, and those of older drafts are said
+//! in its words; the root of the input's has type `object`. So has that of the output's here: the revisions before 2026-07-28 take no other, and say nothing where it is left out.
+//! Properties whose schemas are `true` or `false` become objects of the same meaning, which more readers take.
 
 use registry_core::Effect;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ pub(super) const RULES: Rules = Rules {
     max_description: None,
     needs_description: false,
     max_tools: None,
-    forms: &[Form::JSON_SCHEMA],
+    forms: &[Form::WHOLE, Form::JSON_SCHEMA],
     strict: None,
     write,
     list: Value::Array,

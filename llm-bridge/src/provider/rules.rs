@@ -44,6 +44,8 @@ pub(super) struct Parts<'t> {
 /// What a provider lets a schema say.
 #[derive(Debug)]
 pub(super) struct Form {
+    /// Whether a schema that is JSON Schema 2020-12 stays as it is, and no other is taken.
+    pub(super) whole: bool,
     /// The key of the definition that the schema goes under.
     pub(super) field: &'static str,
     /// The keywords below the root.
@@ -77,6 +79,7 @@ pub(super) struct Form {
 impl Form {
     /// All of JSON Schema 2020-12.
     pub(super) const JSON_SCHEMA: Self = Self {
+        whole: false,
         field: "inputSchema",
         keywords: Keywords::All,
         at_root: Keywords::All,
@@ -92,6 +95,9 @@ impl Form {
         property_names: None,
         strict: false,
     };
+
+    /// The same, for who reads all of it: nothing is resolved or taken away.
+    pub(super) const WHOLE: Self = Self { whole: true, ..Self::JSON_SCHEMA };
 }
 
 impl Form {
