@@ -1,6 +1,6 @@
 //! The words in which a provider's rules are written down: each provider is a table of these in a file of its own.
 
-use registry_core::{Effect, ToolSpec};
+use registry_core::{ToolPolicy, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::names::NameRule;
@@ -38,7 +38,7 @@ pub(super) struct Parts<'t> {
     /// Whether the schema is in the strict form.
     pub(super) strict: bool,
     pub(super) spec: &'t ToolSpec,
-    pub(super) effect: Option<Effect>,
+    pub(super) policy: Option<&'t ToolPolicy>,
 }
 
 /// What a provider lets a schema say.

@@ -24,7 +24,7 @@ async fn b3_a_tool_says_what_it_is() {
     spec.title = Some("Erase".into());
     spec.description = Some("Erases.".into());
     spec.output_schema = json!({"type": "object"});
-    rack.add_with(spec, destructive(), says("e"));
+    rack.add_with(spec, ToolPolicy { idempotent: true, ..destructive() }, says("e"));
     let mut words = ToolSpec::new("words", json!({"type": "object"}));
     words.output_schema = json!({"type": "string"});
     rack.add_with(words, ToolPolicy::new(), says("w"));
@@ -32,10 +32,13 @@ async fn b3_a_tool_says_what_it_is() {
     let result = peer.request("tools/list", json!({})).await["result"].clone();
     let (erase, words) = (&result["tools"][0], &result["tools"][1]);
     assert_eq!((&erase["title"], &erase["description"]), (&json!("Erase"), &json!("Erases.")));
-    assert_eq!(erase["annotations"], json!({"readOnlyHint": false, "destructiveHint": true}));
+    assert_eq!(
+        erase["annotations"],
+        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true})
+    );
     assert_eq!(erase["inputSchema"]["properties"]["a"]["type"], "string");
     assert_eq!(erase["outputSchema"]["type"], "object");
-    assert_eq!(words["annotations"]["readOnlyHint"], true);
+    assert_eq!(words["annotations"], json!({"readOnlyHint": true}), "the rest is about tools that write");
     assert_eq!(words.get("outputSchema"), None, "only an object's is listed");
     assert_eq!((&result["cacheScope"], &result["resultType"]), (&json!("private"), &json!("complete")));
     assert!(result["ttlMs"].as_u64().is_some(), "{result}");
