@@ -53,6 +53,7 @@ impl Rack {
             store: store.clone(),
             webhooks: None,
             modules: None,
+            mcp_servers: None,
             module_name: "toolrack".into(),
             grace: Duration::from_secs(1),
         };

@@ -129,6 +129,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         store,
         webhooks: None,
         modules: None,
+        mcp_servers: None,
         module_name: "toolrack".into(),
         grace: Duration::from_secs(1),
     }

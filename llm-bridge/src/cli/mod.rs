@@ -7,9 +7,11 @@ mod call;
 mod chat;
 mod mcp;
 mod mcp_servers;
+mod mcp_states;
 mod modules;
 mod out;
 mod parse;
+mod running;
 mod serve;
 pub mod settings;
 mod store;
@@ -22,8 +24,9 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{
-    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry, source::module::Modules,
-    store::MemoryManifests,
+    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
+    source::module::Modules,
+    store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -78,9 +81,17 @@ enum Command {
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
         #[command(flatten)]
-        list: modules::Asked,
+        list: running::Asked,
         #[command(subcommand)]
         command: Option<modules::ModulesCommand>,
+    },
+    /// Look at the MCP servers of a server that runs, and accept what has changed of their tools
+    #[command(args_conflicts_with_subcommands = true)]
+    McpServers {
+        #[command(flatten)]
+        list: running::Asked,
+        #[command(subcommand)]
+        command: Option<mcp_states::McpServersCommand>,
     },
     /// Add users, change what they may use, remove them
     User {
@@ -140,18 +151,23 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let stores = Stores::open(settings).await?;
             let registry = program.registry(Some(&stores))?;
             let modules = program.modules(&registry, Some(&stores))?;
-            mcp_servers::beside(settings, &registry.clone(), serve::run(settings, registry, stores, modules))
-                .await
+            let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
+            mcp_servers::beside(settings, &shared, manifests, |servers| {
+                serve::run(settings, registry, stores, modules, servers)
+            })
+            .await
         }
         Command::Chat(arguments) => {
             let opened = program.opened(DEFAULT_TENANT).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, chat::run(arguments, settings, registry.clone())).await
+            let chat = chat::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
         }
         Command::Call(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
+            let call = call::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, &program.registry(None)?)
@@ -163,12 +179,12 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 let opened = program.opened(&arguments.tenant.tenant).await?;
                 let registry = opened.registry();
                 let list = async { tools::list(&arguments, settings, registry) };
-                return mcp_servers::ahead(settings, registry, list).await;
+                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
             let registry = program.registry(None)?;
             program.modules(&registry, None)?.ready().await;
-            mcp_servers::ahead(settings, &registry, async { tools::list(&arguments, settings, &registry) })
-                .await
+            let list = async { tools::list(&arguments, settings, &registry) };
+            mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -179,9 +195,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Mcp(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
+            let serve = |_| mcp::run(arguments, settings, registry.clone());
+            mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Modules { list, command } => modules::run(list, command, settings).await,
+        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
             users::users(command, Stores::open(settings).await?.store.as_ref()).await
         }
@@ -234,7 +252,7 @@ impl Program<'_> {
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
         modules.ready().await;
-        Ok(Opened { stored, _modules: modules })
+        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
     /// The modules. Nobody is asked yet.
@@ -256,7 +274,7 @@ impl Program<'_> {
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
+        let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
         let switch = async {
             for event in tools::switch(arguments, enabled, stored).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
@@ -264,13 +282,15 @@ impl Program<'_> {
             }
             Ok(ExitCode::SUCCESS)
         };
-        mcp_servers::ahead(self.settings, stored.registry(), switch).await
+        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), switch).await
     }
 }
 
 /// A tenant's tools with the switches that are kept.
 struct Opened {
     stored: StoredRegistry,
+    /// Where it is kept what was accepted of remote tools.
+    manifests: Arc<dyn ManifestStore>,
     /// They are asked again for their tools as long as these are there.
     _modules: Modules,
 }
@@ -278,6 +298,10 @@ struct Opened {
 impl Opened {
     fn registry(&self) -> &Registry {
         self.stored.registry()
+    }
+
+    fn manifests(&self) -> Arc<dyn ManifestStore> {
+        Arc::clone(&self.manifests)
     }
 }
 

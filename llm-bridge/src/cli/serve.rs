@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use registry_core::{Registry, source::module::Modules, webhook::Webhooks};
+use registry_core::{
+    Registry,
+    source::{mcp::McpServers, module::Modules},
+    webhook::Webhooks,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +21,7 @@ pub(super) async fn run(
     registry: Registry,
     stores: Stores,
     modules: Modules,
+    mcp_servers: McpServers,
 ) -> Result<ExitCode, String> {
     registry.check();
     let endpoints = webhooks::endpoints(settings)?;
@@ -41,6 +46,7 @@ pub(super) async fn run(
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
+    server_settings.mcp_servers = Some(mcp_servers);
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

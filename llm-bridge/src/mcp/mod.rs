@@ -51,6 +51,8 @@ pub struct McpServer {
     codec: Arc<RequestStateCodec>,
     /// The calls that run, also those whose client has gone away.
     calls: TaskTracker,
+    /// Ends subscriptions.
+    stopping: CancellationToken,
     closing: CancellationToken,
 }
 
@@ -72,7 +74,14 @@ impl McpServer {
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let codec = Arc::new(approval::codec()?);
-        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, closing })
+        let stopping = closing.clone();
+        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, stopping, closing })
+    }
+
+    /// With another end for subscriptions than for calls: they have none of their own, and need no time to come to it.
+    #[must_use]
+    pub fn with_stopping(self, stopping: CancellationToken) -> Self {
+        Self { stopping, ..self }
     }
 
     /// A server with one visitor, as over standard input and output.
@@ -145,12 +154,16 @@ impl ServerHandler for McpServer {
         Some(requested.clone())
     }
 
-    /// Of clients of 2026-07-28, which ask to be told.
+    /// Of clients of 2026-07-28, which ask to be told. The first word comes at once: what has changed since the client's list, or
+    /// between the acknowledgement and this, is not heard here.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = self.visitor(&context.request_context().extensions)?;
         let mut changes = visitor.registry.subscribe();
         // What was not asked for is not told, and the rest of what can be is nothing of this server's.
         let wanted = context.accepted().tools_list_changed == Some(true);
+        if wanted && context.sink().notify_tool_list_changed().await.is_err() {
+            return Ok(());
+        }
         loop {
             tokio::select! {
                 more = settled(&mut changes), if wanted => {
@@ -159,7 +172,7 @@ impl ServerHandler for McpServer {
                     }
                 }
                 () = context.cancelled() => return Ok(()),
-                () = self.closing.cancelled() => return Ok(()),
+                () = self.stopping.cancelled() => return Ok(()),
             }
         }
     }

@@ -9,6 +9,8 @@ mod identity;
 mod markdown;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_servers;
 mod models;
 mod modules;
 mod page;
@@ -62,6 +64,9 @@ pub struct ServerSettings {
     pub webhooks: Option<Webhooks>,
     /// The modules whose tools are in the registry, where there are such.
     pub modules: Option<Modules>,
+    /// The MCP servers whose tools are in the registry, where there are such.
+    #[cfg(feature = "mcp")]
+    pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
     /// How long open answers may go on after the server was told to stop.
@@ -80,6 +85,8 @@ struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
     modules: Modules,
+    #[cfg(feature = "mcp")]
+    mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -95,17 +102,37 @@ pub fn router(
     settings: ServerSettings,
     closing: CancellationToken,
 ) -> Result<Router, String> {
+    routes(backend, settings, closing.clone(), closing)
+}
+
+/// The same; `stopping` ends streams that would never end by themselves, before `closing` ends answers.
+fn routes(
+    backend: Backend,
+    settings: ServerSettings,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+) -> Result<Router, String> {
+    #[cfg(not(feature = "mcp"))]
+    drop(stopping);
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
     let with_tools = Router::new();
     #[cfg(feature = "mcp")]
     let with_tools = {
-        let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
+        let mcp = mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?;
         with_tools.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
     };
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let module_name = settings.module_name.as_str().into();
-    let app = App { backend, webhooks: settings.webhooks.clone(), modules, module_name, closing };
+    let app = App {
+        backend,
+        webhooks: settings.webhooks.clone(),
+        modules,
+        #[cfg(feature = "mcp")]
+        mcp_servers: settings.mcp_servers.clone(),
+        module_name,
+        closing,
+    };
     let with_tools = with_tools
         .route("/v1/chat/completions", post(chat::completions))
         .route("/execute", post(execute::execute))
@@ -115,6 +142,10 @@ pub fn router(
         .route("/api/modules", get(modules::list))
         .route("/api/modules/{module}/execute", post(modules::execute))
         .route_layer(middleware::from_fn_with_state(app.clone(), modules::found));
+    #[cfg(feature = "mcp")]
+    let with_tools = with_tools
+        .route("/api/mcp-servers", get(mcp_servers::list))
+        .route("/api/mcp-servers/{server}/accept", post(mcp_servers::accept));
     let with_key = with_tools
         .route("/v1/models", get(models::list))
         .route("/api/modules/{module}/accept", post(modules::accept))
@@ -175,7 +206,7 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = router(backend.clone(), settings, closing.clone())?;
+    let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
     let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;

@@ -26,6 +26,8 @@ use super::{
     store_failed,
 };
 
+const MODULES: &str = "modules";
+
 /// For a registry without modules.
 ///
 /// # Errors
@@ -47,14 +49,14 @@ pub(super) async fn manifest(State(app): State<App>, Extension(identity): Extens
     Json(app.modules.serve(&app.module_name, &selection)).into_response()
 }
 
-/// All tenants have the same modules, so that they are the business of the admins of the first.
-fn refused(identity: &Identity) -> Option<Response> {
+/// All tenants have the same modules and MCP servers, so that they are the business of the admins of the first.
+pub(super) fn refused(identity: &Identity, what: &str) -> Option<Response> {
     let Caller { user, level, .. } = &identity.caller;
     if *level >= Permission::Admin && identity.registry.tenant() == DEFAULT_TENANT {
         return None;
     }
     let message = format!(
-        "modules are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
+        "{what} are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
         identity.registry.tenant()
     );
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
@@ -62,7 +64,7 @@ fn refused(identity: &Identity) -> Option<Response> {
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     let reports = app.modules.reports();
-    if refused(&identity).is_none() {
+    if refused(&identity, MODULES).is_none() {
         return all(&reports);
     }
     let may_see = |report: &&ModuleReport| {
@@ -79,15 +81,20 @@ fn all(reports: &[ModuleReport]) -> Response {
 
 /// What a module is to somebody who may use its tools: where it is, and what is wrong with it, is the operator's business.
 fn for_users(report: &ModuleReport, identity: &Identity) -> Value {
-    let context = identity.context();
-    let tools = identity.registry.list_all(true);
-    let tools = tools.iter().filter(|tool| tool.module() == report.name);
-    let tools = tools.filter(|tool| identity.registry.may_see(tool, &context)).count();
+    let tools = usable_of(identity, &report.name);
     json!({"name": report.name, "version": report.version, "tools": tools, "breaker": report.breaker})
 }
 
+/// How many tools of a module somebody may use.
+pub(super) fn usable_of(identity: &Identity, module: &str) -> usize {
+    let context = identity.context();
+    let tools = identity.registry.list_all(true);
+    let tools = tools.iter().filter(|tool| tool.module() == module);
+    tools.filter(|tool| identity.registry.may_see(tool, &context)).count()
+}
+
 pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Some(refused) = refused(&identity, MODULES) {
         return refused;
     }
     // As a task of its own: others may wait for the same answers.
@@ -105,14 +112,36 @@ pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Path(module): Path<String>,
+    JsonBody(body): JsonBody,
 ) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Some(refused) = refused(&identity, MODULES) {
         return refused;
     }
-    match app.modules.accept(&module).await {
+    let digest = match digest(&body) {
+        Ok(digest) => digest,
+        Err(refused) => return refused,
+    };
+    match app.modules.accept(&module, digest).await {
         Ok(report) => Json(report).into_response(),
-        Err(AcceptError::NotKept(cause)) => store_failed(&cause),
-        Err(unknown) => error(StatusCode::NOT_FOUND, "module_not_found", &unknown.to_string(), None),
+        Err(fault) => not_accepted(&fault, "module_not_found"),
+    }
+}
+
+/// What names the tools that somebody has looked at, so that no others are accepted.
+pub(super) fn digest(body: &Value) -> Result<&str, Response> {
+    body.get("digest").and_then(Value::as_str).ok_or_else(|| {
+        let message = "`digest` has to be the text of that name in the list, so that what is accepted is what you have looked at";
+        error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("digest"))
+    })
+}
+
+pub(super) fn not_accepted(fault: &AcceptError, unknown: &str) -> Response {
+    match fault {
+        AcceptError::NotKept(cause) => store_failed(cause),
+        AcceptError::Changed(_) => {
+            error(StatusCode::CONFLICT, "digest_changed", &fault.to_string(), Some("digest"))
+        }
+        _ => error(StatusCode::NOT_FOUND, unknown, &fault.to_string(), None),
     }
 }
 

@@ -121,8 +121,9 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     let id = peer.send("subscriptions/listen", wanted).await;
     let accepted = peer.hears("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"], json!({"toolsListChanged": true}), "{accepted}");
-    // What is under way is not what this is about.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // What has changed since the client's list, or just now, is not lost.
+    let first = peer.hears("notifications/tools/list_changed").await;
+    assert_eq!(first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{first}");
     for enabled in [false, true] {
         rack.registry.set_enabled("tool", enabled).unwrap();
         let told = peer.hears("notifications/tools/list_changed").await;

@@ -210,6 +210,7 @@ impl Setup {
             store,
             webhooks: None,
             modules: None,
+            mcp_servers: None,
             module_name: "toolrack".into(),
             grace: self.grace,
         };

@@ -150,6 +150,7 @@ impl Site {
             store,
             webhooks: None,
             modules: None,
+            mcp_servers: None,
             module_name: "toolrack".into(),
             grace: Duration::from_secs(1),
         };

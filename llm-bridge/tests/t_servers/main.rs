@@ -17,6 +17,7 @@ mod commands;
 mod composed;
 mod doors;
 mod killed;
+mod over_mcp;
 mod program;
 mod shared;
 mod started;

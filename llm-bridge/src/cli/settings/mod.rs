@@ -386,6 +386,7 @@ impl Settings {
             store,
             webhooks: None,
             modules: None,
+            mcp_servers: None,
             module_name: self.module_name.clone(),
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::source::module::ToolFault;
+use crate::source::module::{BreakerState, ToolChange, ToolFault};
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -36,6 +36,16 @@ pub struct McpServerReport {
     pub server: Option<String>,
     /// How many tools it has here now, those left out for another's name too.
     pub tools: usize,
+    /// How often it was reached again after it was lost.
+    pub restarts: u64,
+    /// Whether it is called.
+    pub breaker: BreakerState,
+    /// Whether tools that are new or changed are off until they are accepted.
+    pub pinned: bool,
+    /// Names the tools as they are now, to [accept](super::McpServers::accept) just these.
+    pub digest: String,
+    /// The tools that are not as they were accepted.
+    pub changes: Vec<ToolChange>,
     /// Why it could not be reached, or was lost.
     pub error: Option<String>,
     /// The tools that were left out.

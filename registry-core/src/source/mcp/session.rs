@@ -40,13 +40,19 @@ pub(super) enum Way {
     InProcess(Connector),
 }
 
+/// What a server says of itself when a connection begins.
+#[derive(Clone)]
+pub(super) struct Introduced {
+    /// The protocol's revision.
+    pub(super) protocol: String,
+    /// What it calls itself, and its version.
+    pub(super) server: Option<String>,
+}
+
 /// A connection. When it is dropped it is closed, and the program behind it killed.
 pub(super) struct Session {
     pub(super) live: Live,
-    /// The protocol's revision.
-    pub(super) protocol: String,
-    /// What the server calls itself, and its version.
-    pub(super) server: Option<String>,
+    pub(super) introduced: Introduced,
     /// Whether it tells of changes only to those who subscribe.
     has_subscriptions: bool,
     /// Ends when the connection does; none once it has.
@@ -61,7 +67,7 @@ impl Way {
             McpTransport::Stdio(command) => {
                 Self::Command { command: command.clone(), env: process::environment(command)? }
             }
-            McpTransport::Http { url, key_env, key } => {
+            McpTransport::Http { url, key_env, key, headers } => {
                 let url = parse_url(url)?;
                 let http = build_client(|| {
                     // The operator has not said that we may go wherever a server sends us, nor that it gets the key there. Without
@@ -74,6 +80,7 @@ impl Way {
                 let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.auth_header = find_key(key.as_ref(), key_env.as_deref())?;
+                config.custom_headers = headers.find()?;
                 // The registry bounds the calls.
                 config.max_concurrent_requests = usize::from(u16::MAX);
                 Self::Http { http, config }
@@ -161,8 +168,10 @@ impl Session {
         let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
         let named = info.as_ref().and_then(|info| info.server_info.as_ref());
         Self {
-            protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
-            server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            introduced: Introduced {
+                protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
+                server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            },
             has_subscriptions: tells && info.is_some_and(|info| !info.protocol_version.has_initialize()),
             live: Live { peer, listener },
             closed: Some(Box::pin(async move {
