@@ -307,10 +307,11 @@ impl Opened {
 
 /// The log goes to standard error; standard output is for what was asked for.
 fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
+    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
     let level = match (verbose, serving) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info,rmcp=error",
-        (false, false) => "warn,rmcp=error",
+        (false, true) => "info,rmcp=error,rmcp::transport=off",
+        (false, false) => "warn,rmcp=error,rmcp::transport=off",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {

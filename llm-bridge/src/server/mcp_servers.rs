@@ -15,7 +15,7 @@ use super::{
     App,
     body::JsonBody,
     identity::Identity,
-    modules::{digest, not_accepted, refused, usable_of},
+    modules::{digest, no_digest, not_accepted, refused, usable_of},
 };
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
@@ -46,10 +46,10 @@ pub(super) async fn accept(
     if let Some(refused) = refused(&identity, "MCP servers") {
         return refused;
     }
-    let accepted = match (digest(&body), &app.mcp_servers) {
-        (Err(refused), _) => return refused,
-        (Ok(digest), Some(servers)) => servers.accept(&server, digest).await,
-        (Ok(_), None) => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
+    let Some(digest) = digest(&body) else { return no_digest() };
+    let accepted = match &app.mcp_servers {
+        Some(servers) => servers.accept(&server, digest).await,
+        None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
     };
     accepted.map_or_else(
         |fault| not_accepted(&fault, "mcp_server_not_found"),

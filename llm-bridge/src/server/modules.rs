@@ -117,10 +117,7 @@ pub(super) async fn accept(
     if let Some(refused) = refused(&identity, MODULES) {
         return refused;
     }
-    let digest = match digest(&body) {
-        Ok(digest) => digest,
-        Err(refused) => return refused,
-    };
+    let Some(digest) = digest(&body) else { return no_digest() };
     match app.modules.accept(&module, digest).await {
         Ok(report) => Json(report).into_response(),
         Err(fault) => not_accepted(&fault, "module_not_found"),
@@ -128,11 +125,13 @@ pub(super) async fn accept(
 }
 
 /// What names the tools that somebody has looked at, so that no others are accepted.
-pub(super) fn digest(body: &Value) -> Result<&str, Response> {
-    body.get("digest").and_then(Value::as_str).ok_or_else(|| {
-        let message = "`digest` has to be the text of that name in the list, so that what is accepted is what you have looked at";
-        error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("digest"))
-    })
+pub(super) fn digest(body: &Value) -> Option<&str> {
+    body.get("digest").and_then(Value::as_str)
+}
+
+pub(super) fn no_digest() -> Response {
+    let message = "`digest` has to be the text of that name in the list, so that what is accepted is what you have looked at";
+    error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("digest"))
 }
 
 pub(super) fn not_accepted(fault: &AcceptError, unknown: &str) -> Response {
