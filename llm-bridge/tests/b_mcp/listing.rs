@@ -121,7 +121,7 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     let id = peer.send("subscriptions/listen", wanted).await;
     let accepted = peer.hears("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"], json!({"toolsListChanged": true}), "{accepted}");
-    // What has changed since the client's list, or just now, is not lost.
+    // Who asks is known here only now, and what has changed since the acknowledgement is not lost.
     let first = peer.hears("notifications/tools/list_changed").await;
     assert_eq!(first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{first}");
     for enabled in [false, true] {
@@ -132,4 +132,23 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     rack.closing.cancel();
     let ended = peer.answer(id).await;
     assert!(ended.get("result").is_some(), "a subscription ends in good order: {ended}");
+}
+
+#[tokio::test]
+async fn b3_a_change_right_after_the_acknowledgement_is_told_and_nothing_else() {
+    let rack = Rack::new();
+    rack.add("tool", ToolPolicy::new(), says("t"));
+    let visitor = Visitor {
+        registry: rack.registry.clone(),
+        context: rack.registry.context(Caller::new("ada", Permission::User)),
+    };
+    let known = Rack { server: rack.server.asked_by(visitor), ..rack };
+    let mut peer = known.peer(Era::Modern, json!({})).await;
+    peer.send("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+    peer.hears("notifications/subscriptions/acknowledged").await;
+    assert_eq!(peer.list(None).await.0, ["tool"]);
+    assert!(peer.heard.is_empty(), "nothing has changed: {:?}", peer.heard);
+    known.registry.set_enabled("tool", false).unwrap();
+    peer.hears("notifications/tools/list_changed").await;
+    assert!(peer.list(None).await.0.is_empty());
 }
