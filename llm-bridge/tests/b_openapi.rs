@@ -28,6 +28,7 @@ fn routes(access: Access) -> Router {
         modules: None,
         module_name: "toolrack".into(),
         metrics: Default::default(),
+        mcp_servers: None,
         schedule: None,
         grace: Duration::from_secs(1),
     };

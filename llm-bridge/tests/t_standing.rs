@@ -69,6 +69,7 @@ impl Rack {
             webhooks: None,
             modules: None,
             metrics: llm_bridge::metrics::Metrics::default(),
+            mcp_servers: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

@@ -134,6 +134,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         webhooks: None,
         modules: None,
         metrics: llm_bridge::metrics::Metrics::default(),
+        mcp_servers: None,
         module_name: "toolrack".into(),
         schedule: None,
         grace: Duration::from_secs(1),

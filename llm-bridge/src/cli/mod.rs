@@ -7,10 +7,12 @@ mod call;
 mod chat;
 mod mcp;
 mod mcp_servers;
+mod mcp_states;
 mod modules;
 mod names;
 mod out;
 mod parse;
+mod running;
 mod serve;
 pub mod settings;
 mod store;
@@ -26,7 +28,7 @@ use registry_core::{
     DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
     schedule::{MemoryJobs, Schedule},
     source::module::Modules,
-    store::MemoryManifests,
+    store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -83,9 +85,17 @@ enum Command {
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
         #[command(flatten)]
-        list: modules::Asked,
+        list: running::Asked,
         #[command(subcommand)]
         command: Option<modules::ModulesCommand>,
+    },
+    /// Look at the MCP servers of a server that runs, and accept what has changed of their tools
+    #[command(args_conflicts_with_subcommands = true)]
+    McpServers {
+        #[command(flatten)]
+        list: running::Asked,
+        #[command(subcommand)]
+        command: Option<mcp_states::McpServersCommand>,
     },
     /// Add users, change what they may use, remove them
     User {
@@ -148,21 +158,24 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let registry = program.registry(Some(&stores))?;
             calls.watch(&registry);
             let modules = program.modules(&registry, Some(&stores))?;
-            mcp_servers::beside(settings, &registry.clone(), |servers| {
-                let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers);
-                serve::run(settings, registry, stores, modules, metrics)
+            let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
+            mcp_servers::beside(settings, &shared, manifests, |servers| {
+                let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
+                serve::run(settings, registry, stores, modules, metrics, servers)
             })
             .await
         }
         Command::Chat(arguments) => {
             let opened = program.opened(DEFAULT_TENANT).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, chat::run(arguments, settings, registry.clone())).await
+            let chat = chat::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
         }
         Command::Call(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
+            let call = call::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, settings, &program.registry(None)?)
@@ -174,12 +187,12 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 let opened = program.opened(&arguments.tenant.tenant).await?;
                 let registry = opened.registry();
                 let list = async { tools::list(&arguments, settings, registry) };
-                return mcp_servers::ahead(settings, registry, list).await;
+                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
             let registry = program.registry(None)?;
             program.modules(&registry, None)?.ready().await;
-            mcp_servers::ahead(settings, &registry, async { tools::list(&arguments, settings, &registry) })
-                .await
+            let list = async { tools::list(&arguments, settings, &registry) };
+            mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -190,9 +203,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Mcp(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::beside(settings, registry, |_| mcp::run(arguments, settings, registry.clone())).await
+            let serve = |_| mcp::run(arguments, settings, registry.clone());
+            mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Modules { list, command } => modules::run(list, command, settings).await,
+        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
             // Where the tools cannot be made, their names are not known; users are all the same.
             let known = program.registry(None).ok().map(|registry| names::Known::new(settings, &registry));
@@ -255,7 +270,7 @@ impl Program<'_> {
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
         modules.ready().await;
-        Ok(Opened { stored, _modules: modules })
+        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
     /// The modules. Nobody is asked yet.
@@ -277,7 +292,7 @@ impl Program<'_> {
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
+        let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
         let switch = async {
             for event in tools::switch(arguments, enabled, stored).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
@@ -285,13 +300,15 @@ impl Program<'_> {
             }
             Ok(ExitCode::SUCCESS)
         };
-        mcp_servers::ahead(self.settings, stored.registry(), switch).await
+        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), switch).await
     }
 }
 
 /// A tenant's tools with the switches that are kept.
 struct Opened {
     stored: StoredRegistry,
+    /// Where it is kept what was accepted of remote tools.
+    manifests: Arc<dyn ManifestStore>,
     /// They are asked again for their tools as long as these are there.
     _modules: Modules,
 }
@@ -300,14 +317,19 @@ impl Opened {
     fn registry(&self) -> &Registry {
         self.stored.registry()
     }
+
+    fn manifests(&self) -> Arc<dyn ManifestStore> {
+        Arc::clone(&self.manifests)
+    }
 }
 
 /// The log goes to standard error; standard output is for what was asked for.
 fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
+    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
     let level = match (verbose, serving) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info,rmcp=error",
-        (false, false) => "warn,rmcp=error",
+        (false, true) => "info,rmcp=error,rmcp::transport=off",
+        (false, false) => "warn,rmcp=error,rmcp::transport=off",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {

@@ -2,7 +2,11 @@
 
 use std::process::ExitCode;
 
-use registry_core::{Registry, source::module::Modules, webhook::Webhooks};
+use registry_core::{
+    Registry,
+    source::{mcp::McpServers, module::Modules},
+    webhook::Webhooks,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +23,7 @@ pub(super) async fn run(
     stores: Stores,
     modules: Modules,
     metrics: Metrics,
+    mcp_servers: McpServers,
 ) -> Result<ExitCode, String> {
     registry.check();
     Known::new(settings, &registry).unknown_in(settings).iter().for_each(|told| tracing::warn!("{told}"));
@@ -46,6 +51,7 @@ pub(super) async fn run(
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
+    server_settings.mcp_servers = Some(mcp_servers);
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use registry_core::{Effect, Tool, ToolSpec};
+use registry_core::{Tool, ToolPolicy, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -98,22 +98,22 @@ impl FromStr for Provider {
     }
 }
 
-/// What is to be defined: a spec, and what the tool does to the world where that is known.
+/// What is to be defined: a spec, and the rules for the tool where they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'t> {
     spec: &'t ToolSpec,
-    effect: Option<Effect>,
+    policy: Option<&'t ToolPolicy>,
 }
 
 impl<'t> From<&'t ToolSpec> for Subject<'t> {
     fn from(spec: &'t ToolSpec) -> Self {
-        Self { spec, effect: None }
+        Self { spec, policy: None }
     }
 }
 
 impl<'t> From<&'t Tool> for Subject<'t> {
     fn from(tool: &'t Tool) -> Self {
-        Self { spec: tool.spec(), effect: Some(tool.policy().effect) }
+        Self { spec: tool.spec(), policy: Some(tool.policy()) }
     }
 }
 
@@ -249,7 +249,7 @@ impl Definer {
                 schema: &lowered.schema,
                 strict: form.strict,
                 spec: subject.spec,
-                effect: subject.effect,
+                policy: subject.policy,
             };
             written.push((rules.write)(&parts));
             if form.strict {

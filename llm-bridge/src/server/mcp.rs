@@ -13,6 +13,7 @@ use axum::{
     http::{Method, StatusCode, request::Parts},
     response::Response,
 };
+use futures_util::StreamExt;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -44,24 +45,32 @@ pub(super) struct Mcp {
     config: StreamableHttpServerConfig,
     /// The sessions of each user, by tenant and user: to another's key they are unknown.
     sessions: Mutex<HashMap<(String, String), Arc<LocalSessionManager>>>,
+    stopping: CancellationToken,
     closing: CancellationToken,
     closing_is_watched: Once,
 }
 
 impl Mcp {
+    /// `stopping` ends the streams on which a client only listens, `closing` the calls.
+    ///
     /// # Errors
     /// When the machine has no randomness to give.
-    pub(super) fn new(closing: CancellationToken, calls: TaskTracker) -> Result<Arc<Self>, String> {
+    pub(super) fn new(
+        stopping: CancellationToken,
+        closing: CancellationToken,
+        calls: TaskTracker,
+    ) -> Result<Arc<Self>, String> {
         let server = McpServer::new(closing.clone(), calls, |extensions| {
             extensions.get::<Parts>()?.extensions.get::<Identity>().map(visitor)
-        })?;
+        })?
+        .with_stopping(stopping.clone());
         // `Host` and `Origin` are checked before, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_cancellation_token(CancellationToken::new());
         let (sessions, closing_is_watched) = (Mutex::default(), Once::new());
-        Ok(Arc::new(Self { server, config, sessions, closing, closing_is_watched }))
+        Ok(Arc::new(Self { server, config, sessions, stopping, closing, closing_is_watched }))
     }
 
     fn sessions(&self, visitor: &Visitor) -> Arc<LocalSessionManager> {
@@ -150,7 +159,14 @@ async fn serve(
     }
     let server = mcp.server.asked_by(visitor);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
-    service.handle(request).await.map(Body::new)
+    // What a client of the earlier revisions hears unasked. It has no end, and would hold the server up for all of its grace.
+    let listens = request.method() == Method::GET;
+    let answer = service.handle(request).await.map(Body::new);
+    if !listens {
+        return answer;
+    }
+    let stopping = mcp.stopping.clone();
+    answer.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping.cancelled_owned())))
 }
 
 /// Whether this can be the `initialize` of a session.

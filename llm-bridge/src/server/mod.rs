@@ -9,6 +9,8 @@ mod identity;
 mod markdown;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_servers;
 mod metrics;
 mod models;
 mod modules;
@@ -70,6 +72,9 @@ pub struct ServerSettings {
     pub modules: Option<Modules>,
     /// What is measured.
     pub metrics: Metrics,
+    /// The MCP servers whose tools are in the registry, where there are such.
+    #[cfg(feature = "mcp")]
+    pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
     /// The jobs that this server makes at their times, where it is to.
@@ -91,6 +96,8 @@ struct App {
     webhooks: Option<Webhooks>,
     modules: Modules,
     metrics: Metrics,
+    #[cfg(feature = "mcp")]
+    mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -106,19 +113,39 @@ pub fn router(
     settings: ServerSettings,
     closing: CancellationToken,
 ) -> Result<Router, String> {
+    routes(backend, settings, closing.clone(), closing)
+}
+
+/// The same; `stopping` ends streams that would never end by themselves, before `closing` ends answers.
+fn routes(
+    backend: Backend,
+    settings: ServerSettings,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+) -> Result<Router, String> {
+    #[cfg(not(feature = "mcp"))]
+    drop(stopping);
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
     let with_tools = Routes::new();
     #[cfg(feature = "mcp")]
-    let with_tools = with_tools.merge(mcp::routes(mcp::Mcp::new(closing.clone(), backend.tasks())?));
+    let with_tools =
+        with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
     if let Some(schedule) = settings.schedule.clone() {
         let owners = Arc::new(schedule::Owners(Arc::clone(&identities)));
         backend.spawn(registry_core::schedule::run(schedule, owners, closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    let module_name = settings.module_name.as_str().into();
-    let (webhooks, metrics) = (settings.webhooks.clone(), settings.metrics.clone());
-    let app = App { backend, webhooks, modules, metrics, module_name, closing };
+    let app = App {
+        backend,
+        webhooks: settings.webhooks.clone(),
+        modules,
+        metrics: settings.metrics.clone(),
+        #[cfg(feature = "mcp")]
+        mcp_servers: settings.mcp_servers.clone(),
+        module_name: settings.module_name.as_str().into(),
+        closing,
+    };
     let with_tools = with_tools
         .post("/v1/chat/completions", chat::completions, chat::operation())
         .post("/execute", execute::execute, execute::execute_operation())
@@ -128,6 +155,10 @@ pub fn router(
         .get("/api/modules", modules::list, modules::list_operation())
         .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
+    #[cfg(feature = "mcp")]
+    let with_tools = with_tools
+        .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
+        .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
     let with_key = with_tools
         .get("/v1/models", models::list, models::list_operation())
         .get("/metrics", metrics::scrape, metrics::operation())
@@ -194,7 +225,7 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = router(backend.clone(), settings, closing.clone())?;
+    let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
     let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;

@@ -17,6 +17,7 @@ use registry_core::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     App,
@@ -28,6 +29,10 @@ use super::{
     openapi::Operation,
     store_failed,
 };
+
+const MODULES: &str = "modules";
+
+pub(super) const CHANGED: &str = "The tools are not those of the digest any more (`digest_changed`).";
 
 /// For a registry without modules.
 ///
@@ -76,16 +81,16 @@ struct ModuleSummary {
 }
 
 /// Who may change modules.
-const ADMINS: &str = "The user is no admin of the tenant `default` (`permission_denied`).";
+pub(super) const ADMINS: &str = "The user is no admin of the tenant `default` (`permission_denied`).";
 
-/// All tenants have the same modules, so that they are the business of the admins of the first.
-fn refused(identity: &Identity) -> Option<Response> {
+/// All tenants have the same modules and MCP servers, so that they are the business of the admins of the first.
+pub(super) fn refused(identity: &Identity, what: &str) -> Option<Response> {
     let Caller { user, level, .. } = &identity.caller;
     if *level >= Permission::Admin && identity.registry.tenant() == DEFAULT_TENANT {
         return None;
     }
     let message = format!(
-        "modules are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
+        "{what} are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
         identity.registry.tenant()
     );
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
@@ -99,7 +104,7 @@ pub(super) fn list_operation() -> Operation {
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     let reports = app.modules.reports();
-    if refused(&identity).is_none() {
+    if refused(&identity, MODULES).is_none() {
         return all(reports);
     }
     let may_see = |report: &&ModuleReport| {
@@ -114,12 +119,17 @@ fn all(modules: Vec<ModuleReport>) -> Response {
 }
 
 fn for_users(report: &ModuleReport, identity: &Identity) -> ModuleSummary {
-    let context = identity.context();
-    let tools = identity.registry.list_all(true);
-    let tools = tools.iter().filter(|tool| tool.module() == report.name);
-    let tools = tools.filter(|tool| identity.registry.may_see(tool, &context)).count();
+    let tools = usable_of(identity, &report.name);
     let (name, version) = (report.name.clone(), report.version.clone());
     ModuleSummary { name, version, tools, breaker: report.breaker }
+}
+
+/// How many tools of a module somebody may use.
+pub(super) fn usable_of(identity: &Identity, module: &str) -> usize {
+    let context = identity.context();
+    let tools = identity.registry.list_all(true);
+    let tools = tools.iter().filter(|tool| tool.module() == module);
+    tools.filter(|tool| identity.registry.may_see(tool, &context)).count()
 }
 
 pub(super) fn refresh_operation() -> Operation {
@@ -129,7 +139,7 @@ pub(super) fn refresh_operation() -> Operation {
 }
 
 pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Some(refused) = refused(&identity, MODULES) {
         return refused;
     }
     // As a task of its own: others may wait for the same answers.
@@ -146,23 +156,54 @@ pub(super) async fn refresh(State(app): State<App>, Extension(identity): Extensi
 pub(super) fn accept_operation() -> Operation {
     Operation::new("Modules", "accept_module", "Accepts a module's tools as they are now known")
         .path("module", "The module's name.")
+        .reads::<Accepting>()
         .answers::<ModuleReport>(200, "The module as it is now known.")
         .refuses(403, ADMINS)
         .refuses(404, "There is no such module (`module_not_found`).")
+        .refuses(409, CHANGED)
 }
 
 pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(module): Name,
+    JsonBody(body): JsonBody,
 ) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Some(refused) = refused(&identity, MODULES) {
         return refused;
     }
-    match app.modules.accept(&module).await {
+    let Some(digest) = digest(&body) else { return no_digest() };
+    match app.modules.accept(&module, digest).await {
         Ok(report) => Json(report).into_response(),
-        Err(AcceptError::NotKept(cause)) => store_failed(&cause),
-        Err(unknown) => error(StatusCode::NOT_FOUND, "module_not_found", &unknown.to_string(), None),
+        Err(fault) => not_accepted(&fault, "module_not_found"),
+    }
+}
+
+/// Which tools are accepted.
+#[derive(JsonSchema)]
+#[allow(dead_code)] // read as a schema only
+pub(super) struct Accepting {
+    /// The `digest` of the list, so that what is accepted is what somebody has looked at.
+    digest: String,
+}
+
+/// What names the tools that somebody has looked at, so that no others are accepted.
+pub(super) fn digest(body: &Value) -> Option<&str> {
+    body.get("digest").and_then(Value::as_str)
+}
+
+pub(super) fn no_digest() -> Response {
+    let message = "`digest` has to be the text of that name in the list, so that what is accepted is what you have looked at";
+    error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("digest"))
+}
+
+pub(super) fn not_accepted(fault: &AcceptError, unknown: &str) -> Response {
+    match fault {
+        AcceptError::NotKept(cause) => store_failed(cause),
+        AcceptError::Changed(_) => {
+            error(StatusCode::CONFLICT, "digest_changed", &fault.to_string(), Some("digest"))
+        }
+        _ => error(StatusCode::NOT_FOUND, unknown, &fault.to_string(), None),
     }
 }
 

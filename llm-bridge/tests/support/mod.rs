@@ -218,6 +218,7 @@ impl Setup {
             webhooks: None,
             modules: None,
             metrics: Metrics::default().with_calls(self.calls),
+            mcp_servers: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: self.grace,

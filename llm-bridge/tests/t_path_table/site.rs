@@ -151,6 +151,7 @@ impl Site {
             webhooks: None,
             modules: None,
             metrics: llm_bridge::metrics::Metrics::default(),
+            mcp_servers: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

@@ -198,8 +198,18 @@ async fn m10_the_doors_of_modules() {
         let refused = on_near.post(&client, path, &ada, &json!({})).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
     }
-    let unknown = on_near.post(&client, "/api/modules/fra/accept", &root, &json!({})).send().await.unwrap();
+    let unknown = on_near
+        .post(&client, "/api/modules/fra/accept", &root, &json!({"digest": "x"}))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+    let accept = async |body: Value| {
+        on_near.post(&client, "/api/modules/far/accept", &root, &body).send().await.unwrap().status()
+    };
+    assert_eq!(accept(json!({})).await, StatusCode::BAD_REQUEST, "what was looked at?");
+    assert_eq!(accept(json!({"digest": "x"})).await, StatusCode::CONFLICT);
+    assert_eq!(accept(json!({"digest": all["modules"][0]["digest"]})).await, StatusCode::OK);
 
     // All tenants have the same modules, and another's admin has no say in them.
     near.done(&["user", "add", "boss", "--level", "owner", "--tenant", "acme"]);
@@ -387,7 +397,9 @@ async fn m12_a_pinned_tool_that_changed_is_off_until_it_is_accepted() {
     assert!(told.contains("far.plain has another description than was accepted; off until"), "{told}");
     let off = reply(&on_near, &client, "", "far.plain").await;
     assert!(off["success"] == false && off["error"].as_str().unwrap().contains("far.plain"), "{off}");
-    let accepted = near.done(&[&["modules", "accept", "far"], &server[..]].concat());
+    let command = told.lines().find_map(|line| line.split_once("to accept these: toolrack ")).unwrap().1;
+    let command: Vec<&str> = command.split(' ').collect();
+    let accepted = near.done(&[&command[..], &server[..]].concat());
     assert!(!accepted.contains("another description"), "{accepted}");
     assert_eq!(reply(&on_near, &client, "", "far.plain").await["success"], true);
 }

@@ -21,6 +21,7 @@ mod killed;
 mod measured;
 #[path = "../support/metrics.rs"]
 mod metrics;
+mod over_mcp;
 mod peer;
 mod program;
 mod scheduled;

@@ -390,6 +390,7 @@ impl Settings {
             webhooks: None,
             modules: None,
             metrics: Metrics::default(),
+            mcp_servers: None,
             module_name: self.module_name.clone(),
             schedule: None,
             access: Access {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{client::Fault, settings::BreakerSettings};
+use super::settings::BreakerSettings;
 
 /// Whether a module is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,8 +23,22 @@ pub enum BreakerState {
 #[derive(Debug)]
 enum State {
     Closed { failures: u32 },
-    Open { until: Timestamp, cause: Fault },
-    HalfOpen { cause: Fault },
+    Open { until: Timestamp, cause: Outage },
+    HalfOpen { cause: Outage },
+}
+
+/// What is wrong with the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::source) struct Outage {
+    pub(super) text: String,
+    /// What stays the same when it is the same once more.
+    pub(super) mark: String,
+}
+
+impl From<String> for Outage {
+    fn from(text: String) -> Self {
+        Self { mark: text.clone(), text }
+    }
 }
 
 /// A module is not called now.
@@ -32,7 +46,7 @@ enum State {
 pub(super) struct Resting {
     /// When it is tried again; none while it is being tried.
     pub(super) until: Option<Timestamp>,
-    pub(super) cause: Fault,
+    pub(super) cause: Outage,
 }
 
 #[derive(Debug)]
@@ -72,13 +86,13 @@ impl Breaker {
     }
 
     /// The module has failed. Whether it is left alone from now on, and nobody was told so before.
-    pub(super) fn failed(&self, now: Timestamp, cause: &Fault) -> bool {
+    pub(super) fn failed(&self, now: Timestamp, cause: &Outage) -> bool {
         let mut state = self.lock();
         let (failures, is_told) = match &*state {
             State::Closed { failures } => (failures.saturating_add(1), false),
             // A call from before it opened says nothing new.
             State::Open { .. } => return false,
-            State::HalfOpen { cause: known } => (self.settings.failures, known.is_like(cause)),
+            State::HalfOpen { cause: known } => (self.settings.failures, known.mark == cause.mark),
         };
         if self.settings.failures == 0 || failures < self.settings.failures {
             *state = State::Closed { failures };
@@ -121,14 +135,14 @@ mod tests {
         Breaker::new(BreakerSettings { failures, rest: Duration::from_secs(30) })
     }
 
-    fn refused() -> Fault {
-        Fault::Network("refused".to_owned())
+    fn refused() -> Outage {
+        "refused".to_owned().into()
     }
 
     #[test]
     fn m8_it_opens_tries_once_and_closes() {
         let breaker = breaker(2);
-        assert!(!breaker.failed(at(0), &Fault::Network("reset".to_owned())));
+        assert!(!breaker.failed(at(0), &"reset".to_owned().into()));
         assert!(breaker.failed(at(1), &refused()));
         let resting = Resting { until: Some(at(31)), cause: refused() };
         assert_eq!(breaker.admit(at(30)), Err(resting));
@@ -151,7 +165,7 @@ mod tests {
     #[test]
     fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
         let breaker = breaker(1);
-        let status = |text: &str| Fault::Status(reqwest::StatusCode::BAD_GATEWAY, text.to_owned());
+        let status = |text: &str| Outage { text: text.to_owned(), mark: "status 502".to_owned() };
         let mut told = Vec::new();
         for (second, cause) in
             [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()

@@ -27,6 +27,8 @@ pub struct ModuleReport {
     pub breaker: BreakerState,
     /// Whether tools that are new or changed are off until they are accepted.
     pub pinned: bool,
+    /// Names the tools as they are now, to [accept](super::Modules::accept) just these.
+    pub digest: String,
     /// The tools that are not as they were accepted.
     pub changes: Vec<ToolChange>,
     /// The tools that were left out, or are not as they say.
