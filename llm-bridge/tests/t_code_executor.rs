@@ -264,23 +264,71 @@ fn server() -> (tempfile::TempDir, Server) {
     (folder, server)
 }
 
-#[tokio::test]
-async fn t8_code_that_nobody_waits_for_is_ended() {
-    let (_folder, server) = server();
-    let began = Instant::now();
-    let marker = format!("{}.{}", std::process::id(), 100_077);
-    let code = format!("exec sleep {marker}");
-    let dropped = tokio::time::timeout(Duration::from_millis(700), server.shell(&code)).await;
-    assert!(dropped.is_err());
+/// Waits until a program that was started as `sleep SECONDS` is there, or is no more.
+fn wait_for_sleep(seconds: &str, there: bool) {
     let is_there = || {
         fs::read_dir("/proc").unwrap().flatten().any(|entry| {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).starts_with(&format!("sleep\0{marker}"))
+            line == format!("sleep\0{seconds}\0").as_bytes()
         })
     };
-    while is_there() {
-        assert!(began.elapsed() < Duration::from_secs(3), "it is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let began = Instant::now();
+    while is_there() != there {
+        assert!(began.elapsed() < Duration::from_secs(20), "sleep {seconds}: expected {there}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// So many seconds, and a fraction that no other test has.
+fn seconds(test: u32) -> String {
+    format!("300.{test}{}", std::process::id())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t8_code_that_nobody_waits_for_is_ended() {
+    let (folder, server) = server();
+    let seconds = seconds(1);
+    let code = format!("sleep {seconds} & exec sleep {seconds}");
+    let call = server.shell(&code);
+    let seen = {
+        let seconds = seconds.clone();
+        tokio::task::spawn_blocking(move || wait_for_sleep(&seconds, true))
+    };
+    tokio::select! {
+        value = call => panic!("it ended by itself: {value}"),
+        seen = seen => seen.unwrap(),
+    }
+    wait_for_sleep(&seconds, false);
+    drop(folder);
+}
+
+#[test]
+fn t8_code_of_a_server_that_is_killed_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("toolrack.toml"), "[code_executor]\nenabled = true\ntimeout_seconds = 60\n")
+        .unwrap();
+    let seconds = seconds(2);
+    let arguments = json!({ "commands": format!("sleep {seconds} & sleep {seconds}") }).to_string();
+    let mut server = Command::new(launcher())
+        .args(["call", "code_executor.run_shell", &arguments, "--user", "admin"])
+        .current_dir(&folder)
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_sleep(&seconds, true);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    wait_for_sleep(&seconds, false);
+    let began = Instant::now();
+    let is_left = || {
+        let entries = fs::read_dir(folder.path()).unwrap().flatten();
+        entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("toolrack-"))
+    };
+    while is_left() {
+        assert!(began.elapsed() < Duration::from_secs(20), "its folder is left");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -329,9 +377,15 @@ fn t8_a_python_that_is_none_leaves_only_itself_off() {
 /// A program that does not know of launchers is started once, and never by itself again.
 #[test]
 fn t8_a_launcher_that_is_none_leaves_the_tools_off() {
-    for launcher in ["/bin/true", "/bin/cat", "/nowhere/toolrack"] {
+    let folder = tempfile::tempdir().unwrap();
+    let endless = folder.path().join("endless");
+    fs::write(&endless, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    fs::set_permissions(&endless, fs::Permissions::from_mode(0o755)).unwrap();
+    for launcher in [Path::new("/bin/true"), Path::new("/bin/cat"), Path::new("/nowhere/toolrack"), &endless]
+    {
         let mut resources = Resources::new();
-        settings().provide(launcher.into(), &mut resources).unwrap();
+        let settings = CodeExecutorSettings { timeout_seconds: 1, ..settings() };
+        settings.provide(launcher.into(), &mut resources).unwrap();
         let missing = resources.missing::<tools::Python>().unwrap();
         assert!(missing.contains("no sandbox holds on this machine"), "{missing}");
     }

@@ -16,6 +16,8 @@ use std::{
     io::{Read, Write},
     path::PathBuf,
     process::{Command, ExitCode, Stdio},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -30,6 +32,9 @@ pub(crate) const LAUNCH: &str = "sandbox-run";
 const STARTED_AS_LAUNCHER: &str = "TOOLRACK_SANDBOX_LAUNCHER";
 
 const NO_LAUNCHER: &str = "the program's `main` has to begin with `sandbox::launched`";
+
+/// What a launcher is given beside the program's time, to start it and to clean up.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What a program may use at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,8 +191,8 @@ impl Sandbox {
         mut to_launcher: io::PipeWriter,
     ) -> Result<Finished, String> {
         let cannot = |error: io::Error| format!("cannot start {}: {error}", self.launcher.display());
-        let mut job = serde_json::to_vec(job).map_err(|error| error.to_string())?;
-        job.push(b'\n');
+        let mut line = serde_json::to_vec(job).map_err(|error| error.to_string())?;
+        line.push(b'\n');
         let mut launcher = Command::new(&self.launcher)
             .args([LAUNCH, "supervise"])
             .env_clear()
@@ -198,12 +203,25 @@ impl Sandbox {
             .spawn()
             .map_err(cannot)?;
         // One that ends before it has read says why.
-        let _ = to_launcher.write_all(&job);
+        let _ = to_launcher.write_all(&line);
         drop(to_launcher);
-        let mut report = Vec::new();
-        let read = launcher.stdout.take().map_or(Ok(0), |mut output| output.read_to_end(&mut report));
+        let (done, reported) = mpsc::channel();
+        if let Some(mut output) = launcher.stdout.take() {
+            thread::spawn(move || {
+                let mut report = Vec::new();
+                let _ = done.send(output.read_to_end(&mut report).map(|_| report));
+            });
+        }
+        // One that is no launcher may do anything, and go on with it.
+        let report = match reported.recv_timeout(job.limits.time.saturating_add(GRACE)) {
+            Ok(report) => report.map_err(cannot),
+            Err(_) => {
+                launcher.kill().map_err(cannot)?;
+                Err(format!("it took too long: {NO_LAUNCHER}"))
+            }
+        };
         let status = launcher.wait().map_err(cannot)?;
-        read.map_err(cannot)?;
+        let report = report?;
         let report: Report =
             serde_json::from_slice(&report).map_err(|_| format!("no report ({status}): {NO_LAUNCHER}"))?;
         if let Some(left) = report.left_behind {

@@ -73,13 +73,11 @@ pub(super) fn run() -> Result<(), String> {
     // Where memory runs out, this is to go before the server. A kernel without the file has no killer to tell.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     limit(&confinement.job.limits, confinement.user)?;
-    let rules = file_rules(&confinement).map_err(|error| {
-        format!("Landlock of Linux 6.2 or newer is not there, or is switched off ({})", with_cause(&*error))
-    })?;
-    let scopes_signals = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .scope(Scope::from_all(ABI::V6))
-        .is_ok();
+    if required().handle_access(AccessFs::from_all(NEEDED)).is_err() {
+        return Err("Landlock of Linux 6.2 or newer is not there, or is switched off".to_owned());
+    }
+    let rules = file_rules(&confinement).map_err(|error| format!("Landlock: {}", with_cause(&*error)))?;
+    let scopes_signals = required().scope(Scope::from_all(ABI::V6)).is_ok();
     if let Some(user) = confinement.user {
         become_user(user).map_err(|error| {
             format!("the server is root and cannot give a program another user ({error}); run it as an ordinary user")
@@ -173,6 +171,11 @@ fn limit(limits: &Limits, user: Option<u32>) -> Result<(), String> {
     Ok(())
 }
 
+/// Rules of which the kernel has to know each.
+fn required() -> Ruleset {
+    Ruleset::default().set_compatibility(CompatLevel::HardRequirement)
+}
+
 fn file_rules(confinement: &Confinement) -> Result<RulesetCreated, Box<dyn Error>> {
     let read = AccessFs::from_read(NEEDED);
     let Confinement { job, folder, .. } = confinement;
@@ -183,8 +186,7 @@ fn file_rules(confinement: &Confinement) -> Result<RulesetCreated, Box<dyn Error
         | AccessFs::ResolveUnix;
     let in_folder: BitFlags<AccessFs> = AccessFs::from_all(KNOWN) & !not_in_folder;
     let file = AccessFs::ReadFile | AccessFs::WriteFile;
-    let rules = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
+    let rules = required()
         .handle_access(AccessFs::from_all(NEEDED))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(KNOWN))?
