@@ -254,6 +254,7 @@ impl FileFolder {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 #[path = "_file_folder_tests.rs"]
 mod tests;

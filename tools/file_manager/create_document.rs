@@ -21,7 +21,8 @@ async fn create_document(
     folder.create(path, content).await
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -19,7 +19,8 @@ async fn delete_file(
     folder.delete(path).await
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
