@@ -26,7 +26,11 @@ fn every_file_is_a_tool_without_fault() {
         [
             "calculate",
             "claim",
+            "code_executor.run_python",
+            "code_executor.run_shell",
             "current_time",
+            "file_manager.create_document",
+            "file_manager.delete_file",
             "learning",
             "research",
             "research.fetch_webpage",
@@ -39,8 +43,13 @@ fn every_file_is_a_tool_without_fault() {
     );
     for tool in tools {
         assert_eq!(tool.fault(), None, "{}", tool.name());
-        let reads = READING.contains(&tool.name()) || tool.name() == "scheduler.list_jobs";
-        assert_eq!(tool.policy().effect, if reads { Effect::Read } else { Effect::Write }, "{}", tool.name());
+        let effect = match tool.name() {
+            name if READING.contains(&name) => Effect::Read,
+            "scheduler.list_jobs" => Effect::Read,
+            "file_manager.delete_file" => Effect::Destructive,
+            _ => Effect::Write,
+        };
+        assert_eq!(tool.policy().effect, effect, "{}", tool.name());
     }
 }
 

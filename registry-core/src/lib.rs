@@ -57,6 +57,8 @@ pub mod registration;
 pub mod registry;
 pub mod resource;
 pub mod result;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 #[cfg(feature = "schedule")]
 pub mod schedule;
 pub mod schema;
