@@ -12,12 +12,16 @@ mod citations;
 mod document_filter;
 #[path = "_elements.rs"]
 mod elements;
+#[path = "_file_folder.rs"]
+mod file_folder;
 #[path = "_functions.rs"]
 mod functions;
 #[path = "_html.rs"]
 mod html;
 #[path = "_inbox.rs"]
 mod inbox;
+#[path = "_interpreter.rs"]
+mod interpreter;
 #[path = "_markdown.rs"]
 mod markdown;
 #[path = "_number.rs"]
@@ -34,7 +38,9 @@ mod test_server;
 #[path = "_tests.rs"]
 mod tests;
 
+pub use file_folder::FileFolder;
 pub use inbox::Inbox;
+pub use interpreter::{CodeExecutorSettings, Python, Shell};
 pub use search_engine::{InvalidSearchEngine, SearchEngine};
 
 #[cfg(doctest)]

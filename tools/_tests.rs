@@ -36,22 +36,34 @@ fn every_file_is_a_tool_without_fault() {
         [
             "calculate",
             "claim",
+            "code_executor.run_python",
+            "code_executor.run_shell",
             "current_time",
             "deep_analysis",
+            "file_manager.create_document",
+            "file_manager.delete_file",
             "graph_search",
             "learning",
             "query_documents_metadata",
             "research",
             "research.fetch_webpage",
             "retrieve_documents",
+            "scheduler.add_job",
+            "scheduler.list_jobs",
+            "scheduler.remove_job",
             "source",
             "web_search"
         ]
     );
     for tool in tools {
         assert_eq!(tool.fault(), None, "{}", tool.name());
-        let reads = READING.contains(&tool.name());
-        assert_eq!(tool.policy().effect, if reads { Effect::Read } else { Effect::Write }, "{}", tool.name());
+        let effect = match tool.name() {
+            name if READING.contains(&name) => Effect::Read,
+            "scheduler.list_jobs" => Effect::Read,
+            "file_manager.delete_file" => Effect::Destructive,
+            _ => Effect::Write,
+        };
+        assert_eq!(tool.policy().effect, effect, "{}", tool.name());
     }
 }
 

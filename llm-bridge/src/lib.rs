@@ -10,8 +10,10 @@ pub mod dialect;
 pub mod listing;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod metrics;
 pub mod provider;
 pub mod server;
+mod whole;
 
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]

@@ -1,11 +1,13 @@
 //! The tools there are, for people and programs that look at them from outside.
 
 use registry_core::{Query, Registry, Selection, Tool, ToolContext};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// One tool in a listing.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Tool")]
 pub struct Row {
     /// The unique name.
     pub name: String,

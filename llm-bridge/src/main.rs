@@ -3,12 +3,16 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
-use registry_core::{Resources, documents::Documents, model::Model, prelude::*};
+use registry_core::{Resources, documents::Documents, model::Model, prelude::*, sandbox};
 use serde::Deserialize;
-use tools::{Inbox, SearchEngine};
+use tools::{CodeExecutorSettings, FileFolder, Inbox, SearchEngine};
 
 fn main() -> ExitCode {
-    cli::main(Host { tables: &["inbox", "search"], resources })
+    // Before anything else: a confined program is not to have what this one would make.
+    if let Some(code) = sandbox::launched() {
+        return code;
+    }
+    cli::main(Host { tables: &["code_executor", "file_manager", "inbox", "search"], resources })
 }
 
 /// The table `[search]` of the configuration, under the variables `TOOLRACK_SEARCH_*`.
@@ -20,10 +24,11 @@ struct Search {
     api_key: Option<String>,
 }
 
-/// The table `[inbox]` of the configuration, under the variable `TOOLRACK_INBOX_FOLDER`.
+/// The tables `[inbox]` and `[file_manager]` of the configuration, under the variables `TOOLRACK_INBOX_FOLDER` and
+/// `TOOLRACK_FILE_MANAGER_FOLDER`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct InboxTable {
+struct FolderTable {
     folder: Option<PathBuf>,
 }
 
@@ -42,10 +47,21 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
         Some(engine) => resources.insert(Arc::new(engine)),
         None => resources.explain_absence::<SearchEngine>(SearchEngine::HOW_TO_PROVIDE),
     }
-    let file: InboxTable = settings.host_table("inbox")?;
-    let folder = variable("TOOLRACK_INBOX_FOLDER").map(PathBuf::from);
-    let folder = folder.or(file.folder).filter(|folder| !folder.as_os_str().is_empty());
-    resources.insert(Arc::new(Inbox::new(folder.unwrap_or_else(|| settings.data_dir.join("inbox")))));
+    let folder = |table: &str, name: &str, usual: &str| -> Result<PathBuf, String> {
+        let file: FolderTable = settings.host_table(table)?;
+        let folder = variable(name).map(PathBuf::from).or(file.folder);
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        Ok(folder.unwrap_or_else(|| settings.data_dir.join(usual)))
+    };
+    resources.insert(Arc::new(Inbox::new(folder("inbox", "TOOLRACK_INBOX_FOLDER", "inbox")?)));
+    let files = folder("file_manager", "TOOLRACK_FILE_MANAGER_FOLDER", "files")?;
+    if cfg!(unix) {
+        resources.insert(Arc::new(FileFolder::new(files)));
+    } else {
+        resources.explain_absence::<FileFolder>("folders are only kept closed on Unix");
+    }
+    let code: CodeExecutorSettings = settings.host_table("code_executor")?;
+    code.provide("/proc/self/exe".into(), &mut resources)?;
     match settings.documents_there() {
         Some(documents) => resources.insert(Arc::new(documents)),
         None => resources.explain_absence::<Documents>(Documents::HOW_TO_PROVIDE),

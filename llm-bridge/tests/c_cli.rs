@@ -91,8 +91,10 @@ fn b11_the_list_says_what_is_deferred_and_what_that_saves() {
     let marked: Vec<&Value> = rows.iter().filter(marked).filter_map(|row| row.get("name")).collect();
     assert_eq!(marked, ["calculate", "research.fetch_webpage"]);
     // Who may use none of them has no use for the search.
-    let (none, _) = list("deferred_tools = [\"research.*\"]\n[user]\nallowed_modules = [\"local\"]\n", &[]);
-    assert!(none.contains("no tool that may be used is deferred"), "{none}");
+    let settings = "deferred_tools = [\"research.*\"]\n[user]\nallowed_modules = [\"local\"]\n";
+    let (json, _) = list(settings, &["--json"]);
+    assert!(json.contains("no tool that may be used is deferred"), "{json}");
+    let (none, _) = list(settings, &[]);
     assert!(!last(&none).contains("deferred"), "{none}");
     let (_, error) = list("deferred_tools = [\"rese*\"]\n", &[]);
     assert!(

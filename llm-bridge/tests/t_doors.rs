@@ -41,6 +41,11 @@ fn add(registry: &Registry, name: &str, policy: ToolPolicy) {
 
 impl Rack {
     async fn start(access: Access) -> Self {
+        Self::start_for(access, Caller::new("local", Permission::User)).await
+    }
+
+    /// For a user of the configuration.
+    async fn start_for(access: Access, caller: Caller) -> Self {
         let registry = Registry::builder().without_compiled().build().unwrap();
         add(&registry, "echo", ToolPolicy::new());
         add(&registry, "files.erase", ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() });
@@ -48,12 +53,15 @@ impl Rack {
         add(&registry, "admins.only", ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() });
         let store = Arc::new(MemoryStore::default());
         let settings = ServerSettings {
-            caller: Caller::new("local", Permission::User),
+            caller,
             access,
             store: store.clone(),
             webhooks: None,
             modules: None,
+            metrics: llm_bridge::metrics::Metrics::default(),
+            mcp_servers: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
@@ -261,4 +269,54 @@ async fn l5_a_tenant_sees_nothing_of_another() {
     let listed =
         rack.client.get(format!("{}/api/approvals", rack.base)).bearer_auth(&theirs).send().await.unwrap();
     assert_eq!(listed.json::<Value>().await.unwrap(), json!({"approvals": []}));
+}
+
+async fn metrics(rack: &Rack, key: Option<&str>) -> (StatusCode, String) {
+    let request = rack.client.get(format!("{}/metrics", rack.base));
+    let request = key.into_iter().fold(request, RequestBuilder::bearer_auth);
+    let answer = request.send().await.unwrap();
+    (answer.status(), answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn m9_metrics_are_for_who_operates_the_server() {
+    let rack = Rack::start(Access::default()).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    let stranger = rack.user("other", "root", Permission::Owner).await;
+    assert_eq!(metrics(&rack, None).await.0, StatusCode::OK, "on loopback the user of the configuration");
+    assert_eq!(metrics(&rack, Some(&root)).await.0, StatusCode::OK);
+    for (key, told) in [
+        (&ada, "for the level admin of the tenant default; ada has user in default"),
+        (&stranger, "for the level admin of the tenant default; root has owner in other"),
+    ] {
+        let (status, body) = metrics(&rack, Some(key)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(body.contains(told), "{body}");
+    }
+    assert_eq!(metrics(&rack, Some("trk_none")).await.0, StatusCode::UNAUTHORIZED);
+
+    let rack = Rack::start(Access { api_key: Some("secret".into()), ..Access::default() }).await;
+    let root = rack.user("default", "root", Permission::Admin).await;
+    assert_eq!(metrics(&rack, None).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(metrics(&rack, Some("wrong")).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(metrics(&rack, Some("secret")).await.0, StatusCode::OK);
+    assert_eq!(metrics(&rack, Some(&root)).await.0, StatusCode::OK);
+
+    let rack = Rack::start_for(Access::default(), Caller::new("kiosk", Permission::Guest)).await;
+    let (status, body) = metrics(&rack, None).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(body.contains("for the level user of the tenant default; kiosk has guest"), "{body}");
+}
+
+#[tokio::test]
+async fn b8_a_call_that_waits_for_a_person_is_in_the_metrics() {
+    let rack = Rack::start(Access::default()).await;
+    let ada = rack.user("default", "ada", Permission::User).await;
+    for waiting in [0, 1] {
+        let (_, text) = metrics(&rack, None).await;
+        assert!(text.contains(&format!("\ntoolrack_approvals_waiting {waiting}\n")), "{text}");
+        // The same call again waits for the same word.
+        assert_eq!(rack.call(&ada, "files.erase").await.status(), StatusCode::ACCEPTED);
+    }
 }

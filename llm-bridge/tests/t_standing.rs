@@ -68,7 +68,10 @@ impl Rack {
             store: store.clone(),
             webhooks: None,
             modules: None,
+            metrics: llm_bridge::metrics::Metrics::default(),
+            mcp_servers: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

@@ -58,6 +58,10 @@ impl Store for Slow {
         self.kept.remove_tool(tenant, tool)
     }
 
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.kept.tenants()
+    }
+
     fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
         self.kept.users(tenant)
     }
@@ -129,7 +133,10 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         store,
         webhooks: None,
         modules: None,
+        metrics: llm_bridge::metrics::Metrics::default(),
+        mcp_servers: None,
         module_name: "toolrack".into(),
+        schedule: None,
         grace: Duration::from_secs(1),
     }
 }

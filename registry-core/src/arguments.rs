@@ -1,14 +1,13 @@
 //! Arguments on their way from a model to a tool: bent toward the schema where they do not fit, then checked.
 
-use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
 use crate::{
-    choices::{fits_none, form, not_one_of},
     coerce::{coerce, settle_integers},
+    faults::{describe, invalid, not_an_object},
     guard::has_secret,
-    nearest::nearest,
-    result::{ErrorKind, ToolError},
+    result::ToolError,
 };
 
 /// How many faults the model is told of at once.
@@ -56,132 +55,45 @@ impl ArgumentChecker {
         tool: &str,
         schema: &Value,
         arguments: Value,
-    ) -> Result<Map<String, Value>, ToolError> {
-        let mut arguments = match arguments {
-            Value::Object(object) => Value::Object(object),
-            Value::Null => Value::Object(Map::new()),
-            Value::String(text) => match serde_json::from_str(&text) {
-                Ok(Value::Object(object)) => Value::Object(object),
-                _ if text.trim().is_empty() => Value::Object(Map::new()),
-                _ => return Err(not_an_object(tool, schema, "a text")),
-            },
-            other => return Err(not_an_object(tool, schema, kind_of(&other))),
+    ) -> Result<Map<String, Value>, Misfit> {
+        let mut object = match object_in(arguments) {
+            Ok(object) => Value::Object(object),
+            Err(given) => return Err(Misfit { error: not_an_object(tool, schema, &given), given }),
         };
-        if !self.validator.is_valid(&arguments) {
-            coerce(&mut arguments, schema);
-            let faults: Vec<String> = self
-                .validator
-                .iter_errors(&arguments)
-                .take(MAX_FAULTS)
-                .map(|error| describe(&error, schema))
-                .collect();
+        if !self.validator.is_valid(&object) {
+            let given = object.clone();
+            coerce(&mut object, schema);
+            let faults = self.validator.iter_errors(&object).take(MAX_FAULTS);
+            let faults: Vec<String> = faults.map(|error| describe(&error, schema)).collect();
             if !faults.is_empty() {
-                return Err(invalid(tool, schema, &faults));
+                return Err(Misfit { error: invalid(tool, schema, &faults), given });
             }
         }
-        settle_integers(&mut arguments, schema);
-        match arguments {
-            Value::Object(object) => Ok(object),
-            other => Err(not_an_object(tool, schema, kind_of(&other))),
-        }
+        settle_integers(&mut object, schema);
+        object_in(object).map_err(|given| Misfit { error: not_an_object(tool, schema, &given), given })
     }
 }
 
-fn not_an_object(tool: &str, schema: &Value, found: &str) -> ToolError {
-    invalid(tool, schema, &[format!("expected one JSON object, found {found}")])
+/// Arguments that do not fit.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    /// Why.
+    pub(crate) error: ToolError,
+    /// The arguments as they came.
+    pub(crate) given: Value,
 }
 
-fn invalid(tool: &str, schema: &Value, faults: &[String]) -> ToolError {
-    let faults = faults.join("; ");
-    let end = if faults.ends_with(['.', '?']) { "" } else { "." };
-    ToolError::new(ErrorKind::InvalidArguments, format!("the arguments do not fit: {faults}")).with_feedback(
-        format!(
-            "The arguments for `{tool}` do not fit: {faults}{end}{} Call it again with these mended.",
-            summary(schema)
-        ),
-    )
-}
-
-/// One fault, in words that say where and what is expected.
-fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
-    let path = error.instance_path().to_string();
-    let place = path.trim_start_matches('/').replace('/', ".");
-    let parent = if place.is_empty() { String::new() } else { format!(" in `{place}`") };
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            format!("`{}` is missing{parent}", property.as_str().unwrap_or_default())
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
-            .iter()
-            .map(|name| {
-                let known = properties_at(schema, &path);
-                match nearest(name, known.into_iter()).first() {
-                    Some(meant) => format!("there is no `{name}`{parent}; did you mean `{meant}`?"),
-                    None => format!("there is no `{name}`{parent}"),
-                }
-            })
-            .collect::<Vec<_>>()
-            .join("; "),
-        ValidationErrorKind::Enum { options } => {
-            let options: Vec<&Value> = options.as_array().into_iter().flatten().collect();
-            at(&place, &not_one_of(tellable(error, schema), &options))
-        }
-        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-            let alternatives = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
-            let alternatives = alternatives.map_or(&[][..], Vec::as_slice);
-            at(&place, &fits_none(tellable(error, schema), schema, alternatives))
-        }
-        // The words for any other fault quote the value, and with it whatever is inside.
-        _ if has_secret(schema) => at(&place, &error.masked().to_string()),
-        _ => at(&place, &error.to_string()),
-    }
-}
-
-fn at(place: &str, fault: &str) -> String {
-    if place.is_empty() { fault.to_owned() } else { format!("`{place}`: {fault}") }
-}
-
-/// The value at fault, unless it may be secret.
-fn tellable<'e>(error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e Value> {
-    Some(error.instance().as_ref()).filter(|_| !has_secret(schema))
-}
-
-/// The names of the properties of the object at a JSON pointer.
-fn properties_at<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s str> {
-    let mut schema = schema;
-    for step in pointer.split('/').skip(1) {
-        let next = schema.get("properties").and_then(|all| all.get(step)).or_else(|| schema.get("items"));
-        let Some(next) = next else { return Vec::new() };
-        schema = next;
-    }
-    schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .map(|properties| properties.keys().map(String::as_str).collect())
-        .unwrap_or_default()
-}
-
-/// What a tool takes, in one line; empty where its properties do not say.
-fn summary(schema: &Value) -> String {
-    /// The keywords that admit a property, or ask for it, beside `properties`.
-    const SAYING_MORE: [&str; 6] = ["$ref", "allOf", "anyOf", "if", "oneOf", "patternProperties"];
-    let says_more = SAYING_MORE.iter().any(|keyword| schema.get(keyword).is_some())
-        || schema.get("additionalProperties").is_some_and(Value::is_object);
-    match form(schema, schema).as_str() {
-        "object" if says_more => String::new(),
-        "object" => " It takes no arguments: {}.".to_owned(),
-        form => format!(" It takes {form}."),
-    }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+/// The object that is meant; else what was given.
+fn object_in(arguments: Value) -> Result<Map<String, Value>, Value> {
+    match arguments {
+        Value::Object(object) => Ok(object),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ if text.trim().is_empty() => Ok(Map::new()),
+            _ => Err(Value::String(text)),
+        },
+        other => Err(other),
     }
 }
 
@@ -196,7 +108,7 @@ mod tests {
             .unwrap()
             .fit("weather", schema, arguments)
             .map(Value::Object)
-            .map_err(|error| error.feedback().to_owned())
+            .map_err(|misfit| misfit.error.feedback().to_owned())
     }
 
     fn weather() -> Value {

@@ -11,11 +11,11 @@ const MAX_DEPTH: usize = 16;
 /// How deep objects are written out, the outermost being the first.
 const MAX_OBJECTS: usize = 2;
 /// How many values or forms a model is told of.
-const MAX_TOLD: usize = 40;
+pub(crate) const MAX_TOLD: usize = 40;
 /// How long a form may be, in characters, where there are several.
 const MAX_FORM: usize = 200;
 /// How much of a wrong value is repeated, in characters.
-const MAX_FOUND: usize = 60;
+pub(crate) const MAX_FOUND: usize = 60;
 
 static NULL: Value = Value::Null;
 
@@ -56,7 +56,8 @@ pub(crate) fn fits_none(found: Option<&Value>, root: &Value, alternatives: &[Val
     format!("{} is none of the forms it may have: {}", told(found), listed(forms.into_iter(), ", ", " or "))
 }
 
-fn told(found: Option<&Value>) -> String {
+/// A wrong value as it is repeated, with its beginning where it is long.
+pub(crate) fn told(found: Option<&Value>) -> String {
     found.map_or_else(|| "the value".to_owned(), |value| shorten(value.to_string(), MAX_FOUND))
 }
 
@@ -184,7 +185,8 @@ fn listed(items: impl ExactSizeIterator<Item = String>, between: &str, last: &st
     }
 }
 
-fn shorten(mut text: String, longest: usize) -> String {
+/// A text with as many characters of it as are repeated.
+pub(crate) fn shorten(mut text: String, longest: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(longest) {
         text.truncate(end);
         text.push('…');

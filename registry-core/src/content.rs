@@ -1,11 +1,12 @@
 //! What a tool shows beside its value: pictures, sound, documents.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A piece of a result that is more than the value. As JSON it is a content block of the Model Context Protocol:
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result>.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     /// Words.

@@ -9,18 +9,19 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     policy::Permission,
+    registry::Registry,
     resource::{Resource, Resources},
     standing::Standing,
 };
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// The user's id.
     pub user: String,
@@ -123,8 +124,9 @@ pub struct ToolEvent {
 pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
 
 /// The call a context belongs to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct CallIdentity {
+    registry: Registry,
     id: String,
     tool: String,
     raw_argument: Option<String>,
@@ -225,11 +227,16 @@ impl ToolContext {
         self.approval_wait
     }
 
-    pub(crate) fn for_call(&self, id: &str, tool: &str, raw_argument: Option<String>) -> Self {
+    pub(crate) fn for_call(
+        &self,
+        registry: &Registry,
+        id: &str,
+        tool: &str,
+        raw_argument: Option<String>,
+    ) -> Self {
+        let (registry, id, tool) = (registry.clone(), id.to_owned(), tool.to_owned());
         let mut context = self.clone();
-        context.call =
-            Some(Arc::new(CallIdentity { id: id.to_owned(), tool: tool.to_owned(), raw_argument }));
-        context.cancellation = self.cancellation.child_token();
+        context.call = Some(Arc::new(CallIdentity { registry, id, tool, raw_argument }));
         context
     }
 
@@ -241,6 +248,11 @@ impl ToolContext {
     /// The conversation around the call.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// The registry that makes the call; `None` outside of one. What a tool calls through it goes down the same path.
+    pub fn registry(&self) -> Option<&Registry> {
+        self.call.as_ref().map(|call| &call.registry)
     }
 
     /// The text behind the tag, where the call was a line `TAG: text`.
@@ -294,9 +306,9 @@ impl ToolContext {
         self.cancellation.cancelled().await;
     }
 
-    /// The token behind [`cancelled`](Self::cancelled), to pass on.
-    pub fn cancellation(&self) -> &CancellationToken {
-        &self.cancellation
+    /// A token that is cancelled with the call, to pass on. To cancel it cancels nothing else.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.cancellation.child_token()
     }
 }
 
@@ -328,6 +340,8 @@ pub enum Origin {
     Http,
     /// An MCP client.
     Mcp,
+    /// A job of the schedule, at its time.
+    Schedule,
     /// A person at a command line.
     CommandLine,
     /// Code that embeds the registry.

@@ -1,6 +1,7 @@
 //! What changes in a registry, told to whoever listens.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
@@ -11,7 +12,7 @@ pub(crate) const EVENTS_KEPT: usize = 1024;
 
 /// One change. As JSON it is one flat object:
 /// `{"tenant", "tool", "kind": "replaced", "from", "to", "older", "version", "elsewhere", "ts"}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegistryEvent {
     /// Whose registry it is.
     pub tenant: String,
@@ -29,7 +30,7 @@ pub struct RegistryEvent {
 }
 
 /// What has happened to a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Change {
     /// It is there, and was not.

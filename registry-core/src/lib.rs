@@ -42,6 +42,7 @@ mod deferral;
 pub mod documents;
 pub mod events;
 mod execute;
+mod faults;
 pub mod guard;
 #[cfg(feature = "http")]
 pub mod http;
@@ -49,6 +50,7 @@ mod lifecycle;
 pub mod model;
 mod nearest;
 mod outcome;
+mod overview;
 mod parameter;
 pub mod plugin;
 pub mod policy;
@@ -58,6 +60,10 @@ pub mod registration;
 pub mod registry;
 pub mod resource;
 pub mod result;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
+#[cfg(feature = "schedule")]
+pub mod schedule;
 pub mod schema;
 mod search;
 mod select;
@@ -66,6 +72,7 @@ pub mod spec;
 mod standing;
 pub mod store;
 pub mod sync;
+pub mod testing;
 pub mod tool;
 pub mod version;
 #[cfg(feature = "http")]
@@ -79,6 +86,7 @@ pub use events::{Change, RegistryEvent};
 pub use execute::BoxFuture;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
+pub use overview::{LaneDepth, Overview, Queues};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
 pub use registration::{ToolRegistration, ToolRegistrySnapshot};
 pub use registry::{Registry, RegistryError};
@@ -91,7 +99,7 @@ pub use source::{Offer, Remote, RemoteKind};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
-pub use tool::{Handler, Source, Tool, handler_fn};
+pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/writing-tools.md")]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -26,8 +27,8 @@ pub struct ToolOutcome {
     pub ts: Timestamp,
 }
 
-/// A [`ToolOutcome`] as it goes over a wire; the same shape at every door.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What became of a call, as it goes over a wire; the same shape at every door.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolReply {
     /// The call's id, as the audit has it.
     pub call_id: String,

@@ -12,4 +12,4 @@ pub use crate::{
 pub use registry_macros::{args, output, tool};
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
-pub use serde_json::{Value, json};
+pub use serde_json::{Map, Value, json};

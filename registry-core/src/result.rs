@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error, fmt};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::content::Content;
@@ -130,8 +130,7 @@ impl<T: Serialize + JsonSchema> Output for T {
 }
 
 /// What kind of failure a [`ToolError`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No tool has that name.
@@ -160,6 +159,33 @@ pub enum ErrorKind {
     Refused,
     /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
     NotAudited,
+}
+
+impl ErrorKind {
+    /// The word for it, as it is written everywhere.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "tool_not_found",
+            Self::Unavailable => "unavailable",
+            Self::PermissionDenied => "permission_denied",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Panicked => "panicked",
+            Self::Failed => "failed",
+            Self::ToolRateLimited => "tool_rate_limited",
+            Self::Busy => "busy",
+            Self::ApprovalPending => "approval_pending",
+            Self::Refused => "refused",
+            Self::NotAudited => "not_audited",
+        }
+    }
+}
+
+impl Serialize for ErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 /// Why a call failed, in two texts: `message` is for the operator, `feedback` for the model.

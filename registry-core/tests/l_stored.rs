@@ -109,6 +109,10 @@ impl Store for Shaky {
         })
     }
 
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.kept.tenants()
+    }
+
     fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
         self.kept.users(tenant)
     }

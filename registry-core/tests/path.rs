@@ -270,6 +270,45 @@ async fn b6_wrong_arguments_do_not_reach_the_tool() {
 }
 
 #[tokio::test]
+async fn b6_what_is_wrong_is_repeated_with_its_beginning() {
+    let registry = registry();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "short": {"type": "string", "maxLength": 3},
+            "number": {"type": "integer"},
+            "letters": {"type": "string", "pattern": "^[a-z]+$"},
+            "list": {"type": "array", "items": {"type": "integer"}, "uniqueItems": true},
+            "one": {"const": "x"},
+        },
+        "additionalProperties": false,
+    });
+    registry.register(ToolSpec::new("f", schema), ToolPolicy::new(), Some(echo())).unwrap();
+    let context = user(&registry, Permission::Guest);
+    let long = "Ä".repeat(100_000);
+    let many: serde_json::Map<_, _> =
+        (0..10_000).map(|number| (format!("{number}{long:.20}"), 1.into())).collect();
+    for (arguments, told) in [
+        (json!({"short": long}), "is longer than 3 characters"),
+        (json!({"short": "abcd"}), "`short`: \"abcd\" is longer than 3 characters"),
+        (json!({"number": long}), "is not of type \"integer\""),
+        (json!({"number": {"a": long}}), "is not of type \"integer\""),
+        (json!({"number": "no"}), "`number`: \"no\" is not of type \"integer\""),
+        (json!({"letters": long}), "does not match"),
+        (json!({"list": vec![7; 100_000]}), "non-unique"),
+        (json!({"one": long}), "was expected"),
+        (json!({&long: 1}), "there is no `Ä"),
+        (many.into(), "there is no `0Ä"),
+    ] {
+        let error = registry.execute(&context, ToolCall::new("f", arguments)).await.result.unwrap_err();
+        for text in [error.feedback(), error.message()] {
+            assert!(text.contains(told), "{told}: {text:.300}");
+            assert!(text.len() < 5000, "{told}: {} bytes", text.len());
+        }
+    }
+}
+
+#[tokio::test]
 async fn b7_a_panic_is_one_failed_call() {
     let registry = registry();
     #[allow(unreachable_code)]

@@ -198,6 +198,28 @@ async fn b8_no_user_has_more_than_64_questions_open() {
     assert_eq!(kind(&call(&registry, &hasty("ada"), path(64)).await), Some(ErrorKind::ApprovalPending));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn b8_no_more_than_64_questions_are_asked_however_many_calls_come_at_once() {
+    let registry = builder().build().unwrap();
+    add(&registry, destructive());
+    let calls: Vec<_> = (0..200)
+        .map(|number: usize| {
+            let registry = registry.clone();
+            tokio::spawn(async move {
+                let hasty = of(&registry, "ada").with_approval_wait(Duration::ZERO);
+                kind(&call(&registry, &hasty, json!({"path": number.to_string()})).await).unwrap()
+            })
+        })
+        .collect();
+    let mut kinds = Vec::new();
+    for call in calls {
+        kinds.push(call.await.unwrap());
+    }
+    let count = |wanted| kinds.iter().filter(|kind| **kind == wanted).count();
+    assert_eq!((count(ErrorKind::ApprovalPending), count(ErrorKind::Busy)), (64, 136));
+    assert_eq!(registry.pending_approvals().await.unwrap().len(), 64);
+}
+
 #[tokio::test]
 async fn b8_arguments_of_more_than_64_kib_are_not_kept_with_the_question() {
     let registry = builder().build().unwrap();

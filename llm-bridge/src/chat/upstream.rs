@@ -1,6 +1,10 @@
 //! The model behind the bridge: a server that speaks the OpenAI API, or the built-in demo model.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -8,7 +12,10 @@ use super::{
     answer::Answer,
     demo::{self, DemoModel},
 };
-use crate::provider::openai::{self, Object};
+use crate::{
+    metrics::UpstreamMetrics,
+    provider::openai::{self, Object},
+};
 
 /// The word that stands for the built-in demo model where an address is expected.
 pub const DEMO: &str = "demo";
@@ -42,6 +49,7 @@ struct HttpUpstream {
     base: String,
     api_key: Option<String>,
     idle_timeout: Duration,
+    metrics: UpstreamMetrics,
 }
 
 /// Without the key.
@@ -121,7 +129,8 @@ impl Upstream {
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
         let client = registry_core::http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        Ok(Self(Arc::new(Kind::Http(HttpUpstream { client, base, api_key, idle_timeout }))))
+        let metrics = UpstreamMetrics::new().map_err(|error| format!("metrics: {error}"))?;
+        Ok(Self(Arc::new(Kind::Http(HttpUpstream { client, base, api_key, idle_timeout, metrics }))))
     }
 
     /// The first server found on the usual local ports, with its name; the demo model where there is none.
@@ -198,7 +207,20 @@ impl Upstream {
     pub async fn ask(&self, request: &Object, tools: Option<&str>) -> Result<Answer, UpstreamError> {
         match &*self.0 {
             Kind::Demo(model) => Ok(Answer::demo(model, request, tools)),
-            Kind::Http(upstream) => upstream.ask(request, tools).await,
+            Kind::Http(upstream) => {
+                let began = Instant::now();
+                let answer = upstream.ask(request, tools).await;
+                upstream.metrics.asked(answer.as_ref().err(), began.elapsed());
+                answer
+            }
+        }
+    }
+
+    /// How the server has answered; the demo model is none.
+    pub(crate) fn metrics(&self) -> Option<&UpstreamMetrics> {
+        match &*self.0 {
+            Kind::Http(upstream) => Some(&upstream.metrics),
+            Kind::Demo(_) => None,
         }
     }
 }

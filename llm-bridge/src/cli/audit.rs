@@ -30,6 +30,12 @@ pub(super) struct Arguments {
     filter: Filter,
 }
 
+impl Arguments {
+    pub(super) fn tenant(&self) -> &str {
+        &self.filter.tenant
+    }
+}
+
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Check that no record was changed or taken out
@@ -53,7 +59,7 @@ struct Filter {
     /// Only the call of this id
     #[arg(long, value_name = "ID", global = true)]
     call_id: Option<String>,
-    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, command_line or library
+    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
     #[arg(long, value_name = "ORIGIN", global = true, value_parser = origin)]
     origin: Option<OriginFilter>,
     /// Only calls about which a gate or a person has decided so; `unanswered` by a gate that failed
@@ -99,12 +105,13 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
         "http" => Origin::Http,
         "mcp" => Origin::Mcp,
         "command_line" => Origin::CommandLine,
+        "schedule" => Origin::Schedule,
         "library" => Origin::Library,
         dialect => match known_dialect(dialect) {
             Ok(row) => Origin::Text(row.name.into()),
             Err(fault) => {
                 return Err(format!(
-                    "calls come native, text, http, mcp, command_line, library, or in a dialect, and {fault}"
+                    "calls come native, text, http, mcp, schedule, command_line, library, or in a dialect, and {fault}"
                 ));
             }
         },
@@ -112,6 +119,25 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
 }
 
 impl Filter {
+    /// The flags that narrow it.
+    fn given(&self) -> Vec<&'static str> {
+        let Self { tenant: _, user, tool, call_id, origin, decision, since, until, only, limit } = self;
+        [
+            ("--user", user.is_some()),
+            ("--tool", tool.is_some()),
+            ("--call-id", call_id.is_some()),
+            ("--origin", origin.is_some()),
+            ("--decision", decision.is_some()),
+            ("--since", since.is_some()),
+            ("--until", until.is_some()),
+            ("--only", only.is_some()),
+            ("--limit", limit.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(flag, is_given)| is_given.then_some(flag))
+        .collect()
+    }
+
     fn wanted(self, limit: usize) -> AuditFilter {
         let happened = self.only.map(|only| match only {
             Only::Intent => Happened::Intent,
@@ -141,7 +167,10 @@ impl Filter {
 pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<ExitCode, String> {
     match arguments.command {
         None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log).await,
-        Some(Command::Verify) => verify(&arguments.filter.tenant, log).await,
+        Some(Command::Verify) => match arguments.filter.given().as_slice() {
+            [] => verify(&arguments.filter.tenant, log).await,
+            given => Err(format!("a chain can only be verified whole; leave out {}", given.join(", "))),
+        },
         Some(Command::Export) => {
             let filter = arguments.filter.wanted(usize::MAX);
             let mut read = true;

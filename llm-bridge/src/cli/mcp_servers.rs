@@ -1,10 +1,11 @@
 //! The MCP servers whose tools are taken, while a command runs.
 
-use std::{process::ExitCode, time::Duration};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use registry_core::{
     Registry,
     source::mcp::{McpServers, McpState},
+    store::ManifestStore,
 };
 
 use super::{Settings, out::tell};
@@ -13,13 +14,14 @@ use super::{Settings, out::tell};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a command that lasts: their tools come as they come.
-pub(super) async fn beside(
+pub(super) async fn beside<C: Future<Output = Result<ExitCode, String>>>(
     settings: &Settings,
     registry: &Registry,
-    command: impl Future<Output = Result<ExitCode, String>>,
+    manifests: Arc<dyn ManifestStore>,
+    command: impl FnOnce(McpServers) -> C,
 ) -> Result<ExitCode, String> {
-    let servers = start(settings, registry)?;
-    let end = command.await;
+    let servers = start(settings, registry, manifests)?;
+    let end = command(servers.clone()).await;
     servers.close().await;
     end
 }
@@ -28,9 +30,10 @@ pub(super) async fn beside(
 pub(super) async fn ahead(
     settings: &Settings,
     registry: &Registry,
+    manifests: Arc<dyn ManifestStore>,
     command: impl Future<Output = Result<ExitCode, String>>,
 ) -> Result<ExitCode, String> {
-    let servers = start(settings, registry)?;
+    let servers = start(settings, registry, manifests)?;
     servers.settled(PATIENCE).await;
     for report in servers.reports().iter().filter(|report| report.state != McpState::Connected) {
         let why = report.error.as_deref().unwrap_or("it has not answered yet");
@@ -41,6 +44,10 @@ pub(super) async fn ahead(
     end
 }
 
-fn start(settings: &Settings, registry: &Registry) -> Result<McpServers, String> {
-    McpServers::start(registry, settings.mcp_servers.clone()).map_err(|fault| fault.to_string())
+fn start(
+    settings: &Settings,
+    registry: &Registry,
+    manifests: Arc<dyn ManifestStore>,
+) -> Result<McpServers, String> {
+    McpServers::start(registry, settings.mcp_servers.clone(), manifests).map_err(|fault| fault.to_string())
 }

@@ -8,9 +8,12 @@ mod chat;
 mod documents;
 mod mcp;
 mod mcp_servers;
+mod mcp_states;
 mod modules;
+mod names;
 mod out;
 mod parse;
+mod running;
 mod serve;
 pub mod settings;
 mod store;
@@ -23,14 +26,18 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{
-    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry, source::module::Modules,
-    store::MemoryManifests,
+    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
+    schedule::{MemoryJobs, Schedule},
+    source::module::Modules,
+    store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 pub use settings::{Flags, Settings};
 use store::Stores;
+
+use crate::metrics::{CallMetrics, Metrics};
 
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
@@ -84,9 +91,17 @@ enum Command {
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
         #[command(flatten)]
-        list: modules::Asked,
+        list: running::Asked,
         #[command(subcommand)]
         command: Option<modules::ModulesCommand>,
+    },
+    /// Look at the MCP servers of a server that runs, and accept what has changed of their tools
+    #[command(args_conflicts_with_subcommands = true)]
+    McpServers {
+        #[command(flatten)]
+        list: running::Asked,
+        #[command(subcommand)]
+        command: Option<mcp_states::McpServersCommand>,
     },
     /// Add users, change what they may use, remove them
     User {
@@ -143,24 +158,33 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = &settings;
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
-            let stores = Stores::open(settings).await?;
+            let mut stores = Stores::open(settings).await?;
+            let calls = CallMetrics::before(stores.audit)?;
+            stores.audit = calls.clone();
             let registry = program.registry(Some(&stores))?;
+            calls.watch(&registry);
             let modules = program.modules(&registry, Some(&stores))?;
-            mcp_servers::beside(settings, &registry.clone(), serve::run(settings, registry, stores, modules))
-                .await
+            let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
+            mcp_servers::beside(settings, &shared, manifests, |servers| {
+                let metrics = Metrics::default().with_calls(calls).with_mcp_servers(servers.clone());
+                serve::run(settings, registry, stores, modules, metrics, servers)
+            })
+            .await
         }
         Command::Chat(arguments) => {
             let opened = program.opened(DEFAULT_TENANT).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, chat::run(arguments, settings, registry.clone())).await
+            let chat = chat::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
         }
         Command::Call(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::ahead(settings, registry, call::run(arguments, settings, registry.clone())).await
+            let call = call::run(arguments, settings, registry.clone());
+            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, &program.registry(None)?)
+            tools::check(&arguments, settings, &program.registry(None)?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
@@ -169,12 +193,12 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 let opened = program.opened(&arguments.tenant.tenant).await?;
                 let registry = opened.registry();
                 let list = async { tools::list(&arguments, settings, registry) };
-                return mcp_servers::ahead(settings, registry, list).await;
+                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
             let registry = program.registry(None)?;
             program.modules(&registry, None)?.ready().await;
-            mcp_servers::ahead(settings, &registry, async { tools::list(&arguments, settings, &registry) })
-                .await
+            let list = async { tools::list(&arguments, settings, &registry) };
+            mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
             program.switch(&arguments, true).await
@@ -185,15 +209,23 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Mcp(arguments) => {
             let opened = program.opened(&arguments.tenant.tenant).await?;
             let registry = opened.registry();
-            mcp_servers::beside(settings, registry, mcp::run(arguments, settings, registry.clone())).await
+            let serve = |_| mcp::run(arguments, settings, registry.clone());
+            mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents { command } => documents::run(command, settings).await,
         Command::Modules { list, command } => modules::run(list, command, settings).await,
+        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
-            users::users(command, Stores::open(settings).await?.store.as_ref()).await
+            // Where the tools cannot be made, their names are not known; users are all the same.
+            let known = program.registry(None).ok().map(|registry| names::Known::new(settings, &registry));
+            users::users(command, Stores::open(settings).await?.store.as_ref(), known).await
         }
         Command::Key { command } => users::keys(command, Stores::open(settings).await?.store.as_ref()).await,
-        Command::Audit(arguments) => audit::run(arguments, Stores::open(settings).await?.log.as_ref()).await,
+        Command::Audit(arguments) => {
+            let stores = Stores::open(settings).await?;
+            names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
+            audit::run(arguments, stores.log.as_ref()).await
+        }
         Command::Parse(arguments) => parse::run(arguments),
     }
 }
@@ -208,8 +240,11 @@ impl Program<'_> {
     /// The tools; calls are counted and recorded in the stores, where there are any.
     fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
+        let mut resources = (self.host.resources)(self.settings)?;
+        let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
+        resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
         let mut builder = Registry::builder()
-            .resources((self.host.resources)(self.settings)?)
+            .resources(resources)
             .approve_destructive(guard.approve_destructive)
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
@@ -236,12 +271,13 @@ impl Program<'_> {
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
+        names::warn_of_tenant(stores.store.as_ref(), tenant).await;
         let registry = self.registry(Some(stores))?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
         modules.ready().await;
-        Ok(Opened { stored, _modules: modules })
+        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
     /// The modules. Nobody is asked yet.
@@ -263,7 +299,7 @@ impl Program<'_> {
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
+        let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
         let switch = async {
             for event in tools::switch(arguments, enabled, stored).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
@@ -271,13 +307,15 @@ impl Program<'_> {
             }
             Ok(ExitCode::SUCCESS)
         };
-        mcp_servers::ahead(self.settings, stored.registry(), switch).await
+        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), switch).await
     }
 }
 
 /// A tenant's tools with the switches that are kept.
 struct Opened {
     stored: StoredRegistry,
+    /// Where it is kept what was accepted of remote tools.
+    manifests: Arc<dyn ManifestStore>,
     /// They are asked again for their tools as long as these are there.
     _modules: Modules,
 }
@@ -286,14 +324,19 @@ impl Opened {
     fn registry(&self) -> &Registry {
         self.stored.registry()
     }
+
+    fn manifests(&self) -> Arc<dyn ManifestStore> {
+        Arc::clone(&self.manifests)
+    }
 }
 
 /// The log goes to standard error; standard output is for what was asked for.
 fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
+    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
     let level = match (verbose, serving) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info,rmcp=error",
-        (false, false) => "warn,rmcp=error",
+        (false, true) => "info,rmcp=error,rmcp::transport=off",
+        (false, false) => "warn,rmcp=error,rmcp::transport=off",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {

@@ -2,13 +2,18 @@
 
 use std::process::ExitCode;
 
-use registry_core::{Registry, source::module::Modules, webhook::Webhooks};
+use registry_core::{
+    Registry,
+    source::{mcp::McpServers, module::Modules},
+    webhook::Webhooks,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Settings, store::Stores, tools::count, webhooks};
+use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
 use crate::{
     chat::{Backend, Upstream},
+    metrics::Metrics,
     server,
 };
 
@@ -17,8 +22,11 @@ pub(super) async fn run(
     registry: Registry,
     stores: Stores,
     modules: Modules,
+    metrics: Metrics,
+    mcp_servers: McpServers,
 ) -> Result<ExitCode, String> {
     registry.check();
+    Known::new(settings, &registry).unknown_in(settings).iter().for_each(|told| tracing::warn!("{told}"));
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;
@@ -41,6 +49,9 @@ pub(super) async fn run(
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
+    server_settings.schedule = Some(stores.schedule);
+    server_settings.metrics = metrics;
+    server_settings.mcp_servers = Some(mcp_servers);
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -8,6 +8,7 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
+    schedule::Schedule,
     store::{
         Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis, RedisManifests,
         RedisUsage, SqlStore, SqliteSettings, Store,
@@ -31,6 +32,7 @@ pub(super) struct Stores {
     pub(super) letters: Arc<dyn DeadLetters>,
     pub(super) manifest_cache: Arc<dyn ManifestCache>,
     pub(super) manifests: Arc<dyn ManifestStore>,
+    pub(super) schedule: Schedule,
 }
 
 impl Stores {
@@ -61,7 +63,8 @@ impl Stores {
             log: sql.clone(),
             letters: sql.clone(),
             manifest_cache,
-            manifests: sql,
+            manifests: sql.clone(),
+            schedule: Schedule::new(sql),
         })
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     Settings, caller_at,
+    names::Known,
     out::{print_line, tell},
     tenant::Tenant,
 };
@@ -195,7 +196,11 @@ pub(super) struct CheckArguments {
 /// A tool's description longer than this is refused by some providers.
 const MAX_DESCRIPTION: usize = 1024;
 
-pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<ExitCode, String> {
+pub(super) fn check(
+    arguments: &CheckArguments,
+    settings: &Settings,
+    registry: &Registry,
+) -> Result<ExitCode, String> {
     let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
     let rows = listing::rows(registry, &context, true);
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
@@ -213,6 +218,16 @@ pub(super) fn check(arguments: &CheckArguments, registry: &Registry) -> Result<E
     }
     for fault in &faults {
         print_line(fault)?;
+    }
+    for told in Known::new(settings, registry).unknown_in(settings) {
+        tell(format_args!("warning: {told}"));
+    }
+    let told = rows.iter().filter(|row| row.enabled && !row.deferred).count();
+    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| told > *most) {
+        // Servers of one's own have no such limit, so that this is no fault.
+        tell(format_args!(
+            "warning: {told} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
+        ));
     }
     let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));
     print_line(format_args!("{tools}, {found}, about {tokens} tokens of {}", arguments.budget))?;

@@ -11,6 +11,7 @@ use registry_core::{
 };
 
 use super::{
+    names::{Known, warn_of_tenant},
     out::{print_line, tell},
     tenant::Tenant,
 };
@@ -168,14 +169,32 @@ fn shown(modules: Option<&BTreeSet<String>>) -> String {
     }
 }
 
-pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<ExitCode, String> {
+/// Says which of a user's modules nothing has.
+async fn warn_of_modules(
+    known: Option<Known>,
+    store: &dyn Store,
+    tenant: &str,
+    modules: Option<&BTreeSet<String>>,
+) {
+    let (Some(known), Some(modules)) = (known, modules) else { return };
+    let known = known.with_stored(store, tenant).await;
+    known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
+}
+
+pub(super) async fn users(
+    command: UserCommand,
+    store: &dyn Store,
+    names: Option<Known>,
+) -> Result<ExitCode, String> {
     match command {
         UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
             if store.user(&tenant, &id).await?.is_some() {
                 let promote = hint("user promote", &id, &tenant);
                 return Err(format!("there is a user `{id}` already; see `{promote}`"));
             }
-            let allowed_modules = modules.map(|modules| modules.into_iter().collect());
+            let allowed_modules: Option<BTreeSet<String>> =
+                modules.map(|modules| modules.into_iter().collect());
+            warn_of_modules(names, store, &tenant, allowed_modules.as_ref()).await;
             let user = User { id: id.clone(), level, allowed_modules, created_at: Timestamp::now() };
             store.put_user(&tenant, user).await?;
             let create = hint("key create", &id, &tenant);
@@ -195,14 +214,20 @@ pub(super) async fn users(command: UserCommand, store: &dyn Store) -> Result<Exi
                 change(store, &tenant, &id, |user| user.allowed_modules.clone_from(&allowed_modules)).await?;
             let (before, now) = (shown(before.allowed_modules.as_ref()), shown(allowed_modules.as_ref()));
             tell(format_args!("the modules of {id} were {before} and are {now}"));
+            warn_of_modules(names, store, &tenant, allowed_modules.as_ref()).await;
         }
         UserCommand::Remove { id, tenant: Tenant { tenant } } => {
             if !store.remove_user(&tenant, &id, Timestamp::now()).await? {
                 return Err(unknown(store, &tenant, &id).await);
             }
             tell(format_args!("removed {id}; the user's keys open nothing any more"));
+            let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
+            if store.keys(&tenant).await?.iter().any(delegates) {
+                tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));
+            }
         }
         UserCommand::List { tenant: Tenant { tenant } } => {
+            warn_of_tenant(store, &tenant).await;
             let mut table = table(["user", "level", "modules", "since"]);
             for user in store.users(&tenant).await? {
                 let modules = shown(user.allowed_modules.as_ref());
@@ -238,6 +263,7 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
             tell(format_args!("{id} opens nothing any more"));
         }
         KeyCommand::List { tenant: Tenant { tenant } } => {
+            warn_of_tenant(store, &tenant).await;
             let mut table = table(["key", "user", "delegate", "since", "revoked"]);
             for key in store.keys(&tenant).await? {
                 let revoked = key.revoked_at.map_or("no".to_owned(), |at| at.to_string());

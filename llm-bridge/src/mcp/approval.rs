@@ -175,3 +175,42 @@ fn form(approval: &Approval) -> Result<ElicitRequestParams, ErrorData> {
     let message = format!("Run {} with these arguments?\n{}", approval.tool, approval.arguments);
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, Permission, Registry};
+    use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn b3_a_state_that_is_expired_or_tampered_with_is_refused_and_says_what_to_do() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let context = registry.context(Caller::new("ada", Permission::User));
+        let visitor = Visitor { registry, context };
+        let server =
+            McpServer::for_one(CancellationToken::new(), TaskTracker::new(), visitor.clone()).unwrap();
+        let sealed = |ttl: Duration| {
+            let bound = bound(&visitor);
+            server.codec.seal_with(b"approval", &SealOptions::new().associated_data(&bound).ttl(ttl))
+        };
+        let (good, expired) = (sealed(FORM), sealed(Duration::from_millis(1)));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(brought(&server, &visitor, &good, None).await.unwrap(), Answered::Not);
+        // One character in the middle is another.
+        let middle = good.len() / 2;
+        let other = if good.get(middle..).is_some_and(|rest| rest.starts_with('A')) { "B" } else { "A" };
+        let mut tampered = good.clone();
+        tampered.replace_range(middle..=middle, other);
+        for (state, why) in
+            [(expired, "expired"), (tampered, "integrity"), ("rs1.".to_owned(), "request state")]
+        {
+            let refused = brought(&server, &visitor, &state, None).await.unwrap_err();
+            assert_eq!(refused.code.0, -32602);
+            assert!(
+                refused.message.contains(why) && refused.message.contains("make the call again without it"),
+                "{refused:?}"
+            );
+        }
+    }
+}

@@ -5,13 +5,14 @@ use std::time::Duration;
 use registry_core::{
     Content, ErrorKind, Origin, Selection, ToolCall, ToolError, ToolOutcome, ToolResult, ToolSpec,
     guard::approval::Approval,
+    source::mcp::{APPROVAL_PENDING, APPROVAL_WAIT},
 };
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock},
+    model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject},
     service::RequestContext,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ pub(super) async fn run(
     let way = Way::of(&request);
     let mut outcome = match answered {
         Answered::No => call.refuse(REFUSED).await?,
-        _ => call.make(if way == Way::Elsewhere { PATIENCE } else { Duration::ZERO }).await?,
+        _ => call.make(if way == Way::Elsewhere { patience(&request) } else { Duration::ZERO }).await?,
     };
     if way != Way::Elsewhere
         && answered != Answered::PutAway
@@ -62,6 +63,12 @@ pub(super) async fn run(
         };
     }
     answer(&call.selection, outcome).map(Into::into)
+}
+
+/// How long a call waits whose person is elsewhere: a client that makes it again by itself says when it wants to hear.
+fn patience(request: &RequestContext<RoleServer>) -> Duration {
+    let wanted = request.meta.0.0.get(APPROVAL_WAIT).and_then(Value::as_u64);
+    wanted.map_or(PATIENCE, |wanted| Duration::from_millis(wanted).min(PATIENCE))
 }
 
 /// The approval that the call waits for, where it does.
@@ -152,7 +159,12 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
         Err(error) if error.kind() == ErrorKind::ToolNotFound => {
             return Err(ErrorData::invalid_params(error.feedback().to_owned(), None));
         }
-        Err(_) => return Ok(CallToolResult::error(vec![ContentBlock::text(told)])),
+        Err(error) => {
+            let mut answer = CallToolResult::error(vec![ContentBlock::text(told)]);
+            let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
+            answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
+            return Ok(answer);
+        }
         Ok(result) => result,
     };
     if !result.success {

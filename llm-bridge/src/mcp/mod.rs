@@ -9,7 +9,11 @@ mod call;
 mod listing;
 mod progress;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use registry_core::{Registry, RegistryEvent, ToolContext};
 use rmcp::{
@@ -51,6 +55,10 @@ pub struct McpServer {
     codec: Arc<RequestStateCodec>,
     /// The calls that run, also those whose client has gone away.
     calls: TaskTracker,
+    /// Hears of changes for subscriptions that are being acknowledged.
+    early: Arc<Mutex<Vec<Receiver<RegistryEvent>>>>,
+    /// Ends subscriptions.
+    stopping: CancellationToken,
     closing: CancellationToken,
 }
 
@@ -72,7 +80,14 @@ impl McpServer {
         identify: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let codec = Arc::new(approval::codec()?);
-        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, closing })
+        let (stopping, early) = (closing.clone(), Arc::default());
+        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, early, stopping, closing })
+    }
+
+    /// With another end for subscriptions than for calls: they have none of their own, and need no time to come to it.
+    #[must_use]
+    pub fn with_stopping(self, stopping: CancellationToken) -> Self {
+        Self { stopping, ..self }
     }
 
     /// A server with one visitor, as over standard input and output.
@@ -88,7 +103,11 @@ impl McpServer {
     /// they are checked before the request itself is looked at.
     #[must_use]
     pub fn asked_by(&self, visitor: Visitor) -> Self {
-        Self { asking: Some(visitor), ..self.clone() }
+        Self { asking: Some(visitor), early: Arc::default(), ..self.clone() }
+    }
+
+    fn early(&self) -> MutexGuard<'_, Vec<Receiver<RegistryEvent>>> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
@@ -142,15 +161,25 @@ impl ServerHandler for McpServer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // The acknowledgement is sent next, and nothing that changes after that may be lost.
+        if let Some(visitor) = self.asking.as_ref().filter(|_| requested.tools_list_changed == Some(true)) {
+            self.early().push(visitor.registry.subscribe());
+        }
         Some(requested.clone())
     }
 
     /// Of clients of 2026-07-28, which ask to be told.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = self.visitor(&context.request_context().extensions)?;
-        let mut changes = visitor.registry.subscribe();
         // What was not asked for is not told, and the rest of what can be is nothing of this server's.
         let wanted = context.accepted().tools_list_changed == Some(true);
+        let early = self.early().pop().filter(|_| wanted);
+        let is_late = early.is_none();
+        let mut changes = early.unwrap_or_else(|| visitor.registry.subscribe());
+        // Where nobody heard what changed since the acknowledgement, something may have.
+        if wanted && is_late && context.sink().notify_tool_list_changed().await.is_err() {
+            return Ok(());
+        }
         loop {
             tokio::select! {
                 more = settled(&mut changes), if wanted => {
@@ -159,7 +188,7 @@ impl ServerHandler for McpServer {
                     }
                 }
                 () = context.cancelled() => return Ok(()),
-                () = self.closing.cancelled() => return Ok(()),
+                () = self.stopping.cancelled() => return Ok(()),
             }
         }
     }

@@ -1,8 +1,12 @@
 //! Tool definitions as providers take them.
 
-use std::{collections::HashSet, fmt, str::FromStr};
+use std::{
+    collections::HashSet,
+    fmt::{self, Write},
+    str::FromStr,
+};
 
-use registry_core::{Effect, Tool, ToolSpec};
+use registry_core::{Tool, ToolPolicy, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,6 +53,11 @@ impl Provider {
         }
     }
 
+    /// The most tools that a request takes, where there is a limit.
+    pub const fn max_tools(self) -> Option<usize> {
+        self.rules().max_tools
+    }
+
     const fn rules(self) -> &'static Rules {
         match self {
             Self::OpenAi => &openai::definition::RULES,
@@ -89,22 +98,22 @@ impl FromStr for Provider {
     }
 }
 
-/// What is to be defined: a spec, and what the tool does to the world where that is known.
+/// What is to be defined: a spec, and the rules for the tool where they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'t> {
     spec: &'t ToolSpec,
-    effect: Option<Effect>,
+    policy: Option<&'t ToolPolicy>,
 }
 
 impl<'t> From<&'t ToolSpec> for Subject<'t> {
     fn from(spec: &'t ToolSpec) -> Self {
-        Self { spec, effect: None }
+        Self { spec, policy: None }
     }
 }
 
 impl<'t> From<&'t Tool> for Subject<'t> {
     fn from(tool: &'t Tool) -> Self {
-        Self { spec: tool.spec(), effect: Some(tool.policy().effect) }
+        Self { spec: tool.spec(), policy: Some(tool.policy()) }
     }
 }
 
@@ -240,7 +249,7 @@ impl Definer {
                 schema: &lowered.schema,
                 strict: form.strict,
                 spec: subject.spec,
-                effect: subject.effect,
+                policy: subject.policy,
             };
             written.push((rules.write)(&parts));
             if form.strict {
@@ -338,4 +347,38 @@ pub fn definitions<'t, S: Into<Subject<'t>>>(
 /// Why it cannot be defined.
 pub fn definition<'t>(provider: Provider, tool: impl Into<Subject<'t>>) -> Result<Value, LeftOut> {
     Definer::new(provider).definition(tool).map(|(definition, _)| definition)
+}
+
+/// All that providers are told of a tool, as one text for a test to compare with the one of yesterday: for each provider the
+/// definition, and under it what was lost.
+///
+/// ```
+/// # use registry_core::{Tool, ToolPolicy, ToolSpec, Registry};
+/// # use serde_json::json;
+/// # let registry = Registry::builder().without_compiled().build().unwrap();
+/// # let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+/// # registry.register(ToolSpec::new("weather", schema), ToolPolicy::new(), None).unwrap();
+/// let tool = registry.get("weather").unwrap();
+/// let snapshot = llm_bridge::provider::snapshot(tool.as_ref());
+/// assert!(snapshot.starts_with("# openai\n"));
+/// // assert_eq!(snapshot, include_str!("weather.snapshot"));
+/// ```
+pub fn snapshot<'t>(tool: impl Into<Subject<'t>>) -> String {
+    let subject = tool.into();
+    let mut text = String::new();
+    for provider in Provider::ALL {
+        let _ = writeln!(text, "# {}", provider.name());
+        match Definer::new(provider).definition(subject) {
+            Ok((definition, all)) => {
+                let _ = writeln!(text, "{definition:#}");
+                for loss in &all.losses {
+                    let _ = writeln!(text, "lost: {loss}");
+                }
+            }
+            Err(left_out) => {
+                let _ = writeln!(text, "left out: {}", left_out.reason);
+            }
+        }
+    }
+    text
 }

@@ -29,6 +29,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 const OPEN_API: Form = Form {
+    whole: false,
     field: "parameters",
     keywords: Keywords::Only(&[
         "type",

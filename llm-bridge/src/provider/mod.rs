@@ -28,6 +28,7 @@ pub mod sse;
 
 pub use definition::{
     Definer, Definitions, LeftOut, Loss, Provider, Subject, UnknownProvider, definition, definitions,
+    snapshot,
 };
 pub use lower::remove_nulls;
 pub(crate) use prepared::PreparedDefinitions;

@@ -1,6 +1,6 @@
 //! The words in which a provider's rules are written down: each provider is a table of these in a file of its own.
 
-use registry_core::{Effect, ToolSpec};
+use registry_core::{ToolPolicy, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::names::NameRule;
@@ -38,12 +38,14 @@ pub(super) struct Parts<'t> {
     /// Whether the schema is in the strict form.
     pub(super) strict: bool,
     pub(super) spec: &'t ToolSpec,
-    pub(super) effect: Option<Effect>,
+    pub(super) policy: Option<&'t ToolPolicy>,
 }
 
 /// What a provider lets a schema say.
 #[derive(Debug)]
 pub(super) struct Form {
+    /// Whether a schema that is JSON Schema 2020-12 stays as it is, and no other is taken.
+    pub(super) whole: bool,
     /// The key of the definition that the schema goes under.
     pub(super) field: &'static str,
     /// The keywords below the root.
@@ -77,6 +79,7 @@ pub(super) struct Form {
 impl Form {
     /// All of JSON Schema 2020-12.
     pub(super) const JSON_SCHEMA: Self = Self {
+        whole: false,
         field: "inputSchema",
         keywords: Keywords::All,
         at_root: Keywords::All,
@@ -92,6 +95,9 @@ impl Form {
         property_names: None,
         strict: false,
     };
+
+    /// The same, for who reads all of it: nothing is resolved or taken away.
+    pub(super) const WHOLE: Self = Self { whole: true, ..Self::JSON_SCHEMA };
 }
 
 impl Form {

@@ -12,7 +12,7 @@ use super::{MAX_BODY, error};
 
 const KIND: &str = "invalid_request_error";
 
-/// JSON that was sent as such.
+/// A JSON object that was sent as such. To `serde` an array could be an object as well, by the order of its fields.
 pub(super) struct JsonBody(pub(super) Value);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
@@ -29,10 +29,12 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|fault| error(fault.status(), KIND, &told(&fault), Some("body")))?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|fault| {
-            let message = format!("the request is not JSON: {fault}");
-            error(StatusCode::BAD_REQUEST, KIND, &message, Some("body"))
-        })
+        let message = match serde_json::from_slice(&bytes) {
+            Ok(body @ Value::Object(_)) => return Ok(Self(body)),
+            Ok(_) => "the request has to be a JSON object".to_owned(),
+            Err(fault) => format!("the request is not JSON: {fault}"),
+        };
+        Err(error(StatusCode::BAD_REQUEST, KIND, &message, Some("body")))
     }
 }
 

@@ -15,7 +15,14 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, body::JsonBody, error, identity::Identity, models::explained};
+use super::{
+    App,
+    body::JsonBody,
+    error,
+    identity::Identity,
+    models::explained,
+    openapi::{ChatCompletion, ChatCompletionRequest, Operation},
+};
 use crate::{
     chat::{Turn, TurnEvent, Upstream, UpstreamError},
     provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
@@ -25,6 +32,22 @@ use crate::{
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+
+pub(super) fn operation() -> Operation {
+    Operation::new("Chat", "create_chat_completion", "An answer of the model, which may call tools on the way")
+        .details(
+            "The server's tools are added to the client's, and calls of them are run here. With `stream` the answer comes as \
+             server-sent events of `chat.completion.chunk` and a last `[DONE]`; what is called on the way is in their field \
+             `x_toolrack`. A failure after the first word is an event with an `error`.",
+        )
+        .reads::<ChatCompletionRequest>()
+        .answers::<ChatCompletion>(200, "The answer.")
+        .answers_with(200, "text/event-stream", "")
+        .refuses("4XX", "What the model server says to the request (`upstream_error`).")
+        .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
+        .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
+        .refuses(504, "The model server has fallen silent (`upstream_error`).")
+}
 
 pub(super) async fn completions(
     State(app): State<App>,

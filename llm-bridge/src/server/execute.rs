@@ -10,11 +10,13 @@ use axum::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
+    ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
     source::module::{HOPS_HEADER, Hops, MAX_HOPS},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::openapi::Type;
 
 use super::{
     App,
@@ -22,21 +24,26 @@ use super::{
     body::{JsonBody, misread},
     error,
     identity::Identity,
+    openapi::Operation,
     user_id::check_user_id,
 };
+use crate::whole::whole;
 
 /// A call as a client asks for it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolCall")]
 struct Wanted {
+    /// The tool's name.
     tool_name: String,
+    /// What it is called with, by its schema.
     #[serde(default = "no_arguments")]
     arguments: Value,
     /// Believed from a key with the right to delegate only.
     #[serde(default)]
     user_id: Option<String>,
     /// How long to wait for a person's approval, in seconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     approval_wait_seconds: u64,
 }
 
@@ -83,6 +90,27 @@ fn hops(headers: &HeaderMap) -> Hops {
 fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
     let resources = context.resources().clone().with(hops);
     context.with_resources(resources)
+}
+
+pub(super) fn execute_operation() -> Operation {
+    call_operation("execute", "Calls a tool")
+}
+
+/// What every address says at which a tool can be called.
+pub(super) fn call_operation(id: &str, summary: &str) -> Operation {
+    Operation::new("Tools", id, summary)
+        .details("The status says why a call was not made; 200 that the tool was asked, and `success` whether it did it.")
+        .header(HOPS_HEADER, "Through how many servers the call has come.", Type::String)
+        .reads::<Wanted>()
+        .answers::<ToolReply>(200, "The tool was asked.")
+        .answers::<ToolReply>(202, "A person has to approve the call: `approval` names the approval.")
+        .answers::<ToolReply>(403, "The user may not call the tool.")
+        .answers::<ToolReply>(404, "No tool has that name.")
+        .answers::<ToolReply>(422, "The arguments do not fit the tool's schema.")
+        .answers::<ToolReply>(429, "The user has called the tool too often.")
+        .retry_after(429)
+        .answers::<ToolReply>(503, "As many calls run and wait as may.")
+        .retry_after(503)
 }
 
 pub(super) async fn execute(

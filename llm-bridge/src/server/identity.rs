@@ -46,6 +46,11 @@ impl Identity {
         }
     }
 
+    /// Whether it is the user of the configuration, who needs no key of its own.
+    pub(super) fn is_configured(&self) -> bool {
+        self.key.is_none()
+    }
+
     /// Who knows what the caller may do later on.
     pub(super) fn standing(&self) -> Option<Arc<dyn Standing>> {
         self.key.clone().map(|key| key as Arc<dyn Standing>)
@@ -168,6 +173,28 @@ impl Identities {
         let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
         self.known.insert(used.clone(), opened.clone());
         Ok(opened)
+    }
+
+    /// The user of that id, as of now; `None` where there is none.
+    pub(super) async fn user(&self, tenant: &str, id: &str) -> Result<Option<Caller>, String> {
+        let configured = &self.settings.caller;
+        let known = match self.settings.store.user(tenant, id).await? {
+            Some(user) => Some(user.caller()),
+            None => (tenant == DEFAULT_TENANT && id == configured.user).then(|| configured.clone()),
+        };
+        Ok(known.map(|caller| self.for_guest(caller)))
+    }
+
+    /// The tenant's registry.
+    ///
+    /// # Errors
+    /// A text for the operator, when the store fails.
+    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, String> {
+        match self.tenant(tenant).await {
+            Ok(stored) => Ok(stored.registry().clone()),
+            Err(Stranger::Store(cause)) => Err(cause),
+            Err(Stranger::NoKey) => Err("the tenant cannot be opened".to_owned()),
+        }
     }
 
     /// A guest without a list of modules has that of all guests.

@@ -14,11 +14,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use pulldown_cmark::{Event, Options, Parser, html};
-use serde::Serialize;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::{body::JsonBody, error};
+use super::{body::JsonBody, error, openapi::Operation};
 
 /// The longest text that is rendered, in bytes.
 const MAX_LENGTH: usize = 256 * 1024;
@@ -34,14 +34,33 @@ const MAX_REPEATED: usize = 500_000;
 /// Rendering takes a processor to itself; it does not take them all.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
-#[derive(Serialize)]
+/// A text to render.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "Markdown")]
+struct Source {
+    /// The text, of up to 256 KiB.
+    markdown: String,
+}
+
+/// A text that was rendered.
+#[derive(Serialize, JsonSchema)]
 struct Rendered {
+    /// HTML that is safe to show.
     html: String,
+}
+
+pub(super) fn operation() -> Operation {
+    Operation::new("Server", "render", "Markdown to HTML that is safe to show")
+        .reads::<Source>()
+        .answers::<Rendered>(
+            200,
+            "The text; what is nested beyond reason comes back as it was written, in `<pre>`.",
+        )
 }
 
 pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
     const PARAM: Option<&str> = Some("markdown");
-    let Some(markdown) = source.get("markdown").and_then(Value::as_str) else {
+    let Ok(Source { markdown }) = serde_json::from_value(source) else {
         let message = "`markdown` has to be a text";
         return error(StatusCode::BAD_REQUEST, "invalid_request_error", message, PARAM);
     };
@@ -49,7 +68,6 @@ pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
         let message = format!("`markdown` is over {} KiB; show it as plain text", MAX_LENGTH / 1024);
         return error(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", &message, PARAM);
     }
-    let markdown = markdown.to_owned();
     let _place = PLACES.acquire().await;
     match tokio::task::spawn_blocking(move || to_safe_html(&markdown)).await {
         Ok(html) => Json(Rendered { html }).into_response(),

@@ -13,12 +13,19 @@ use axum::{
     http::{Method, StatusCode, request::Parts},
     response::Response,
 };
+use futures_util::StreamExt;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use utoipa::openapi::Type;
 
-use super::{LAST_BYTES, error, identity::Identity};
+use super::{
+    LAST_BYTES, error,
+    identity::Identity,
+    openapi::{JsonRpc, Operation},
+    routes::Routes,
+};
 use crate::mcp::{McpServer, Visitor};
 
 /// The header that names a session of the revisions before 2026-07-28.
@@ -38,24 +45,32 @@ pub(super) struct Mcp {
     config: StreamableHttpServerConfig,
     /// The sessions of each user, by tenant and user: to another's key they are unknown.
     sessions: Mutex<HashMap<(String, String), Arc<LocalSessionManager>>>,
+    stopping: CancellationToken,
     closing: CancellationToken,
     closing_is_watched: Once,
 }
 
 impl Mcp {
+    /// `stopping` ends the streams on which a client only listens, `closing` the calls.
+    ///
     /// # Errors
     /// When the machine has no randomness to give.
-    pub(super) fn new(closing: CancellationToken, calls: TaskTracker) -> Result<Arc<Self>, String> {
+    pub(super) fn new(
+        stopping: CancellationToken,
+        closing: CancellationToken,
+        calls: TaskTracker,
+    ) -> Result<Arc<Self>, String> {
         let server = McpServer::new(closing.clone(), calls, |extensions| {
             extensions.get::<Parts>()?.extensions.get::<Identity>().map(visitor)
-        })?;
+        })?
+        .with_stopping(stopping.clone());
         // `Host` and `Origin` are checked before, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_cancellation_token(CancellationToken::new());
         let (sessions, closing_is_watched) = (Mutex::default(), Once::new());
-        Ok(Arc::new(Self { server, config, sessions, closing, closing_is_watched }))
+        Ok(Arc::new(Self { server, config, sessions, stopping, closing, closing_is_watched }))
     }
 
     fn sessions(&self, visitor: &Visitor) -> Arc<LocalSessionManager> {
@@ -86,8 +101,51 @@ fn visitor(identity: &Identity) -> Visitor {
     Visitor { registry: identity.registry.clone(), context: identity.context() }
 }
 
+/// The methods of the transport: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports>.
+pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
+    let serve = move |identity: Extension<Identity>, request: Request| {
+        serve(State(Arc::clone(&mcp)), identity, request)
+    };
+    // The library says what is wrong in plain words, without a content type.
+    let operation = |id: &str, summary: &str| {
+        Operation::new("MCP", id, summary)
+            .header(REVISION, "The revision of the protocol.", Type::String)
+            .header(SESSION, "The session, in revisions before 2026-07-28.", Type::String)
+            .answers_nothing(400, "A header or the message is not as the protocol wants it; in plain words.")
+            .answers_nothing(404, "There is no such session; in plain words.")
+            .answers_nothing(405, "The revision has no use for this method; in plain words.")
+    };
+    let send = operation("mcp_send", "A message of a client, in the Model Context Protocol")
+        .details("Clients speak this through a library: <https://modelcontextprotocol.io>.")
+        .takes::<JsonRpc>()
+        .answers::<JsonRpc>(200, "The reply.")
+        .answers_with(200, "text/event-stream", "Or a stream of messages that ends with it.")
+        .answers_nothing(202, "The message was taken.")
+        .answers::<JsonRpc>(400, "Or as a reply.")
+        .answers::<JsonRpc>(404, "Or there is no such method, as a reply.")
+        .answers_nothing(
+            406,
+            "`Accept` has to name `application/json` and `text/event-stream`; in plain words.",
+        )
+        .answers_nothing(413, "The message is too large; in plain words.")
+        .answers_nothing(
+            415,
+            "The body is no message, or was not sent as `application/json`; in plain words.",
+        )
+        .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
+    let listen = operation("mcp_listen", "The stream of a session, in revisions before 2026-07-28")
+        .answers_with(200, "text/event-stream", "Messages of the server.")
+        .answers_nothing(406, "`Accept` has to name `text/event-stream`; in plain words.");
+    let end = operation("mcp_end", "Ends a session, in revisions before 2026-07-28")
+        .answers_nothing(202, "It is ended.");
+    Routes::new()
+        .post("/mcp", serve.clone(), send)
+        .get("/mcp", serve.clone(), listen)
+        .delete("/mcp", serve, end)
+}
+
 /// Serves one request. Who asks is what the key's check has found.
-pub(super) async fn serve(
+async fn serve(
     State(mcp): State<Arc<Mcp>>,
     Extension(identity): Extension<Identity>,
     request: Request,
@@ -101,7 +159,14 @@ pub(super) async fn serve(
     }
     let server = mcp.server.asked_by(visitor);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
-    service.handle(request).await.map(Body::new)
+    // What a client of the earlier revisions hears unasked. It has no end, and would hold the server up for all of its grace.
+    let listens = request.method() == Method::GET;
+    let answer = service.handle(request).await.map(Body::new);
+    if !listens {
+        return answer;
+    }
+    let stopping = mcp.stopping.clone();
+    answer.map(|body| Body::from_stream(body.into_data_stream().take_until(stopping.cancelled_owned())))
 }
 
 /// Whether this can be the `initialize` of a session.

@@ -9,9 +9,16 @@ mod identity;
 mod markdown;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_servers;
+mod metrics;
 mod models;
 mod modules;
+mod name;
+mod openapi;
 mod page;
+mod routes;
+mod schedule;
 mod tools;
 mod user_id;
 mod webhooks;
@@ -19,15 +26,14 @@ mod webhooks;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::DefaultBodyLimit,
     http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
     serve::ListenerExt,
 };
-use registry_core::{Caller, source::module::Modules, store::Store, webhook::Webhooks};
+use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store, webhook::Webhooks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -36,10 +42,12 @@ pub use access::Access;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
+use openapi::Document;
+use routes::Routes;
 #[cfg(feature = "cli")]
 pub(crate) use user_id::check_user_id;
 
-use crate::{chat::Backend, provider::openai};
+use crate::{chat::Backend, metrics::Metrics, provider::openai};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -62,8 +70,15 @@ pub struct ServerSettings {
     pub webhooks: Option<Webhooks>,
     /// The modules whose tools are in the registry, where there are such.
     pub modules: Option<Modules>,
+    /// What is measured.
+    pub metrics: Metrics,
+    /// The MCP servers whose tools are in the registry, where there are such.
+    #[cfg(feature = "mcp")]
+    pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
+    /// The jobs that this server makes at their times, where it is to.
+    pub schedule: Option<Schedule>,
     /// How long open answers may go on after the server was told to stop.
     pub grace: Duration,
 }
@@ -80,13 +95,16 @@ struct App {
     backend: Backend,
     webhooks: Option<Webhooks>,
     modules: Modules,
+    metrics: Metrics,
+    #[cfg(feature = "mcp")]
+    mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
     closing: CancellationToken,
 }
 
-/// All routes. `closing` ends the answers that are open.
+/// All routes, and what goes on beside them. `closing` ends the answers that are open.
 ///
 /// # Errors
 /// When the machine has no randomness to give, or its TLS cannot be set up.
@@ -95,40 +113,71 @@ pub fn router(
     settings: ServerSettings,
     closing: CancellationToken,
 ) -> Result<Router, String> {
+    routes(backend, settings, closing.clone(), closing)
+}
+
+/// The same; `stopping` ends streams that would never end by themselves, before `closing` ends answers.
+fn routes(
+    backend: Backend,
+    settings: ServerSettings,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+) -> Result<Router, String> {
+    #[cfg(not(feature = "mcp"))]
+    drop(stopping);
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let with_tools = Router::new();
+    let with_tools = Routes::new();
     #[cfg(feature = "mcp")]
-    let with_tools = {
-        let mcp = mcp::Mcp::new(closing.clone(), backend.tasks())?;
-        with_tools.route("/mcp", axum::routing::any(mcp::serve).with_state(mcp))
-    };
+    let with_tools =
+        with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
+    if let Some(schedule) = settings.schedule.clone() {
+        let owners = Arc::new(schedule::Owners(Arc::clone(&identities)));
+        backend.spawn(registry_core::schedule::run(schedule, owners, closing.clone()));
+    }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    let module_name = settings.module_name.as_str().into();
-    let app = App { backend, webhooks: settings.webhooks.clone(), modules, module_name, closing };
+    let app = App {
+        backend,
+        webhooks: settings.webhooks.clone(),
+        modules,
+        metrics: settings.metrics.clone(),
+        #[cfg(feature = "mcp")]
+        mcp_servers: settings.mcp_servers.clone(),
+        module_name: settings.module_name.as_str().into(),
+        closing,
+    };
     let with_tools = with_tools
-        .route("/v1/chat/completions", post(chat::completions))
-        .route("/execute", post(execute::execute))
-        .route("/manifest", get(modules::manifest))
-        .route("/api/tools", get(tools::list))
-        .route("/api/tools/{name}", post(tools::switch))
-        .route("/api/modules", get(modules::list))
-        .route("/api/modules/{module}/execute", post(modules::execute))
-        .route_layer(middleware::from_fn_with_state(app.clone(), modules::found));
+        .post("/v1/chat/completions", chat::completions, chat::operation())
+        .post("/execute", execute::execute, execute::execute_operation())
+        .get("/manifest", modules::manifest, modules::manifest_operation())
+        .get("/api/tools", tools::list, tools::list_operation())
+        .post("/api/tools/{name}", tools::switch, tools::switch_operation())
+        .get("/api/modules", modules::list, modules::list_operation())
+        .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
+        .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
+    #[cfg(feature = "mcp")]
+    let with_tools = with_tools
+        .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
+        .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
     let with_key = with_tools
-        .route("/v1/models", get(models::list))
-        .route("/api/modules/{module}/accept", post(modules::accept))
-        .route("/refresh-tools", post(modules::refresh))
-        .route("/api/approvals", get(approvals::list))
-        .route("/api/approvals/{id}", post(approvals::answer))
-        .route("/api/dead-letters", get(webhooks::list))
-        .route("/api/dead-letters/{id}", post(webhooks::redeliver))
-        .route("/api/render", post(markdown::render))
-        .route_layer(middleware::from_fn_with_state(identities, access::check_key));
+        .get("/v1/models", models::list, models::list_operation())
+        .get("/metrics", metrics::scrape, metrics::operation())
+        .post("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
+        .post("/refresh-tools", modules::refresh, modules::refresh_operation())
+        .get("/api/approvals", approvals::list, approvals::list_operation())
+        .post("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .get("/api/dead-letters", webhooks::list, webhooks::list_operation())
+        .post("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
+        .post("/api/render", markdown::render, markdown::operation())
+        .behind_key(identities);
     // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
-    let routes = page::routes()
-        .route("/healthz", get(models::health).options(page::methods))
+    let (router, operations) = page::routes()
+        .open_to_all("/healthz", models::health, models::health_operation())
+        .open_to_all("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
+        .into_parts();
+    let document = Document::new(operations).map_err(|error| error.to_string())?;
+    let routes = router
         .fallback(|| async {
             error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
         })
@@ -140,6 +189,7 @@ pub fn router(
                 None,
             )
         })
+        .layer(Extension(document))
         .layer(middleware::from_fn_with_state(settings, access::check_sender))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
@@ -175,7 +225,7 @@ pub async fn serve(
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
     let (closing, grace) = (CancellationToken::new(), settings.grace);
-    let router = router(backend.clone(), settings, closing.clone())?;
+    let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
     let closed = closing.clone();
     let stopping = async move {
         stop.cancelled().await;

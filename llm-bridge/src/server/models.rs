@@ -6,10 +6,21 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{App, error};
+use super::{
+    App, error,
+    openapi::{ModelList, Operation},
+};
 use crate::chat::{Upstream, UpstreamError, upstream::DEMO};
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("Chat", "list_models", "The models of the server behind")
+        .answers::<ModelList>(200, "The models.")
+        .refuses(502, "The model server does not answer, or not with a list (`upstream_error`).")
+}
 
 /// The models of the server behind: <https://platform.openai.com/docs/api-reference/models/list>.
 pub(super) async fn list(State(app): State<App>) -> Response {
@@ -34,13 +45,31 @@ pub(crate) fn explained(failure: &UpstreamError, upstream: &Upstream) -> String 
     }
 }
 
+/// That the server runs.
+#[derive(Serialize, JsonSchema)]
+struct Health<'a> {
+    /// `ok`.
+    status: &'static str,
+    /// The kind of model server behind: `demo` or `openai`.
+    upstream: &'static str,
+    /// The model that is asked where a request names none.
+    model: Option<&'a str>,
+    /// How many tools there are.
+    tools: usize,
+}
+
+pub(super) fn health_operation() -> Operation {
+    Operation::new("Server", "health", "That the server runs, and what it stands in front of")
+        .answers::<Health<'_>>(200, "It runs.")
+}
+
 /// That this server runs, and what kind of model it stands in front of. It says no address, for it needs no key; and it asks nobody, so it answers also when the model server does not.
 pub(super) async fn health(State(app): State<App>) -> Response {
-    Json(json!({
-        "status": "ok",
-        "upstream": if app.backend.upstream().is_demo() { DEMO } else { "openai" },
-        "model": app.backend.settings().model,
-        "tools": app.backend.registry().len(),
-    }))
+    Json(Health {
+        status: "ok",
+        upstream: if app.backend.upstream().is_demo() { DEMO } else { "openai" },
+        model: app.backend.settings().model.as_deref(),
+        tools: app.backend.registry().len(),
+    })
     .into_response()
 }

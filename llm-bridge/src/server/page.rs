@@ -1,13 +1,8 @@
 //! `GET /`: the chat page and its files, which are part of the program.
 
-use axum::{
-    Router,
-    http::{StatusCode, header},
-    response::IntoResponse,
-    routing::get,
-};
+use axum::{http::header, response::IntoResponse};
 
-use super::App;
+use super::{openapi::Operation, routes::Routes};
 
 /// Nothing but this server's own files, and no script in the page itself.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -39,8 +34,8 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/welcome.js": "welcome.js" as "text/javascript; charset=utf-8",
 };
 
-pub(super) fn routes() -> Router<App> {
-    FILES.iter().fold(Router::new(), |router, &(path, kind, content)| {
+pub(super) fn routes() -> Routes {
+    FILES.iter().fold(Routes::new(), |routes, &(path, kind, content)| {
         let file = move || async move {
             let headers = [
                 (header::CONTENT_TYPE, kind),
@@ -52,11 +47,14 @@ pub(super) fn routes() -> Router<App> {
             ];
             (headers, content).into_response()
         };
-        router.route(path, get(file).options(methods))
+        routes.open_to_all(path, file, operation(path, kind))
     })
 }
 
-/// What can be done with what is only read. It needs no key, as the reading does not.
-pub(super) async fn methods() -> impl IntoResponse {
-    (StatusCode::NO_CONTENT, [(header::ALLOW, "GET, HEAD, OPTIONS")])
+fn operation(path: &str, kind: &'static str) -> Operation {
+    let (id, summary) = match path {
+        "/" => ("page".to_owned(), "The chat page".to_owned()),
+        file => (format!("page{}", file.replace(['/', '.'], "_")), format!("`{file}` of the chat page")),
+    };
+    Operation::new("Server", id, summary).answers_with(200, kind, "The file.")
 }

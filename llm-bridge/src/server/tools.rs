@@ -2,24 +2,40 @@
 
 use axum::{
     Extension, Json,
-    extract::{Path, Query, rejection::QueryRejection},
+    extract::{Query, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use registry_core::{ChangeError, Permission, Query as Search, RegistryError};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{
     body::{JsonBody, misread},
     error,
     identity::Identity,
+    name::Name,
+    openapi::Operation,
     store_failed,
 };
 use crate::listing;
 
 /// Names and values as they stand behind the `?`, in their order.
 type Parameters = Query<Vec<(String, String)>>;
+
+/// Tools as they are listed.
+#[derive(Serialize, JsonSchema)]
+struct ToolList {
+    tools: Vec<listing::Row>,
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("Tools", "list_tools", "The tools that the user may see, or those that a search finds")
+        .query("search", "Words to look for.")
+        .query_list("tag", "A tag that a tool has to have.")
+        .answers::<ToolList>(200, "The tools by name, or what is found with the best first.")
+        .refuses(400, "Something else is asked for, or `search` is there twice (`invalid_request_error`).")
+}
 
 pub(super) async fn list(
     Extension(identity): Extension<Identity>,
@@ -33,7 +49,7 @@ pub(super) async fn list(
     };
     let Identity { registry, caller, .. } = identity;
     let context = registry.context(caller);
-    Json(json!({"tools": listing::found(&registry, &context, &search)})).into_response()
+    Json(ToolList { tools: listing::found(&registry, &context, &search) }).into_response()
 }
 
 /// What is looked for; what is empty is not asked for, as a form sends it.
@@ -54,15 +70,38 @@ fn search(Query(parameters): Parameters) -> Result<Search, String> {
     Ok(search)
 }
 
-#[derive(Debug, Deserialize)]
+/// On or off.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ToolSwitch")]
 struct Switch {
+    /// Whether the tool can be used.
     enabled: bool,
+}
+
+/// What a tool was switched to.
+#[derive(Serialize, JsonSchema)]
+struct Switched {
+    /// The tool's name.
+    name: String,
+    /// Whether it can be used.
+    enabled: bool,
+}
+
+pub(super) fn switch_operation() -> Operation {
+    Operation::new("Tools", "switch_tool", "Switches a tool on or off")
+        .details("It holds at once, for running turns too.")
+        .path("name", "The tool's name.")
+        .reads::<Switch>()
+        .answers::<Switched>(200, "It was done.")
+        .refuses(403, "The user is not of the level admin (`permission_denied`).")
+        .refuses(404, "No tool has that name (`tool_not_found`).")
+        .refuses(409, "This tool cannot be switched (`tool_not_changed`).")
 }
 
 pub(super) async fn switch(
     Extension(identity): Extension<Identity>,
-    Path(name): Path<String>,
+    Name(name): Name,
     JsonBody(body): JsonBody,
 ) -> Response {
     let Identity { stored, caller, .. } = identity;
@@ -81,7 +120,7 @@ pub(super) async fn switch(
         }
     };
     match stored.set_enabled(&name, enabled).await {
-        Ok(()) => Json(json!({"name": name, "enabled": enabled})).into_response(),
+        Ok(()) => Json(Switched { name, enabled }).into_response(),
         Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
             error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
         }

@@ -3,20 +3,35 @@
 
 use axum::{
     Extension, Json,
-    extract::{Path, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{Caller, Permission};
-use serde_json::json;
+use registry_core::{Caller, Permission, webhook::DeadLetter};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::{App, error, identity::Identity, store_failed};
+use super::{App, error, identity::Identity, name::Name, openapi::Operation, store_failed};
+
+/// Messages that could not be delivered.
+#[derive(Serialize, JsonSchema)]
+struct DeadLetterList {
+    dead_letters: Vec<DeadLetter>,
+}
+
+const REFUSED: &str = "The user is not of the level admin (`permission_denied`).";
 
 /// Webhooks tell of a tenant's tools, and concern its admins.
 fn refused(identity: &Identity) -> Option<Response> {
     let Caller { user, level, .. } = &identity.caller;
     let message = format!("dead letters are for the level admin, {user} has {level}");
     (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("Webhooks", "list_dead_letters", "What webhooks could not deliver of the tenant's")
+        .answers::<DeadLetterList>(200, "The messages, oldest first.")
+        .refuses(403, REFUSED)
 }
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
@@ -28,15 +43,23 @@ pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<
         None => Ok(Vec::new()),
     };
     match letters {
-        Ok(letters) => Json(json!({"dead_letters": letters})).into_response(),
+        Ok(dead_letters) => Json(DeadLetterList { dead_letters }).into_response(),
         Err(cause) => store_failed(&cause),
     }
+}
+
+pub(super) fn redeliver_operation() -> Operation {
+    Operation::new("Webhooks", "redeliver_dead_letter", "Sends a message once more")
+        .path("id", "The message's id.")
+        .answers_nothing(202, "It will be sent.")
+        .refuses(403, REFUSED)
+        .refuses(404, "There is no such message, or it cannot be sent now (`dead_letter_not_found`).")
 }
 
 pub(super) async fn redeliver(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    Name(id): Name,
 ) -> Response {
     if let Some(refused) = refused(&identity) {
         return refused;

@@ -176,3 +176,23 @@ async fn b3_a_client_that_cannot_ask_waits_for_an_answer_from_elsewhere() {
         assert_eq!(text(&peer.answer(id).await), r#"erased "one""#);
     }
 }
+
+#[tokio::test]
+async fn b3_a_client_that_calls_again_by_itself_hears_in_time_that_a_person_has_to_answer() {
+    let rack = rack();
+    let mut peer = rack.peer(Era::Modern, json!({})).await;
+    let wanted =
+        json!({"name": "erase", "arguments": {"name": "one"}, "_meta": {"toolrack/approvalWaitMs": 50}});
+    let answer = peer.request("tools/call", wanted.clone()).await;
+    let pending = rack.registry.pending_approvals().await.unwrap();
+    let result = &answer["result"];
+    assert_eq!(
+        (&result["isError"], &result["_meta"]["toolrack/approvalPending"]),
+        (&json!(true), &json!(pending[0].id))
+    );
+    let yes = ApprovalAnswer { approve: true, by: "root".into(), reason: None };
+    rack.registry.answer_approval(&pending[0].id, yes).await.unwrap();
+    let answer = peer.request("tools/call", wanted).await;
+    assert_eq!(text(&answer), r#"erased "one""#);
+    assert!(answer["result"].get("_meta").is_none_or(|meta| meta.get("toolrack/approvalPending").is_none()));
+}

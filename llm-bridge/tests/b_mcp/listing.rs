@@ -24,7 +24,7 @@ async fn b3_a_tool_says_what_it_is() {
     spec.title = Some("Erase".into());
     spec.description = Some("Erases.".into());
     spec.output_schema = json!({"type": "object"});
-    rack.add_with(spec, destructive(), says("e"));
+    rack.add_with(spec, ToolPolicy { idempotent: true, ..destructive() }, says("e"));
     let mut words = ToolSpec::new("words", json!({"type": "object"}));
     words.output_schema = json!({"type": "string"});
     rack.add_with(words, ToolPolicy::new(), says("w"));
@@ -32,10 +32,13 @@ async fn b3_a_tool_says_what_it_is() {
     let result = peer.request("tools/list", json!({})).await["result"].clone();
     let (erase, words) = (&result["tools"][0], &result["tools"][1]);
     assert_eq!((&erase["title"], &erase["description"]), (&json!("Erase"), &json!("Erases.")));
-    assert_eq!(erase["annotations"], json!({"readOnlyHint": false, "destructiveHint": true}));
+    assert_eq!(
+        erase["annotations"],
+        json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true})
+    );
     assert_eq!(erase["inputSchema"]["properties"]["a"]["type"], "string");
     assert_eq!(erase["outputSchema"]["type"], "object");
-    assert_eq!(words["annotations"]["readOnlyHint"], true);
+    assert_eq!(words["annotations"], json!({"readOnlyHint": true}), "the rest is about tools that write");
     assert_eq!(words.get("outputSchema"), None, "only an object's is listed");
     assert_eq!((&result["cacheScope"], &result["resultType"]), (&json!("private"), &json!("complete")));
     assert!(result["ttlMs"].as_u64().is_some(), "{result}");
@@ -118,8 +121,9 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     let id = peer.send("subscriptions/listen", wanted).await;
     let accepted = peer.hears("notifications/subscriptions/acknowledged").await;
     assert_eq!(accepted["params"]["notifications"], json!({"toolsListChanged": true}), "{accepted}");
-    // What is under way is not what this is about.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // Who asks is known here only now, and what has changed since the acknowledgement is not lost.
+    let first = peer.hears("notifications/tools/list_changed").await;
+    assert_eq!(first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{first}");
     for enabled in [false, true] {
         rack.registry.set_enabled("tool", enabled).unwrap();
         let told = peer.hears("notifications/tools/list_changed").await;
@@ -128,4 +132,23 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     rack.closing.cancel();
     let ended = peer.answer(id).await;
     assert!(ended.get("result").is_some(), "a subscription ends in good order: {ended}");
+}
+
+#[tokio::test]
+async fn b3_a_change_right_after_the_acknowledgement_is_told_and_nothing_else() {
+    let rack = Rack::new();
+    rack.add("tool", ToolPolicy::new(), says("t"));
+    let visitor = Visitor {
+        registry: rack.registry.clone(),
+        context: rack.registry.context(Caller::new("ada", Permission::User)),
+    };
+    let known = Rack { server: rack.server.asked_by(visitor), ..rack };
+    let mut peer = known.peer(Era::Modern, json!({})).await;
+    peer.send("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+    peer.hears("notifications/subscriptions/acknowledged").await;
+    assert_eq!(peer.list(None).await.0, ["tool"]);
+    assert!(peer.heard.is_empty(), "nothing has changed: {:?}", peer.heard);
+    known.registry.set_enabled("tool", false).unwrap();
+    peer.hears("notifications/tools/list_changed").await;
+    assert!(peer.list(None).await.0.is_empty());
 }

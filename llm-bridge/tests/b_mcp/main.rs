@@ -1,8 +1,9 @@
-//! B3, the server's half: the registry for a client of the Model Context Protocol, message by message.
+//! B3: the registry for a client of the Model Context Protocol, message by message.
 #![cfg(feature = "mcp")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod approvals;
+mod asking;
 mod calls;
 mod listing;
 mod peer;

@@ -5,6 +5,7 @@ See ../clients/environment.py for the variables. The last line is `N passed, M f
 """
 
 import json
+import subprocess
 import sys
 import time
 import urllib.error
@@ -36,6 +37,14 @@ slow = "{module}"
 gone = "http://127.0.0.1:9"
 """
 
+# Reads what Prometheus would, with the library of those who made the format.
+READ_METRICS = """
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families
+families = text_string_to_metric_families(sys.stdin.read())
+print(json.dumps([[f.name, f.type, [[s.name, s.labels, s.value] for s in f.samples]] for f in families]))
+"""
+
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -54,7 +63,7 @@ def equal(seen, wanted):
     expect(seen == wanted, f"{seen!r} and not {wanted!r}")
 
 
-def run(address, module):
+def run(address, module, interpreter):
     def call(tool, arguments=None, **more):
         return ask(address, "/execute", {"tool_name": tool, "arguments": arguments or {}, **more})
 
@@ -126,6 +135,29 @@ def run(address, module):
             took = time.monotonic() - began
             expect(limit <= took < limit + 1.5, f"took {took:.1f} s")
 
+    @check("what is measured, in the format of Prometheus")
+    def _():
+        with OPENER.open(address + "/metrics", timeout=60) as answer:
+            text = answer.read().decode()
+        command = [interpreter, "-c", READ_METRICS]
+        read = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout
+        families = {name: (kind, samples) for name, kind, samples in json.loads(read)}
+        expect(not any(kind == "unknown" for kind, _samples in families.values()), families.keys())
+        equal(families["toolrack_call_duration_seconds"][0], "histogram")
+
+        def value(family, **labels):
+            kind, samples = families[family]
+            wanted = family + ("_total" if kind == "counter" else "")
+            found = [sample for sample in samples if sample[0] == wanted and sample[1].items() >= labels.items()]
+            return sum(sample[2] for sample in found)
+
+        equal(value("toolrack_calls", tool="research.sleep", kind="module", outcome="timeout", source="http"), 1)
+        equal(value("toolrack_calls", tool="research.fail", outcome="failed"), 1)
+        equal(value("toolrack_calls", tool="unknown", outcome="tool_not_found"), 2)
+        equal(value("toolrack_module_state", module="research", state="reachable"), 1)
+        equal(value("toolrack_module_state", module="gone", state="away"), 1)
+        equal(value("toolrack_module_tools", module="research"), 6)
+
     @check("the module goes away: its tools stay, and calls fail and say so")
     def _():
         module.kill()
@@ -143,7 +175,7 @@ def main():
     command = [interpreter, "-m", "uvicorn", "research:app", "--app-dir", HERE, "--port", "0"]
     with environment.running_process(command, r"running on (http://127\.0\.0\.1:\d+)") as (url, module):
         with environment.toolrack("demo", configuration=CONFIGURATION.format(module=url)) as address:
-            run(address, module)
+            run(address, module, interpreter)
     finish()
 
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, missing_docs, missing_debug_implementations, unreachable_pub)]
 
 mod client;
+mod metrics;
 mod upstream;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 
 use llm_bridge::{
     chat::{Backend, ChatSettings, Upstream},
+    metrics::{CallMetrics, Metrics},
     server::{self, Access, ServerSettings},
 };
 use registry_core::{
@@ -26,6 +28,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use client::{Reading, Slow, Told};
+pub use metrics::Scraped;
 pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
 
 pub type Arguments = Map<String, Value>;
@@ -101,6 +104,7 @@ pub struct Setup {
     pub idle: Duration,
     pub upstream_key: Option<String>,
     audit: Arc<MemoryAudit>,
+    calls: Arc<CallMetrics>,
     ran: Ran,
 }
 
@@ -108,12 +112,14 @@ impl Setup {
     /// No tools.
     pub fn bare() -> Self {
         let audit = Arc::new(MemoryAudit::new(1000));
+        let calls = CallMetrics::before(audit.clone()).unwrap();
         let registry = Registry::builder()
             .without_compiled()
             .approve_destructive(false)
-            .audit(audit.clone())
+            .audit(calls.clone())
             .build()
             .unwrap();
+        calls.watch(&registry);
         let chat = ChatSettings {
             system_prompt: String::new(),
             system_prompt_with_tools: String::new(),
@@ -128,6 +134,7 @@ impl Setup {
             idle: Duration::from_secs(20),
             upstream_key: None,
             audit,
+            calls,
             ran: Ran::default(),
         }
     }
@@ -210,7 +217,10 @@ impl Setup {
             store,
             webhooks: None,
             modules: None,
+            metrics: Metrics::default().with_calls(self.calls),
+            mcp_servers: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: self.grace,
         };
         let stop = CancellationToken::new();

@@ -150,7 +150,10 @@ impl Site {
             store,
             webhooks: None,
             modules: None,
+            metrics: llm_bridge::metrics::Metrics::default(),
+            mcp_servers: None,
             module_name: "toolrack".into(),
+            schedule: None,
             grace: Duration::from_secs(1),
         };
         let upstream = Scripted::start([]).await;

@@ -119,6 +119,106 @@ async fn m6_a_persona_is_changed_and_a_user_removed() {
     assert!(refused(&rack, &["user", "remove", "zoe"]).contains("there is no user"));
 }
 
+/// What a command that does what it should says beside.
+#[track_caller]
+fn told(rack: &Rack, arguments: &[&str]) -> String {
+    let output = rack.run(arguments);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "toolrack {arguments:?}: {told}");
+    told
+}
+
+/// What is worth a word at a check, and no fault.
+fn checked(rack: &Rack) -> String {
+    String::from_utf8(rack.run(&["tools", "check"]).stderr).unwrap()
+}
+
+#[test]
+fn l5_a_name_that_nothing_has_is_told() {
+    let tools = mock("mail.send", "") + "[module_services]\nfar = \"http://127.0.0.1:1\"\n";
+    let rack = Rack::new("", &tools);
+    for (modules, warned) in [
+        ("mail,local,far", None),
+        ("mial", Some("there is no module `mial`; did you mean `mail`?")),
+        ("mail,qqqqqqqq", Some("there is no module `qqqqqqqq`")),
+    ] {
+        let user = format!("of-{modules}");
+        let added = told(&rack, &["user", "add", &user, "--modules", modules]);
+        let changed = told(&rack, &["user", "modules", &user, modules]);
+        for said in [added, changed] {
+            assert_eq!(said.matches("warning: ").count(), usize::from(warned.is_some()), "{said}");
+            assert!(warned.is_none_or(|warned| said.contains(warned)), "{said}");
+        }
+    }
+    assert!(!told(&rack, &["user", "add", "ada", "--tenant", "acme"]).contains("warning"), "it begins so");
+    for command in [
+        &["user", "list"][..],
+        &["key", "list"],
+        &["audit"],
+        &["audit", "verify"],
+        &["tools", "list"],
+        &["call", "mail.send"],
+        &["tools", "disable", "mail.send"],
+    ] {
+        let wrong = told(&rack, &[command, &["--tenant", "amce"]].concat());
+        assert!(wrong.contains("there is no tenant `amce`; did you mean `acme`?"), "{command:?}: {wrong}");
+        let right = told(&rack, &[command, &["--tenant", "acme"]].concat());
+        assert!(!right.contains("no tenant `acme`;"), "{command:?}: {right}");
+        assert!(!told(&rack, command).contains("no tenant"), "{command:?}");
+    }
+
+    rack.top("deferred_tools = [\"calculat\", \"mail.*\", \"far.thing\", \"mial.*\"]\ndefault_guest_modules = [\"lokal\", \"far\"]");
+    let check = checked(&rack);
+    let server = rack.serve();
+    for warned in [
+        "deferred_tools: there is no tool `calculat`; did you mean `calculate`?",
+        "deferred_tools: there is no module `mial`; did you mean `mail`?",
+        "default_guest_modules: there is no module `lokal`; did you mean `local`?",
+    ] {
+        assert_eq!((check.matches(warned).count(), server.log().matches(warned).count()), (1, 1), "{check}");
+    }
+    assert_eq!(check.matches("warning: ").count(), 3, "{check}");
+}
+
+#[test]
+fn c5_more_tools_than_openai_takes_are_told() {
+    let tools =
+        |count: usize| (0..count).map(|number| mock(&format!("many.tool_{number}"), "")).collect::<String>();
+    let rack = Rack::new("", &tools(130));
+    let many = checked(&rack);
+    assert!(many.contains("tools go with every request") && many.contains("takes 128"), "{many}");
+    let listed = rack.run(&["tools", "list", "--format", "openai"]);
+    assert!(String::from_utf8(listed.stderr).unwrap().contains("a request takes 128 tools"));
+    rack.write("", &tools(100));
+    assert!(!checked(&rack).contains("every request"));
+    rack.write("", &tools(130));
+    rack.top("deferred_tools = [\"many.*\"]");
+    assert!(!checked(&rack).contains("every request"));
+}
+
+#[test]
+fn t5_a_chain_is_verified_whole() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    rack.done(&["call", "count.free"]);
+    assert_eq!(rack.verified().len(), 1);
+    rack.done(&["audit", "verify", "--tenant", "default"]);
+    for filter in [
+        &["--user", "ada"][..],
+        &["--tool", "x"],
+        &["--call-id", "x"],
+        &["--origin", "http"],
+        &["--decision", "approved"],
+        &["--since", "2026-03-01T12:00:00Z"],
+        &["--until", "2026-03-01T12:00:00Z"],
+        &["--only", "intent"],
+        &["--limit", "1"],
+    ] {
+        let said = refused(&rack, &[&["audit", "verify"], filter].concat());
+        assert!(said.contains("verified whole") && said.contains(filter[0]), "{filter:?}: {said}");
+        rack.done(&[&["audit"], filter].concat());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_the_audit_is_searched_by_door_decision_and_call() {
     let rack = Rack::new("", &(mock("count.free", "") + &mock("count.gone", "effect = \"destructive\"")));

@@ -198,8 +198,18 @@ async fn m10_the_doors_of_modules() {
         let refused = on_near.post(&client, path, &ada, &json!({})).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
     }
-    let unknown = on_near.post(&client, "/api/modules/fra/accept", &root, &json!({})).send().await.unwrap();
+    let unknown = on_near
+        .post(&client, "/api/modules/fra/accept", &root, &json!({"digest": "x"}))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+    let accept = async |body: Value| {
+        on_near.post(&client, "/api/modules/far/accept", &root, &body).send().await.unwrap().status()
+    };
+    assert_eq!(accept(json!({})).await, StatusCode::BAD_REQUEST, "what was looked at?");
+    assert_eq!(accept(json!({"digest": "x"})).await, StatusCode::CONFLICT);
+    assert_eq!(accept(json!({"digest": all["modules"][0]["digest"]})).await, StatusCode::OK);
 
     // All tenants have the same modules, and another's admin has no say in them.
     near.done(&["user", "add", "boss", "--level", "owner", "--tenant", "acme"]);
@@ -228,6 +238,41 @@ async fn m10_the_doors_of_modules() {
     // The commands that call by themselves know the modules as well.
     assert!(near.done(&["tools", "list", "--module", "far"]).contains("far.plain"));
     assert!(near.done(&["call", "far.plain"]).contains("done"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m9_a_user_who_was_removed_there_is_a_guest_there() {
+    let tools = mock("count.users", "permission = \"user\"")
+        + &mock("count.guests", "permission = \"guest\"")
+        + &mock("open.guests", "permission = \"guest\"");
+    let far = Rack::new("", &tools);
+    far.top("default_guest_modules = \"open\"");
+    far.done(&["user", "add", "hop", "--level", "admin"]);
+    far.done(&["user", "add", "ada", "--level", "owner"]);
+    let (_, hop) = far.key("hop", &["--delegate"]);
+    let (server, client) = (far.serve(), client());
+    let may = async |user: &str, tool: &str| {
+        let body = json!({"tool_name": tool, "arguments": {}, "user_id": user});
+        let status = server.post(&client, "/execute", &hop, &body).send().await.unwrap().status();
+        assert!(status == StatusCode::OK || status == StatusCode::FORBIDDEN, "{status}");
+        status == StatusCode::OK
+    };
+    let all = async |user: &str| {
+        [may(user, "count.users").await, may(user, "count.guests").await, may(user, "open.guests").await]
+    };
+    assert_eq!(all("ada").await, [true; 3]);
+    assert_eq!(all("nobody").await, [false, false, true], "who is not known is a guest");
+
+    let removed = far.run(&["user", "remove", "ada"]);
+    let told = String::from_utf8_lossy(&removed.stderr).into_owned();
+    assert!(
+        removed.status.success() && told.contains("delegates can call for ada as for any guest"),
+        "{told}"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(all("ada").await, [false, false, true], "no more than a guest who is not known");
+    let records = far.export(&["--user", "ada", "--tool", "open.guests"]);
+    assert_eq!(records.last().unwrap()["level"], "guest");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -352,7 +397,9 @@ async fn m12_a_pinned_tool_that_changed_is_off_until_it_is_accepted() {
     assert!(told.contains("far.plain has another description than was accepted; off until"), "{told}");
     let off = reply(&on_near, &client, "", "far.plain").await;
     assert!(off["success"] == false && off["error"].as_str().unwrap().contains("far.plain"), "{off}");
-    let accepted = near.done(&[&["modules", "accept", "far"], &server[..]].concat());
+    let command = told.lines().find_map(|line| line.split_once("to accept these: toolrack ")).unwrap().1;
+    let command: Vec<&str> = command.split(' ').collect();
+    let accepted = near.done(&[&command[..], &server[..]].concat());
     assert!(!accepted.contains("another description"), "{accepted}");
     assert_eq!(reply(&on_near, &client, "", "far.plain").await["success"], true);
 }

@@ -16,8 +16,15 @@ mod access;
 mod commands;
 mod composed;
 mod doors;
+mod hostile;
 mod killed;
+mod measured;
+#[path = "../support/metrics.rs"]
+mod metrics;
+mod over_mcp;
+mod peer;
 mod program;
+mod scheduled;
 mod shared;
 mod started;
 mod told;

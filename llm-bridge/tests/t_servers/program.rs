@@ -172,6 +172,17 @@ impl Serving {
         let _ = self.child.wait();
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to stop, as whoever supervises it does.
+    pub(crate) fn terminate(&self) {
+        let done = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
         self.told.lock().unwrap().clone()

@@ -9,6 +9,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use crate::execute::BoxFuture;
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A call that a person is asked about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     /// Names it; a random text.
     pub id: String,
@@ -44,7 +45,7 @@ pub struct Approval {
 }
 
 /// What has become of an approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ApprovalState {
     /// Nobody has answered.
@@ -82,6 +83,11 @@ impl Approval {
         let open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved { .. });
         open && now < self.expires_at
     }
+
+    /// Whether it waits for an answer at this time.
+    fn is_waiting(&self, now: Timestamp) -> bool {
+        self.state == ApprovalState::Pending && self.is_open(now)
+    }
 }
 
 /// A person's answer.
@@ -108,11 +114,12 @@ pub enum AnswerError {
 
 /// Keeps the approvals.
 pub trait Approvals: Send + Sync {
-    /// Keeps a new approval, or gives back the one about the same call that is open at the time the new one was asked for.
+    /// Keeps a new approval, or gives back the one about the same call that is open at the time the new one was asked for. `None`,
+    /// and nothing is kept, where `most` of the user's wait for an answer already; however many ask at once, in one step.
     ///
     /// # Errors
     /// A text for the operator. The call is not made.
-    fn request(&self, wanted: Approval) -> BoxFuture<'_, Result<Approval, String>>;
+    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>>;
 
     /// The approval of that id.
     ///
@@ -175,18 +182,22 @@ fn key(tenant: &str, id: &str) -> (String, String) {
 }
 
 impl Approvals for MemoryApprovals {
-    fn request(&self, wanted: Approval) -> BoxFuture<'_, Result<Approval, String>> {
+    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>> {
         let now = wanted.requested_at;
         self.with(|all| {
             all.retain(|_, known| known.is_open(now) || now.duration_since(known.expires_at) < REMEMBERED);
             let open = all.values().find(|known| known.is_about_what(&wanted) && known.is_open(now));
-            Ok(match open {
-                Some(known) => known.clone(),
-                None => {
-                    all.insert(key(&wanted.tenant, &wanted.id), wanted.clone());
-                    wanted
-                }
-            })
+            if let Some(known) = open {
+                return Ok(Some(known.clone()));
+            }
+            let waits = |known: &&Approval| {
+                (&known.tenant, &known.user) == (&wanted.tenant, &wanted.user) && known.is_waiting(now)
+            };
+            if all.values().filter(waits).count() >= most {
+                return Ok(None);
+            }
+            all.insert(key(&wanted.tenant, &wanted.id), wanted.clone());
+            Ok(Some(wanted))
         })
     }
 
@@ -200,9 +211,7 @@ impl Approvals for MemoryApprovals {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<Approval>, String>> {
         self.with(|all| {
-            let waits = |known: &&Approval| {
-                known.tenant == tenant && known.is_open(now) && known.state == ApprovalState::Pending
-            };
+            let waits = |known: &&Approval| known.tenant == tenant && known.is_waiting(now);
             let mut waiting: Vec<_> = all.values().filter(waits).cloned().collect();
             waiting.sort_by(|a, b| (a.requested_at, &a.id).cmp(&(b.requested_at, &b.id)));
             Ok(waiting)

@@ -50,7 +50,7 @@ pub enum GateAnswer {
 
 /// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in the module `http_gate` asks one over HTTP.
 pub trait Gate: Send + Sync {
-    /// Its name, for the audit.
+    /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons.
     fn name(&self) -> &str;
 
     /// Whether a call is refused when the gate fails or takes longer than [`GATE_TIMEOUT`]. Where not, the call is

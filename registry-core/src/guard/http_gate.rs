@@ -37,6 +37,8 @@ const MAX_ANSWER: usize = 64 * 1024;
 const MAX_REASON: usize = 2000;
 /// The longest name, in bytes.
 const MAX_NAME: usize = 256;
+/// What the audit says where a person is asked, or has not answered.
+const OF_PERSONS: [&str; 2] = ["person", "timeout"];
 
 /// A gate at an address of the operator's.
 pub struct HttpGate {
@@ -79,6 +81,10 @@ impl HttpGate {
         let url =
             Url::parse(url).map_err(|error| format!("this is not the URL of a gate: {error}; {SUCH}"))?;
         let name = match (url.scheme(), url.host_str()) {
+            // A host may be called anything.
+            (scheme @ ("http" | "https"), Some(host)) if OF_PERSONS.contains(&host) => {
+                format!("{scheme}://{host}")
+            }
             ("http" | "https", Some(host)) => host.to_owned(),
             (scheme, _) => return Err(format!("a gate cannot be asked by {scheme}; {SUCH}")),
         };
@@ -97,6 +103,11 @@ impl HttpGate {
         }
         if name.starts_with("user:") {
             return Err("`user:` begins what the audit says of a person; write another name".to_owned());
+        }
+        if OF_PERSONS.contains(&name) {
+            return Err(format!(
+                "`{name}` is what the audit says where a person is asked; write another name"
+            ));
         }
         Ok(Self { name: name.to_owned(), ..self })
     }

@@ -10,6 +10,8 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::overview::{LaneDepth, Queues};
+
 /// How many calls run at once, and how many wait for their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
@@ -28,7 +30,7 @@ impl Default for Concurrency {
 /// Where calls wait for their turn.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    all: Option<Arc<Lane>>,
+    all: Arc<Lane>,
     max_waiting: usize,
     /// Made when a tool that has a bound is first called.
     of_tools: Mutex<HashMap<Arc<str>, Arc<Lane>>>,
@@ -54,8 +56,15 @@ pub(crate) struct Full;
 
 impl Lane {
     fn new(bound: usize) -> Arc<Self> {
-        let running = Arc::new(Semaphore::new(bound.min(Semaphore::MAX_PERMITS)));
+        let running = Arc::new(Semaphore::new(permits(bound)));
         Arc::new(Self { bound, running, waiting: AtomicUsize::new(0) })
+    }
+
+    fn depth(&self) -> LaneDepth {
+        LaneDepth {
+            running: permits(self.bound).saturating_sub(self.running.available_permits()),
+            waiting: self.waiting.load(Ordering::Acquire),
+        }
     }
 
     async fn enter(&self, max_waiting: usize) -> Result<OwnedSemaphorePermit, Full> {
@@ -66,6 +75,11 @@ impl Lane {
         // The semaphore is never closed.
         Arc::clone(&self.running).acquire_owned().await.map_err(|_| Full)
     }
+}
+
+/// As many as a semaphore can give; 0 is any number.
+fn permits(bound: usize) -> usize {
+    if bound == 0 { Semaphore::MAX_PERMITS } else { bound.min(Semaphore::MAX_PERMITS) }
 }
 
 /// A place among those that wait; given up also by a call that is cancelled while it waits.
@@ -87,7 +101,7 @@ impl Drop for Place<'_> {
 
 impl Lanes {
     pub(crate) fn new(concurrency: Concurrency) -> Self {
-        let all = (concurrency.max_running > 0).then(|| Lane::new(concurrency.max_running));
+        let all = Lane::new(concurrency.max_running);
         Self { all, max_waiting: concurrency.max_waiting, of_tools: Mutex::default() }
     }
 
@@ -111,11 +125,18 @@ impl Lanes {
             0 => None,
             bound => Some(self.of_tool(tool, bound).enter(self.max_waiting).await?),
         };
-        let of_all = match &self.all {
-            None => None,
-            Some(lane) => Some(lane.enter(self.max_waiting).await?),
-        };
-        Ok(Turn { _tool: of_tool, _all: of_all })
+        let of_all = self.all.enter(self.max_waiting).await?;
+        Ok(Turn { _tool: of_tool, _all: Some(of_all) })
+    }
+
+    /// How many run and wait now.
+    pub(crate) fn depths(&self) -> Queues {
+        let lanes = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools: Vec<_> = lanes.iter().map(|(tool, lane)| (Arc::clone(tool), lane.depth())).collect();
+        drop(lanes);
+        let mut all = self.all.depth();
+        all.waiting += tools.iter().map(|(_, depth)| depth.waiting).sum::<usize>();
+        Queues { all, tools }
     }
 }
 
@@ -136,6 +157,30 @@ mod tests {
         assert!(futures_poll(&mut waiting).await.is_none());
         drop(running);
         assert!(waiting.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_runs_and_waits_is_counted_for_the_tool_and_in_all() {
+        let depth = |running, waiting| LaneDepth { running, waiting };
+        for max_running in [0, 2] {
+            let lanes = Lanes::new(Concurrency { max_running, max_waiting: 8 });
+            let (slow, free): (Arc<str>, Arc<str>) = ("slow".into(), "free".into());
+            assert_eq!(lanes.depths(), Queues { all: depth(0, 0), tools: Vec::new() });
+            let slow_runs = lanes.enter(&slow, 1).await.unwrap();
+            let mut slow_waits = Box::pin(lanes.enter(&slow, 1));
+            assert!(futures_poll(&mut slow_waits).await.is_none());
+            let free_runs = lanes.enter(&free, 0).await.unwrap();
+            let mut free_next = Box::pin(lanes.enter(&free, 0));
+            let free_next_runs = futures_poll(&mut free_next).await.is_some();
+            assert_eq!(free_next_runs, max_running == 0);
+            let waits = 1 + usize::from(max_running > 0);
+            let seen = lanes.depths();
+            // The one that ran at once has ended at once.
+            assert_eq!(seen.all, depth(2, waits));
+            assert_eq!(seen.tools, [(Arc::clone(&slow), depth(1, 1))]);
+            drop((free_next, slow_waits, slow_runs, free_runs));
+            assert_eq!(lanes.depths(), Queues { all: depth(0, 0), tools: vec![(slow, depth(0, 0))] });
+        }
     }
 
     /// What the future comes to at once.

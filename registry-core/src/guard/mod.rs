@@ -10,15 +10,21 @@ pub mod limits;
 mod person;
 mod secret;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use crate::{
     clock::Clock,
     context::ToolContext,
-    execute::caught,
+    execute::{caught, within},
     policy::Effect,
     result::{ErrorKind, ToolError},
     tool::Tool,
@@ -69,7 +75,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) context: &'a ToolContext,
     pub(crate) arguments: &'a Map<String, Value>,
-    pub(crate) arguments_sha256: &'a str,
     pub(crate) clock: &'a dyn Clock,
 }
 
@@ -116,13 +121,6 @@ impl Wanted<'_> {
 }
 
 impl Guards {
-    /// Whether a person may be asked about the tool's calls.
-    pub(crate) fn may_ask_person(&self, tool: &Tool) -> bool {
-        let policy = tool.policy();
-        policy.requires_gate && self.gate.is_some()
-            || self.approve_destructive && policy.effect == Effect::Destructive
-    }
-
     /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
     pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
         let mut charge = match self.charge(wanted).await {
@@ -225,6 +223,13 @@ fn busy(tool: &str) -> ToolError {
         .retryable()
 }
 
+/// A name that nothing else has, and that nobody can guess.
+pub(crate) fn new_id(now: Timestamp) -> String {
+    // The standard library's hash keys are random, and need no further crate.
+    let random = || RandomState::new().hash_one(now.as_nanosecond());
+    format!("{:016x}{:016x}", random(), random())
+}
+
 pub(crate) fn cancelled() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
 }
@@ -232,10 +237,10 @@ pub(crate) fn cancelled() -> ToolError {
 /// The gate's answer, or what stands for it where there is none in time.
 async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
     // A gate that panics has failed like any other.
-    let asked =
-        caught(async { tokio::time::timeout(GATE_TIMEOUT, gate.check(wanted.request())).await }).await;
+    let check = async { within(GATE_TIMEOUT, Instant::now(), gate.check(wanted.request())).await };
+    let asked = caught(check).await;
     let cause = match asked {
-        Ok(Ok(Ok(answer))) => {
+        Ok(Some(Ok(answer))) => {
             let verdict = match &answer {
                 GateAnswer::Approved => Verdict::Approved,
                 GateAnswer::Blocked(_) => Verdict::Blocked,
@@ -243,8 +248,8 @@ async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
             };
             return (verdict, answer);
         }
-        Ok(Ok(Err(cause))) => cause,
-        Ok(Err(_)) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
+        Ok(Some(Err(cause))) => cause,
+        Ok(None) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
         Err(panic) => format!("it panicked: {panic}"),
     };
     let (tool, gate_name, closed) = (wanted.tool.name(), gate.name(), gate.fails_closed());

@@ -1,9 +1,6 @@
 //! Asks a person, and waits for the answer.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -12,9 +9,10 @@ use tokio::time::Instant;
 use super::{
     Admission, Guards, Wanted,
     approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    audit::hash_members,
     cancelled,
     gate::{Decision, Verdict},
-    without_secrets,
+    new_id, without_secrets,
 };
 use crate::{
     registry::{Common, Registry},
@@ -24,7 +22,7 @@ use crate::{
 /// How often the store is asked for an answer that another server may have taken.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Calls of one user that may wait for a person at once.
+/// Calls of one user that may wait for a person at once, so that nobody fills the store with questions.
 const MAX_PENDING: usize = 64;
 /// Arguments longer than this as JSON are not kept with the question, in bytes.
 const MAX_SHOWN: usize = 64 << 10;
@@ -91,9 +89,11 @@ impl Guards {
     ) -> Result<Yes, Admission> {
         let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let question = self.question(wanted);
-            self.may_ask(wanted, &question).await?;
-            let approval = self.approvals.request(question).await.map_err(failed)?;
+            let approval =
+                self.approvals.request(self.question(wanted), MAX_PENDING).await.map_err(failed)?;
+            let Some(approval) = approval else {
+                return Err(Admission::Refused(too_many(&wanted.context.caller().user)));
+            };
             if approval.state == ApprovalState::Pending {
                 let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
                 wanted.context.ask_approval(&approval.id, message);
@@ -133,34 +133,17 @@ impl Guards {
         taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))
     }
 
-    /// One user cannot fill the store with questions.
-    async fn may_ask(&self, wanted: Wanted<'_>, question: &Approval) -> Result<(), Admission> {
-        let waiting = self.approvals.pending(wanted.tenant, wanted.clock.now()).await;
-        let waiting = waiting.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
-        let mut of_user = waiting.iter().filter(|other| other.user == question.user);
-        if of_user.clone().any(|other| other.is_about_what(question))
-            || of_user.nth(MAX_PENDING - 1).is_none()
-        {
-            return Ok(());
-        }
-        let message = format!("{MAX_PENDING} calls of {} wait for a person already", question.user);
-        let error = ToolError::new(ErrorKind::Busy, message)
-            .with_feedback("Too many calls wait for a person already. Ask the user to answer those first.");
-        Err(Admission::Refused(error.retryable()))
-    }
-
     /// The question as it is kept for the person.
     fn question(&self, wanted: Wanted<'_>) -> Approval {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
-        let random = || RandomState::new().hash_one(requested_at.as_nanosecond());
         Approval {
-            id: format!("{:016x}{:016x}", random(), random()),
+            id: new_id(requested_at),
             tenant: wanted.tenant.to_string(),
             user: wanted.context.caller().user.clone(),
             tool: spec.tool_name.clone(),
             version: spec.version.clone(),
-            arguments_sha256: wanted.arguments_sha256.to_owned(),
+            arguments_sha256: hash_members(wanted.arguments),
             arguments: shown(without_secrets(&spec.input_schema, wanted.arguments)),
             requested_at,
             expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
@@ -202,6 +185,12 @@ fn pending(tool: &str, id: &str) -> ToolError {
             "A person has to approve this call of `{tool}` first. Tell the user, and make the same call again when it is approved ({id})."
         ))
         .with_approval(id)
+}
+
+fn too_many(user: &str) -> ToolError {
+    ToolError::new(ErrorKind::Busy, format!("{MAX_PENDING} calls of {user} wait for a person already"))
+        .with_feedback("Too many calls wait for a person already. Ask the user to answer those first.")
+        .retryable()
 }
 
 fn not_asked(tool: &str, cause: &str) -> ToolError {

@@ -364,7 +364,7 @@ impl Handler for Builtin {
         // The file's schema need not be the tool's own.
         match checker.fit(tool.name(), schema, Value::Object(arguments)) {
             Ok(arguments) => handler.call(context, arguments),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Err(misfit) => Box::pin(std::future::ready(Err(misfit.error))),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where tools come from beside the compiled ones.
 
+#[cfg(feature = "http")]
+mod acceptance;
 #[cfg(feature = "config")]
 pub(crate) mod config;
 #[cfg(feature = "config")]

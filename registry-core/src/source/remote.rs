@@ -25,6 +25,15 @@ pub enum RemoteKind {
     Mcp,
 }
 
+impl fmt::Display for RemoteKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Module => "module",
+            Self::Mcp => "MCP server",
+        })
+    }
+}
+
 /// A source of tools outside of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
@@ -38,11 +47,7 @@ pub struct Remote {
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            RemoteKind::Module => "module",
-            RemoteKind::Mcp => "MCP server",
-        };
-        write!(f, "{kind} {} at {}", self.name, self.address)
+        write!(f, "{} {} at {}", self.kind, self.name, self.address)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps everything in memory, until the process ends.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -93,6 +93,13 @@ impl Store for MemoryStore {
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         self.write(|state| drop(state.tools.remove(&key(tenant, tool))))
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.read(|state| {
+            let all = state.users.keys().chain(state.tools.keys()).map(|(tenant, _)| tenant.clone());
+            all.collect::<BTreeSet<_>>().into_iter().collect()
+        })
     }
 
     fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {

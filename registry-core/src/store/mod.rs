@@ -120,6 +120,9 @@ pub trait Store: Send + Sync {
     /// Forgets a tool. None of that name: nothing to do.
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// The tenants that have users or tools here, by name.
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
     /// The tenant's users, by id.
     fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>>;
 

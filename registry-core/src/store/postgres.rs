@@ -172,6 +172,8 @@ impl Database for Server {
             include_str!("schema/postgres.sql"),
             include_str!("schema/postgres_dead_letters.sql"),
             include_str!("schema/modules.sql"),
+            include_str!("schema/jobs.sql"),
+            include_str!("schema/approvals_asker.sql"),
         ]
     }
 }

@@ -173,6 +173,8 @@ impl Database for File {
             include_str!("schema/sqlite.sql"),
             include_str!("schema/sqlite_dead_letters.sql"),
             include_str!("schema/modules.sql"),
+            include_str!("schema/jobs.sql"),
+            include_str!("schema/approvals_asker.sql"),
         ]
     }
 }

@@ -5,12 +5,17 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use registry_core::{
     Caller, Content, Effect, ErrorKind, Permission, Query, Registry, ToolCall, ToolPolicy, ToolResult,
     ToolSpec,
+    clock::Clock,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
-    source::mcp::McpServerSettings,
+    source::{
+        mcp::McpServerSettings,
+        module::{BreakerSettings, BreakerState},
+    },
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -214,4 +219,77 @@ async fn b3_ten_thousand_tools_are_read_and_a_thousand_taken() {
     assert!(report(&servers).faults[0].message.contains("`allow`"));
     let level = registry.get("s.t00000").unwrap().policy().permission;
     assert_eq!(level, Permission::User);
+}
+
+#[tokio::test(start_paused = true)]
+async fn m8_a_server_that_fails_time_and_again_is_left_alone_and_tried_with_one_call() {
+    let peer = Peer::new(&[tool("echo"), tool("waits"), tool("fails")]);
+    let clock = Arc::new(HandClock::default());
+    let registry = Registry::builder().without_compiled().clock(clock.clone()).build().unwrap();
+    let breaker = BreakerSettings { failures: 2, rest: Duration::from_secs(30) };
+    let quick = McpServerSettings { timeout: Duration::from_millis(200), breaker, ..peer.settings() };
+    let servers = settled(&registry, &[("s", quick)]).await;
+    for _ in 0..4 {
+        call(&registry, "s.fails", json!({})).await.result.unwrap_err();
+    }
+    assert_eq!(report(&servers).breaker, BreakerState::Closed, "an error is an answer");
+    for _ in 0..2 {
+        let late = call(&registry, "s.waits", json!({})).await.result.unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::Timeout);
+    }
+    assert_eq!(report(&servers).breaker, BreakerState::Open);
+    let asked = peer.heard("tools/call").len();
+    let resting = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
+    assert_eq!(resting.kind(), ErrorKind::Unavailable);
+    assert!(resting.message().contains("the MCP server s is left alone until"), "{resting}");
+    assert!(resting.retry_at().is_some());
+    assert_eq!(peer.heard("tools/call").len(), asked, "it is not asked");
+    clock.advance(31);
+    call(&registry, "s.echo", json!({})).await.result.unwrap();
+    assert_eq!(report(&servers).breaker, BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_call_that_waits_for_a_person_on_the_other_side_is_made_again_until_they_have_answered() {
+    let destructive = |name: &str| {
+        let mut tool = tool(name);
+        tool["annotations"] = json!({"destructiveHint": true});
+        tool
+    };
+    let peer = Peer::new(&[destructive("approved"), destructive("never_approved")]);
+    let registry = Registry::builder().without_compiled().approve_destructive(false).build().unwrap();
+    let _servers = settled(&registry, &[("s", peer.settings())]).await;
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&events);
+    let context = ada(&registry).with_events(Arc::new(move |event| told.lock().unwrap().push(event)));
+    let done = registry.execute(&context, ToolCall::new("s.approved", json!({}))).await;
+    assert_eq!(done.result.unwrap().value, json!("done"));
+    let calls = peer.heard("tools/call");
+    assert_eq!(calls.len(), 3);
+    assert_eq!(calls[0]["params"]["_meta"]["toolrack/approvalWaitMs"], 15_000, "half the time there is");
+    let events = events.lock().unwrap().clone();
+    let words: Vec<_> = events.iter().map(|event| event.message.as_str()).collect();
+    assert_eq!(words, ["Waiting for a person to approve approved on s"]);
+
+    let begun = tokio::time::Instant::now();
+    let never = call(&registry, "s.never_approved", json!({})).await.result.unwrap_err();
+    assert_eq!((never.kind(), never.message()), (ErrorKind::ApprovalPending, "A person has to approve it."));
+    assert!((300..=331).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+/// A clock that a test moves.
+#[derive(Default)]
+struct HandClock(Mutex<Timestamp>);
+
+impl HandClock {
+    fn advance(&self, seconds: u64) {
+        let mut now = self.0.lock().unwrap();
+        *now = now.checked_add(Duration::from_secs(seconds)).unwrap();
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
 }

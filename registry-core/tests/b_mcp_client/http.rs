@@ -120,18 +120,22 @@ async fn b3_a_server_at_an_address_is_followed_lost_and_found() {
 }
 
 #[tokio::test]
-async fn b3_a_key_is_sent_and_no_redirect_is_followed() {
+async fn b3_a_key_and_headers_are_sent_and_no_redirect_is_followed() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (keys, listener) = (Arc::clone(&seen), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
     let elsewhere = any(move |request: axum::extract::Request| {
-        let key = request.headers().get("authorization").map(|key| key.to_str().unwrap().to_owned());
-        keys.lock().unwrap().push((request.uri().path().to_owned(), key));
+        let sent = ["authorization", "x-team", "x-crate"]
+            .map(|name| request.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned());
+        keys.lock().unwrap().push((request.uri().path().to_owned(), sent));
         async { (StatusCode::TEMPORARY_REDIRECT, [("location", "/private")]).into_response() }
     });
     let address = listener.local_addr().unwrap();
     let serving = serve(listener, Router::new().fallback(elsewhere));
     let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
-    if let McpTransport::Http { key, .. } = &mut settings.transport {
+    if let McpTransport::Http { key, headers, .. } = &mut settings.transport {
+        headers.given.insert("X-Team".to_owned(), "tools".to_owned());
+        // The test runner sets this one.
+        headers.env.insert("X-Crate".to_owned(), "CARGO_PKG_NAME".to_owned());
         *key = Some(registry_core::source::module::ModuleKey::new("tr_key"));
     }
     let registry = registry();
@@ -139,7 +143,8 @@ async fn b3_a_key_is_sent_and_no_redirect_is_followed() {
     assert!(report(&servers).error.is_some(), "{:?}", report(&servers));
     let seen = seen.lock().unwrap();
     assert!(
-        seen.iter().all(|(path, key)| path == "/mcp" && key.as_deref() == Some("Bearer tr_key")),
+        seen.iter()
+            .all(|(path, sent)| path == "/mcp" && *sent == ["Bearer tr_key", "tools", "registry-core"]),
         "{seen:?}"
     );
     serving.shutdown_background();

@@ -6,13 +6,15 @@ mod calls;
 mod http;
 mod lifecycle;
 mod peer;
+mod pins;
 mod program;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use registry_core::{
     Caller, Permission, Registry, ToolCall, ToolContext, ToolOutcome,
     source::mcp::{McpServerReport, McpServerSettings, McpServers},
+    store::MemoryManifests,
 };
 use serde_json::Value;
 
@@ -23,7 +25,7 @@ fn registry() -> Registry {
 fn start(registry: &Registry, servers: &[(&str, McpServerSettings)]) -> McpServers {
     let settings: BTreeMap<_, _> =
         servers.iter().map(|(name, settings)| ((*name).to_owned(), settings.clone())).collect();
-    McpServers::start(registry, settings).unwrap()
+    McpServers::start(registry, settings, Arc::new(MemoryManifests::default())).unwrap()
 }
 
 /// Servers that have all answered.

@@ -159,6 +159,14 @@ impl Peer {
                     "asks" => vec![json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create",
                         "params": {"message": "Password?", "requestedSchema": {"type": "object", "properties": {}}}})],
                     "waits" => Vec::new(),
+                    // A person there says yes after the second time.
+                    "approved" if self.heard("tools/call").len() < 3 => {
+                        reply(json!({"content": text("A person has to approve it.".into()),
+                        "isError": true, "_meta": {"toolrack/approvalPending": "a1"}}))
+                    }
+                    "approved" => reply(json!({"content": text("done".into())})),
+                    "never_approved" => reply(json!({"content": text("A person has to approve it.".into()),
+                        "isError": true, "_meta": {"toolrack/approvalPending": "a1"}})),
                     "works" => {
                         let token = &params["_meta"]["progressToken"];
                         let word = |progress: f64, message: &str| {

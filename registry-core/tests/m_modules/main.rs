@@ -153,6 +153,12 @@ impl Server {
         server
     }
 
+    /// What names a module's tools as they are now.
+    fn digest(&self, module: &str) -> String {
+        let report = self.modules.reports().into_iter().find(|report| report.name == module);
+        report.unwrap().digest
+    }
+
     fn names(&self) -> Vec<String> {
         self.registry.list_all(true).iter().map(|tool| tool.name().to_owned()).collect()
     }

@@ -2,7 +2,7 @@
 
 use registry_core::{
     ErrorKind,
-    source::module::{AcceptError, ModuleSettings, RETRY, ToolChange},
+    source::module::{AcceptError, ModuleReport, ModuleSettings, RETRY, ToolChange},
     store::{Kept, ManifestStore},
 };
 use serde_json::Value;
@@ -27,6 +27,11 @@ fn pinned(url: &str) -> ModuleSettings {
     ModuleSettings { pin: true, ..ModuleSettings::new(url) }
 }
 
+/// Accepts what there is now.
+async fn accept(server: &Server) -> Result<ModuleReport, AcceptError> {
+    server.modules.accept("m", &server.digest("m")).await
+}
+
 fn usable(server: &Server) -> Vec<String> {
     server.registry.select(&ada()).tools().iter().map(|tool| tool.name().to_owned()).collect()
 }
@@ -41,7 +46,7 @@ async fn m8_a_change_is_flagged_and_used_where_nothing_is_pinned() {
         assert_eq!(server.modules.refresh().await[0].changes, [change("m.f", &["description"])]);
     }
     assert_eq!(usable(&server), ["m.f", "m.g"]);
-    assert!(server.modules.accept("m").await.unwrap().changes.is_empty());
+    assert!(accept(&server).await.unwrap().changes.is_empty());
     assert!(server.modules.refresh().await[0].changes.is_empty());
 }
 
@@ -75,11 +80,31 @@ async fn m8_a_pinned_tool_that_changed_is_off_until_it_is_accepted() {
     assert_eq!(usable(&restarted), ["m.g"]);
     assert!(peer.calls().is_empty());
 
-    assert!(restarted.modules.accept("m").await.unwrap().changes.is_empty());
+    assert!(accept(&restarted).await.unwrap().changes.is_empty());
     assert_eq!(usable(&restarted), ["m.f", "m.g", "m.h"]);
     // The other server sees it with its next look.
     server.modules.refresh().await;
     assert_eq!(usable(&server), ["m.f", "m.g", "m.h"]);
+}
+
+#[tokio::test]
+async fn m8_what_is_accepted_is_what_was_looked_at() {
+    let peer = Peer::new("m", &[tool("f", "guest")]).await;
+    let server = Server::new(quick(&[("m", pinned(&peer.url))]));
+    server.modules.ready().await;
+    peer.set_tools("m", &[tool("f", "guest"), tool("g", "guest")]);
+    server.modules.refresh().await;
+    let looked_at = server.digest("m");
+    peer.set_tools("m", &[poisoned(), tool("g", "guest")]);
+    server.modules.refresh().await;
+    for other in [looked_at.as_str(), "", &server.digest("m")[..8]] {
+        let error = server.modules.accept("m", other).await.unwrap_err();
+        assert_eq!(error, AcceptError::Changed(server.digest("m")));
+        assert!(error.to_string().contains(&server.digest("m")), "{error}");
+    }
+    assert!(usable(&server).is_empty());
+    accept(&server).await.unwrap();
+    assert_eq!(usable(&server), ["m.f", "m.g"]);
 }
 
 #[tokio::test]
@@ -115,7 +140,7 @@ async fn m8_where_what_was_accepted_cannot_be_read_pinned_tools_are_off() {
     server.modules.ready().await;
     assert_eq!(usable(&server), ["free.f"]);
     assert!(server.error("m.f").await.message().contains("cannot be read now"));
-    assert!(matches!(server.modules.accept("m").await, Err(AcceptError::NotKept(_))));
+    assert!(matches!(accept(&server).await, Err(AcceptError::NotKept(_))));
     assert_eq!(usable(&server), ["free.f"]);
     cache.set_down(false);
     server.modules.ready().await;
@@ -123,7 +148,7 @@ async fn m8_where_what_was_accepted_cannot_be_read_pinned_tools_are_off() {
     server.clock.advance(RETRY.as_secs());
     server.modules.ready().await;
     until(|| usable(&server) == ["free.f", "m.f"]).await;
-    let unknown = server.modules.accept("nobody").await.unwrap_err();
+    let unknown = server.modules.accept("nobody", "").await.unwrap_err();
     assert_eq!(unknown.to_string(), "Unknown module: nobody");
 }
 

@@ -103,11 +103,15 @@ fn answer(approve: bool, reason: Option<&str>) -> ApprovalAnswer {
     ApprovalAnswer { approve, by: "boss".to_owned(), reason: reason.map(str::to_owned) }
 }
 
+async fn asked(approvals: &dyn Approvals, wanted: Approval) -> Approval {
+    approvals.request(wanted, 64).await.unwrap().unwrap()
+}
+
 async fn approvals_contract(approvals: &dyn Approvals) {
     let first = approval("one", at("12:00:00"));
-    assert_eq!(approvals.request(first.clone()).await.unwrap(), first);
+    assert_eq!(asked(approvals, first.clone()).await, first);
     // The same call is the same approval, another call another.
-    assert_eq!(approvals.request(approval("two", at("12:00:01"))).await.unwrap(), first);
+    assert_eq!(asked(approvals, approval("two", at("12:00:01"))).await, first);
     let others = [
         Approval { tenant: "other".into(), ..approval("t", at("12:00:02")) },
         Approval { user: "bob".into(), ..approval("u", at("12:00:03")) },
@@ -116,7 +120,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
         Approval { arguments_sha256: "01".into(), ..approval("a", at("12:00:06")) },
     ];
     for other in &others {
-        assert_eq!(&approvals.request(other.clone()).await.unwrap(), other);
+        assert_eq!(&asked(approvals, other.clone()).await, other);
     }
     let pending = approvals.pending("default", at("12:01:00")).await.unwrap();
     assert_eq!(
@@ -135,7 +139,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert!(!approvals.take("default", "one", at("12:01:00")).await.unwrap());
     let approved = approvals.answer("default", "one", answer(true, None), at("12:01:00")).await.unwrap();
     assert_eq!(approved, Approval { state: ApprovalState::Approved { by: "boss".into() }, ..first.clone() });
-    assert_eq!(approvals.request(approval("three", at("12:01:01"))).await.unwrap(), approved);
+    assert_eq!(asked(approvals, approval("three", at("12:01:01"))).await, approved);
     assert!(!approvals.take("other", "one", at("12:01:02")).await.unwrap());
     let takes = (0..8).map(|_| approvals.take("default", "one", at("12:01:02")));
     let taken = futures_util::future::join_all(takes).await;
@@ -144,7 +148,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     assert_eq!(used.state, ApprovalState::Used { by: "boss".into() });
     let again = answer(true, None);
     assert_eq!(approvals.answer("default", "one", again, at("12:01:03")).await, Err(AnswerError::Closed));
-    assert_eq!(approvals.request(approval("four", at("12:01:04"))).await.unwrap().id, "four");
+    assert_eq!(asked(approvals, approval("four", at("12:01:04"))).await.id, "four");
 
     // A refusal keeps who and why, also where no reason was given.
     for (id, reason) in [("u", Some("keep it")), ("n", None), ("v", Some(""))] {
@@ -163,10 +167,37 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     );
     assert_eq!(approvals.answer("other", "a", answer(true, None), late).await, Err(AnswerError::Unknown));
     let anew = Approval { arguments_sha256: "01".into(), ..approval("anew", late) };
-    assert_eq!(approvals.request(anew.clone()).await.unwrap(), anew);
+    assert_eq!(asked(approvals, anew.clone()).await, anew);
     // Long after, nobody remembers it.
-    approvals.request(approval("late", at("14:00:00"))).await.unwrap();
+    asked(approvals, approval("late", at("14:00:00"))).await;
     assert_eq!(approvals.get("default", "one").await.unwrap(), None);
+    approvals_are_bounded(approvals).await;
+}
+
+/// However many are asked for at once, no more are kept than may be.
+async fn approvals_are_bounded(approvals: &dyn Approvals) {
+    let of = |user: &str, number: usize| Approval {
+        user: user.into(),
+        arguments_sha256: number.to_string(),
+        ..approval(&format!("{}-{number}", user.len()), at("15:00:00"))
+    };
+    let burst = (0..32).map(|number| approvals.request(of("burst\0", number), 5));
+    let kept = futures_util::future::join_all(burst).await;
+    assert_eq!(kept.iter().filter(|kept| kept.as_ref().unwrap().is_some()).count(), 5);
+    let pending = approvals.pending("default", at("15:00:01")).await.unwrap();
+    assert_eq!(pending.iter().filter(|known| known.user == "burst\0").count(), 5);
+    // What is asked already may be asked again; another user or tenant is another.
+    let known = pending.iter().find(|known| known.user == "burst\0").unwrap();
+    assert_eq!(approvals.request(known.clone(), 5).await.unwrap().as_ref(), Some(known));
+    assert!(approvals.request(of("bob", 0), 1).await.unwrap().is_some());
+    let elsewhere = Approval { tenant: "other".into(), ..of("burst\0", 99) };
+    assert!(approvals.request(elsewhere, 1).await.unwrap().is_some());
+    // An answer makes room, and so does the time.
+    assert_eq!(approvals.request(of("burst\0", 99), 5).await.unwrap(), None);
+    approvals.answer("default", &known.id, answer(true, None), at("15:00:02")).await.unwrap();
+    assert!(approvals.request(of("burst\0", 99), 5).await.unwrap().is_some());
+    let later = Approval { requested_at: at("15:05:00"), expires_at: at("15:10:00"), ..of("burst\0", 100) };
+    assert!(approvals.request(later, 1).await.unwrap().is_some());
 }
 
 fn tool(name: &str, enabled: bool) -> StoredTool {
@@ -248,6 +279,9 @@ async fn store_contract(store: &dyn Store) {
     let promoted = User { level: Permission::Owner, ..bob };
     store.put_user("default", promoted.clone()).await.unwrap();
     assert_eq!(store.users("default").await.unwrap(), [ada.clone(), promoted]);
+    let tenants = store.tenants().await.unwrap();
+    assert!(tenants.is_sorted() && tenants.contains(&"default".to_owned()), "{tenants:?}");
+    assert!(!tenants.contains(&"nobody".to_owned()), "{tenants:?}");
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
     assert_eq!(store.user("default", "ada\0").await.unwrap(), None);

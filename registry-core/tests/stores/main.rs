@@ -10,6 +10,7 @@ mod accidents;
 mod chains;
 mod contract;
 mod crash;
+mod jobs;
 mod limits;
 mod limits_redis;
 mod modules;

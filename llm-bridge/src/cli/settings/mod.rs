@@ -38,6 +38,7 @@ use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     dialect::{self, Reading},
+    metrics::Metrics,
     server::{self, Access, ServerSettings},
 };
 
@@ -270,7 +271,9 @@ impl Settings {
         // What is wrong with a tool stops no other, so they are read by themselves.
         let tools = tables.get_mut().remove("tools");
         let modules = modules::take(&mut tables).map_err(with_text)?;
+        let webhook_lines = webhooks::lines(tables.get_ref(), text);
         let mut settings = Self::deserialize(Deserializer::from(tables)).map_err(with_text)?;
+        webhooks::check_secrets(&settings.webhooks, &webhook_lines)?;
         settings.modules = modules;
         settings.defines_tools = tools.is_some();
         settings.host = toml::from_str(text).map_err(with_text)?;
@@ -392,7 +395,10 @@ impl Settings {
             store,
             webhooks: None,
             modules: None,
+            metrics: Metrics::default(),
+            mcp_servers: None,
             module_name: self.module_name.clone(),
+            schedule: None,
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),

@@ -110,6 +110,8 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
         ("[gate]\nurl = \"gate\"", "gate.url: this is not the URL"),
         ("[gate]\nurl = \"http://a\"\nname = \"user:ada\"", "gate.name: "),
         ("[gate]\nurl = \"http://a\"\nname = \"\"", "gate.name: "),
+        ("[gate]\nurl = \"http://a\"\nname = \"person\"", "gate.name: `person` is what the audit says"),
+        ("[gate]\nurl = \"http://a\"\nname = \"timeout\"", "gate.name: `timeout` is what the audit says"),
         ("[gate]\nurl = \"http://a\"\nsecret = \"x\"", "gate.secret: "),
         ("[gate]\nurl = \"http://a\"\nsecret = \"x\"\nsecret_env = \"Y\"", "leave one of them out"),
         ("[gate]\nurl = \"http://a\"\nfail_closed = true", "`fails_closed`"),
@@ -151,6 +153,33 @@ fn a_secret_in_the_environment_is_asked_for_when_it_is_needed() {
     ] {
         assert!(fault.contains("secret_env") && fault.contains(UNSET), "{fault}");
     }
+}
+
+#[test]
+fn l5_a_webhook_has_one_secret() {
+    let entry = |url: &str, more: &str| format!("[[webhooks]]\nurl = \"{url}\"\n{more}\n");
+    let (one, other) = ("secret_env = \"ONE\"", "secret_env = \"OTHER\"");
+    let written = format!("secret = \"{}\"", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    for (first, second, third) in [
+        (entry("http://a", one), entry("http://b", other), entry("http://a/", other)),
+        (entry("http://a/x", one), entry("http://b", other), entry("HTTP://A:80/x", &written)),
+        (
+            entry("http://a", one),
+            entry("http://b", other),
+            entry("http://a", &format!("tenant = \"*\"\n{other}")),
+        ),
+    ] {
+        let error = load(&format!("model = \"m\"\n{first}{second}{third}"), Flags::default()).unwrap_err();
+        let told = ["tmp", "line 9", "line 3", "webhooks.url", "secret"];
+        assert!(told.iter().all(|told| error.contains(told)), "{error}");
+        assert!(!error.contains("whsec_"), "{error}");
+    }
+    let tenants = entry("http://a", one) + &entry("http://a", &format!("tenant = \"acme\"\n{one}"));
+    assert_eq!(load(&tenants, Flags::default()).unwrap().webhooks.len(), 2);
+    let inline =
+        "webhooks = [{url = \"http://a\", secret_env = \"X\"},\n {url = \"http://a\", secret_env = \"Y\"}]";
+    let error = load(inline, Flags::default()).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("line 1"), "{error}");
 }
 
 #[test]

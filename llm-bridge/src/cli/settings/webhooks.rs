@@ -4,7 +4,9 @@ use registry_core::{
     DEFAULT_TENANT,
     webhook::{self, WebhookEndpoint},
 };
+use reqwest::Url;
 use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
 
 use super::flags::Secret;
 use crate::cli::tenant;
@@ -57,6 +59,43 @@ impl WebhookSettings {
             None => Ok(endpoint.of_tenant(DEFAULT_TENANT)),
         }
     }
+}
+
+/// The line of the file in which each endpoint's URL is.
+pub(super) fn lines(file: &DeTable<'_>, text: &str) -> Vec<usize> {
+    let endpoints = file.get("webhooks").and_then(|endpoints| endpoints.get_ref().as_array());
+    let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    endpoints
+        .into_iter()
+        .flat_map(|endpoints| endpoints.iter())
+        .map(|endpoint| {
+            let url = endpoint.get_ref().as_table().and_then(|table| table.get("url"));
+            line(url.map_or(endpoint.span(), toml::Spanned::<DeValue<'_>>::span).start)
+        })
+        .collect()
+}
+
+/// Whether each URL has one secret, by which its receiver knows every message. The secrets themselves are compared as they are written.
+///
+/// # Errors
+/// The lines of two that differ.
+pub(super) fn check_secrets(endpoints: &[WebhookSettings], lines: &[usize]) -> Result<(), String> {
+    let parsed = |endpoint: &WebhookSettings| Url::parse(&endpoint.url).ok();
+    let secret = |endpoint: &WebhookSettings| {
+        (endpoint.secret.clone().map(|secret| secret.0), endpoint.secret_env.clone())
+    };
+    for (at, (endpoint, line)) in endpoints.iter().zip(lines).enumerate() {
+        let mut before = endpoints.iter().zip(lines).take(at);
+        let is_other = |known: &WebhookSettings| {
+            parsed(known).is_some() && parsed(known) == parsed(endpoint) && secret(known) != secret(endpoint)
+        };
+        if let Some((_, first)) = before.find(|(known, _)| is_other(known)) {
+            return Err(format!(
+                "line {line}: webhooks.url: it is that of line {first}, with another secret; give both the same, or each a URL of its own"
+            ));
+        }
+    }
+    Ok(())
 }
 
 const MAKE_ONE: &str = "make one with `echo whsec_$(openssl rand -base64 32)`";

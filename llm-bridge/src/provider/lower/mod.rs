@@ -13,6 +13,7 @@ mod reference;
 mod root;
 mod strict;
 mod vocabulary;
+mod whole;
 mod words;
 
 use serde_json::{Map, Value, json};
@@ -62,6 +63,9 @@ pub(super) struct Lost {
 /// Why the form cannot hold it.
 pub(super) fn lower(schema: &Value, form: &Form) -> Result<Lowered, String> {
     check_size(schema)?;
+    if form.whole {
+        return whole::keep(schema);
+    }
     let mut lowering = Lowering::new(schema, form);
     let mut lowered = lowering.root(schema)?;
     lowering.lower_targets(&mut lowered)?;

@@ -128,7 +128,7 @@ impl Lowering<'_> {
 ///
 /// # Errors
 /// Why it leads nowhere.
-fn pointer(root: &Value, reference: &str) -> Result<String, String> {
+pub(super) fn pointer(root: &Value, reference: &str) -> Result<String, String> {
     let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
     let fragment = reference.strip_prefix('#').or_else(|| {
         let after = reference.strip_prefix(own.trim_end_matches('#'))?;
@@ -160,11 +160,12 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The place of the schema with an `$anchor`.
+/// The place of the schema with an `$anchor`. A dynamic one is the same to a reference that is not.
 fn anchored(root: &Value, name: &str) -> Option<String> {
     let mut open = vec![(String::new(), root)];
     while let Some((place, value)) = open.pop() {
-        if value.get("$anchor").and_then(Value::as_str) == Some(name) {
+        let has_name = |keyword| value.get(keyword).and_then(Value::as_str) == Some(name);
+        if has_name("$anchor") || has_name("$dynamicAnchor") {
             return Some(place);
         }
         match value {

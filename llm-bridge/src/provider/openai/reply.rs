@@ -266,9 +266,12 @@ fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
         TurnEvent::CallFinished(outcome) => {
             let reply = outcome.to_reply();
             let took = u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX);
-            let text = match &reply.error {
-                None => format!("{}: done in {took} ms", reply.tool_name),
-                Some(error) => format!("{}: {error}", reply.tool_name),
+            let name = &reply.tool_name;
+            let text = match (&reply.error, &reply.message) {
+                (Some(error), _) => format!("{name}: {error}"),
+                (None, _) if reply.success => format!("{name}: done in {took} ms"),
+                (None, Some(message)) => format!("{name}: not done: {message}"),
+                (None, None) => format!("{name}: not done"),
             };
             let details = json!({
                 "type": "call_finished", "id": outcome.call_id, "name": reply.tool_name, "success": reply.success,
@@ -325,6 +328,34 @@ mod tests {
         assert_eq!(chunk["choices"][0]["logprobs"], json!({"content": []}));
         assert_eq!(chunk["choices"][0]["delta"]["refusal"], "no");
         assert!(reply.chunks(TurnEvent::Text("b".into())).remove(0).get("timings").is_none());
+    }
+
+    #[tokio::test]
+    async fn p7_what_was_not_done_is_not_told_as_done() {
+        use registry_core::{Registry, ToolCall, ToolContext, ToolPolicy, ToolResult, ToolSpec, handler_fn};
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let handler = handler_fn(|_, arguments| async move {
+            Ok(match arguments.get("why").and_then(Value::as_str) {
+                Some("") => ToolResult { success: false, ..ToolResult::new("") },
+                Some(why) => ToolResult { success: false, message: Some(why.into()), ..ToolResult::new("") },
+                None => ToolResult::new("yes"),
+            })
+        });
+        registry
+            .register(ToolSpec::new("f", json!({"type": "object"})), ToolPolicy::new(), Some(handler))
+            .unwrap();
+        let mut told = Vec::new();
+        for arguments in [json!({"why": ""}), json!({"why": "Nothing found."}), json!({})] {
+            let outcome = registry.execute(&ToolContext::default(), ToolCall::new("f", arguments)).await;
+            let (status, details) = describe(&TurnEvent::CallFinished(Box::new(outcome))).unwrap();
+            told.push((
+                status["data"]["description"].as_str().unwrap().to_owned(),
+                details["success"].clone(),
+            ));
+        }
+        assert_eq!(told[0], ("f: not done".to_owned(), json!(false)));
+        assert_eq!(told[1], ("f: not done: Nothing found.".to_owned(), json!(false)));
+        assert!(told[2].0.starts_with("f: done in") && told[2].1 == true, "{told:?}");
     }
 
     #[test]

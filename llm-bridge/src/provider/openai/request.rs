@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Object, role};
+use crate::whole::whole_or_null;
 
 /// A tool that the client brought and runs itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,24 +58,29 @@ pub struct ChatRequest {
 }
 
 /// The field `toolrack` of a request.
-#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "ChatExtension")]
 pub struct Extension {
     /// Only these tools of the server.
     pub allowed_tools: Option<Vec<String>>,
     /// Only these modules of the server.
     pub allowed_modules: Option<Vec<String>>,
     /// The chat this belongs to.
+    #[schemars(length(min = 1, max = 256))]
     pub chat_id: Option<String>,
     /// What a knowledge base gave for this turn.
     pub kb_context: Option<String>,
     /// How sure the model says it is, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: Option<f64>,
     /// How long a call may wait for a person's approval, in seconds. Where nothing is said: in a stream until the approval
     /// expires, otherwise not at all; the answer then says that the call has to be made again.
+    #[serde(deserialize_with = "whole_or_null")]
     pub approval_wait_seconds: Option<u64>,
     /// Calls are told of while the model writes them, in [`TurnEvent::CallBegun`](crate::chat::TurnEvent::CallBegun) and the
     /// events after it. Without it there is no such event, and a call is sent when it is whole.
+    #[schemars(description = "Calls are told of while the model writes them. It goes with `stream` only.")]
     pub deltas: bool,
 }
 
@@ -131,8 +137,10 @@ impl ChatRequest {
             .unwrap_or(false);
         let toolrack: Extension = match rest.shift_remove("toolrack") {
             None | Some(Value::Null) => Extension::default(),
-            Some(value) => serde_json::from_value(value)
+            Some(value @ Value::Object(_)) => serde_json::from_value(value)
                 .map_err(|error| bad("toolrack", format!("`toolrack` is not understood: {error}")))?,
+            // To `serde` an array could be an object as well.
+            Some(_) => return Err(bad("toolrack", "`toolrack` has to be an object")),
         };
         if toolrack.deltas && !stream {
             return Err(bad("toolrack.deltas", "`toolrack.deltas` goes with `\"stream\": true` only"));
@@ -265,6 +273,9 @@ mod tests {
             (json!({"messages": messages, "tool_choice": "maybe"}), "tool_choice"),
             (json!({"messages": messages, "tool_choice": {"type": "function"}}), "tool_choice"),
             (json!({"messages": messages, "toolrack": {"level": "owner"}}), "toolrack"),
+            (json!({"messages": messages, "toolrack": []}), "toolrack"),
+            (json!({"messages": messages, "toolrack": [["add"], null]}), "toolrack"),
+            (json!({"messages": messages, "toolrack": "all"}), "toolrack"),
             (json!({"messages": messages, "toolrack": {"deltas": true}}), "toolrack.deltas"),
             (json!({"messages": messages, "toolrack": {"confidence": 5}}), "toolrack.confidence"),
             (json!({"messages": messages, "toolrack": {"confidence": -0.001}}), "toolrack.confidence"),

@@ -91,50 +91,60 @@ pub trait AuditSink: Send + Sync {
 
 /// Hash of arguments that is the same for the same arguments, in whatever order their members come.
 pub(crate) fn hash_arguments(arguments: &Value) -> String {
-    let mut hash = Sha256::new();
-    feed(arguments, &mut hash);
-    hex(&hash.finalize())
+    let mut json = Vec::with_capacity(128);
+    write_sorted(arguments, &mut json);
+    hex(&Sha256::digest(json))
 }
 
-/// The same of the members of an object.
+/// The same of an object's members.
 pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
-    let mut hash = Sha256::new();
-    feed_members(arguments, &mut hash);
-    hex(&hash.finalize())
+    let mut json = Vec::with_capacity(128);
+    write_members(arguments, &mut json);
+    hex(&Sha256::digest(json))
 }
 
 pub(crate) fn hex(digest: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
-    let mut text = String::with_capacity(2 * digest.len());
-    digest.iter().for_each(|byte| text.extend([digit(byte >> 4), digit(byte & 15)]));
-    text
+    let digit = |nibble: u8| b"0123456789abcdef".get(usize::from(nibble)).copied().unwrap_or_default();
+    let digits = digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+    String::from_utf8(digits).unwrap_or_default()
 }
 
-/// Hashes the value as JSON, with the keys of every object in order.
-fn feed(value: &Value, hash: &mut Sha256) {
+/// Writes the value as JSON, with the keys of every object in order.
+fn write_sorted(value: &Value, json: &mut Vec<u8>) {
     match value {
-        Value::Object(members) => feed_members(members, hash),
+        Value::Object(members) => write_members(members, json),
         Value::Array(items) => {
+            json.push(b'[');
             for (place, item) in items.iter().enumerate() {
-                hash.update(if place == 0 { "[" } else { "," });
-                feed(item, hash);
+                if place > 0 {
+                    json.push(b',');
+                }
+                write_sorted(item, json);
             }
-            hash.update(if items.is_empty() { "[]" } else { "]" });
+            json.push(b']');
         }
-        other => hash.update(other.to_string()),
+        other => write_json(other, json),
     }
 }
 
-fn feed_members(members: &Map<String, Value>, hash: &mut Sha256) {
+fn write_members(members: &Map<String, Value>, json: &mut Vec<u8>) {
     let mut members: Vec<_> = members.iter().collect();
     members.sort_unstable_by_key(|(key, _)| *key);
-    for (place, (key, value)) in members.iter().enumerate() {
-        hash.update(if place == 0 { "{" } else { "," });
-        hash.update(Value::from(key.as_str()).to_string());
-        hash.update(":");
-        feed(value, hash);
+    json.push(b'{');
+    for (place, (key, value)) in members.into_iter().enumerate() {
+        if place > 0 {
+            json.push(b',');
+        }
+        write_json(key, json);
+        json.push(b':');
+        write_sorted(value, json);
     }
-    hash.update(if members.is_empty() { "{}" } else { "}" });
+    json.push(b'}');
+}
+
+fn write_json(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
+    // Neither writing to memory nor a text or number can fail.
+    let _ = serde_json::to_writer(json, value);
 }
 
 /// Writes the records to the log, target `toolrack::audit`, as JSON.

@@ -1,20 +1,33 @@
 //! One call of a server's tool.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use rmcp::{
     RoleClient,
-    model::{CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, RequestId},
+    model::{
+        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, MetaObject,
+        RequestId, RequestMetaObject,
+    },
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
-use super::{listener::Listener, reply, text::cause_of};
+use super::{
+    listener::Listener,
+    reply::{self, APPROVAL_WAIT},
+    text::{cause_of, shown},
+};
 use crate::{
     context::ToolContext,
-    execute::BoxFuture,
-    guard::Lanes,
+    execute::{BoxFuture, timed_out},
+    guard::{Lanes, approval::APPROVAL_TIMEOUT},
+    policy::{Effect, ToolPolicy},
     result::{ErrorKind, ToolError, ToolResult},
+    source::module::Guarded,
     tool::Handler,
 };
 
@@ -29,6 +42,7 @@ pub(super) struct Live {
 pub(super) struct Link {
     pub(super) name: Arc<str>,
     pub(super) lanes: Lanes,
+    pub(super) guarded: Guarded,
     /// The whole URL, which may have a secret in its query, and what is shown in its place.
     pub(super) hidden: Option<(String, String)>,
     pub(super) live: Mutex<Option<Live>>,
@@ -67,8 +81,7 @@ impl Link {
     }
 
     /// It is not known whether the tool has run.
-    fn broken(&self, error: ServiceError, is_repeatable: bool) -> ToolError {
-        let cause = self.without_secrets(cause_of(error));
+    fn broken(&self, cause: &str, is_repeatable: bool) -> ToolError {
         let error =
             ToolError::failed(format!("the MCP server {} did not answer the call: {cause}", self.name));
         if is_repeatable {
@@ -80,12 +93,29 @@ impl Link {
     }
 }
 
+/// How long a call is made again that waits for a person on the server's side.
+pub(super) const PATIENCE: Duration = APPROVAL_TIMEOUT;
+/// How long is waited at least before it is.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether calls of such a tool may wait for a person. What a person said here is good for one call: were that over before another
+/// has answered there, it could never be made.
+pub(super) fn may_wait(policy: &ToolPolicy) -> bool {
+    policy.effect == Effect::Destructive || policy.requires_gate
+}
+
 /// A tool of a server.
 pub(super) struct McpTool {
     pub(super) link: Arc<Link>,
     pub(super) wire_name: String,
+    /// How long the server has for an answer.
+    pub(super) timeout: Duration,
     /// Whether a second call does no harm.
     pub(super) is_repeatable: bool,
+    /// Whether it is made again while a person on the server's side has not answered.
+    pub(super) may_wait: bool,
+    /// Why it may not be called until somebody has looked at it.
+    pub(super) quarantine: Option<String>,
 }
 
 impl McpTool {
@@ -94,36 +124,88 @@ impl McpTool {
         context: &ToolContext,
         arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
+        let (begun, mut is_told) = (Instant::now(), false);
+        loop {
+            let asked = Instant::now();
+            let answer = tokio::time::timeout(self.timeout, self.once(context, arguments.clone())).await;
+            let waits = match answer.unwrap_or_else(|_| Err(timed_out(self.timeout))) {
+                Err(error) if error.kind() == ErrorKind::ApprovalPending => error,
+                answer => return answer,
+            };
+            if !self.may_wait || begun.elapsed() >= PATIENCE {
+                return Err(waits);
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let (tool, server) = (&self.wire_name, &self.link.name);
+                context.status(format!("Waiting for a person to approve {} on {server}", shown(tool)));
+            }
+            tokio::time::sleep_until(asked + PAUSE).await;
+        }
+    }
+
+    /// Makes the call once.
+    async fn once(
+        &self,
+        context: &ToolContext,
+        arguments: Map<String, Value>,
+    ) -> Result<ToolResult, ToolError> {
+        let deadline = Instant::now() + self.timeout;
         let _turn = self.link.lanes.enter(&self.link.name, 0).await.map_err(|_full| self.link.busy())?;
         let live = self.link.live().clone().ok_or_else(|| self.link.gone())?;
+        let trial = self.link.guarded.admit(context, self.timeout, deadline)?;
         let params = CallToolRequestParams::new(self.wire_name.clone()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = live.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let sent = sent.map_err(|_closed| self.link.gone())?;
+        let sent = live.peer.send_cancellable_request(request, self.options()).await;
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(closed) => {
+                trial.end(Some(self.link.without_secrets(cause_of(closed)).into()));
+                return Err(self.link.gone());
+            }
+        };
         let mut pending = Pending { live: &live, context, id: Some(sent.id.clone()) };
         let _heard = live.listener.calls.route(sent.progress_token.clone(), context.clone());
         let answer = sent.await_response().await;
         pending.id = None;
-        answer.map_or_else(
-            |error| match error {
-                ServiceError::McpError(error) => {
-                    let error = reply::error_of(&error);
-                    if error.kind() == ErrorKind::ToolNotFound {
-                        live.listener.wake.notify_one();
-                    }
-                    Err(error)
-                }
-                error => {
+        match answer {
+            Ok(answer) => {
+                trial.end(None);
+                reply::read(answer)
+            }
+            Err(ServiceError::McpError(error)) => {
+                trial.end(None);
+                let error = reply::error_of(&error);
+                if error.kind() == ErrorKind::ToolNotFound {
                     live.listener.wake.notify_one();
-                    Err(self.link.broken(error, self.is_repeatable))
                 }
-            },
-            reply::read,
-        )
+                Err(error)
+            }
+            Err(error) => {
+                let cause = self.link.without_secrets(cause_of(error));
+                trial.end(Some(cause.clone().into()));
+                live.listener.wake.notify_one();
+                Err(self.link.broken(&cause, self.is_repeatable))
+            }
+        }
+    }
+
+    /// A Toolrack on the other side is told to answer in time where it waits for a person.
+    fn options(&self) -> PeerRequestOptions {
+        let mut options = PeerRequestOptions::no_options();
+        if self.may_wait {
+            let wait = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
+            let meta = Map::from_iter([(APPROVAL_WAIT.to_owned(), wait.into())]);
+            options.meta = Some(RequestMetaObject(MetaObject(meta)));
+        }
+        options
     }
 }
 
 impl Handler for McpTool {
+    fn unavailable(&self, _: &ToolContext) -> Option<String> {
+        self.quarantine.clone()
+    }
+
     fn call<'a>(
         &'a self,
         context: &'a ToolContext,

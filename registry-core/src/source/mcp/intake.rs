@@ -3,18 +3,21 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
+    time::Duration,
 };
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
-    listing::{Listed, Listing},
+    call::{PATIENCE, may_wait},
+    listing::{Annotations, Listed, Listing},
     settings::McpServerSettings,
 };
 use crate::{
     arguments::ArgumentChecker,
     policy::{Effect, ToolPolicy},
-    source::module::ToolFault,
+    source::{acceptance::Pin, module::ToolFault},
     spec::ToolSpec,
 };
 
@@ -30,6 +33,7 @@ pub(super) struct Taken {
     pub(super) policy: ToolPolicy,
     /// What the server itself calls it.
     pub(super) wire_name: String,
+    pub(super) pin: Pin,
 }
 
 /// The tools by their names here, and what is wrong with some.
@@ -69,7 +73,8 @@ pub(super) fn take(
         let taken = listed.and_then(|listed| {
             let name = local_name(server, &wire_name, &tools)?;
             let policy = policy(&listed, settings);
-            Ok((name.clone(), Taken { spec: spec(name, listed)?, policy, wire_name: wire_name.clone() }))
+            let (pin, wire_name) = (pin(&listed), wire_name.clone());
+            Ok((name.clone(), Taken { spec: spec(name, listed)?, policy, wire_name, pin }))
         });
         match taken {
             Ok((name, taken)) => drop(tools.insert(name, taken)),
@@ -129,6 +134,17 @@ fn made_legal(server: &str, wire_name: &str) -> String {
     format!("{beginning}_{hash}")
 }
 
+/// Of what the server says, not of what the operator makes of it: other settings are no change.
+fn pin(listed: &Listed) -> Pin {
+    let Annotations { title, read_only_hint, destructive_hint, idempotent_hint } =
+        listed.annotations.clone().unwrap_or_default();
+    Pin::new(
+        &json!([listed.title, title, listed.description]),
+        &json!([listed.input_schema, listed.output_schema]),
+        &json!([read_only_hint, destructive_hint, idempotent_hint]),
+    )
+}
+
 fn spec(name: String, listed: Listed) -> Result<ToolSpec, String> {
     ArgumentChecker::new(&listed.input_schema)?;
     Ok(ToolSpec {
@@ -150,15 +166,17 @@ fn policy(listed: &Listed, settings: &McpServerSettings) -> ToolPolicy {
         _ if trusted && reads => Effect::Read,
         _ => Effect::Write,
     };
-    ToolPolicy {
+    let policy = ToolPolicy {
         permission: settings.permission,
         daily_limit: settings.daily_limit,
         requires_gate: settings.requires_gate,
         effect: settings.effects.get(&listed.name).copied().unwrap_or(hinted),
         idempotent: trusted && hints.idempotent_hint == Some(true),
-        timeout: settings.timeout,
         ..ToolPolicy::new()
-    }
+    };
+    // The server may have to ask a person of its own.
+    let patience = if may_wait(&policy) { PATIENCE } else { Duration::ZERO };
+    ToolPolicy { timeout: settings.timeout.saturating_add(patience), ..policy }
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@
 //! `server.tool`, and follows them as they change, go and come back:
 //!
 //! ```no_run
-//! use std::{collections::BTreeMap, time::Duration};
+//! use std::{collections::BTreeMap, sync::Arc, time::Duration};
 //!
-//! use registry_core::{Registry, source::mcp::{McpServerSettings, McpServers}};
+//! use registry_core::{Registry, source::mcp::{McpServerSettings, McpServers}, store::MemoryManifests};
 //!
 //! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 //! let registry = Registry::builder().build()?;
 //! let files = McpServerSettings::command("npx", ["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"]);
-//! let servers = McpServers::start(&registry, BTreeMap::from([("files".to_owned(), files)]))?;
+//! let store = Arc::new(MemoryManifests::default());
+//! let servers = McpServers::start(&registry, BTreeMap::from([("files".to_owned(), files)]), store)?;
 //! servers.settled(Duration::from_secs(5)).await;
 //! for report in servers.reports() {
 //!     println!("{}: {} tools", report.name, report.tools);
@@ -24,6 +25,7 @@
 //! What a server says is data of a stranger. It cannot loosen a check: see `docs/mcp-servers.md`.
 
 mod call;
+mod headers;
 mod intake;
 mod listener;
 mod listing;
@@ -46,8 +48,9 @@ use tokio::task::JoinSet;
 
 use self::{call::Link, server::Server, session::Way};
 pub use self::{
+    headers::Headers,
     intake::MAX_TOOLS,
-    reply::MAX_REPLY,
+    reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY},
     report::{McpServerReport, McpState},
     server::{GRACE, PAUSES},
     settings::{Connector, McpCommand, McpServerSettings, McpSettingsError, McpTransport},
@@ -55,7 +58,12 @@ pub use self::{
 use crate::{
     guard::{Concurrency, Lanes},
     registry::Registry,
-    source::{Remote, RemoteKind},
+    source::{
+        Remote, RemoteKind,
+        acceptance::{AcceptError, Acceptance},
+        module::Guarded,
+    },
+    store::ManifestStore,
 };
 
 /// How long servers have to end in peace.
@@ -92,13 +100,14 @@ impl fmt::Debug for McpServers {
 
 impl McpServers {
     /// Begins to reach the servers, for a registry and those of its other tenants. It waits for none of them. To be called in a
-    /// Tokio runtime.
+    /// Tokio runtime. The store keeps what was accepted of their tools, above all of those that are pinned.
     ///
     /// # Errors
     /// What is wrong with a server's settings, or with the system's TLS. Then none is reached.
     pub fn start(
         registry: &Registry,
         settings: BTreeMap<String, McpServerSettings>,
+        store: Arc<dyn ManifestStore>,
     ) -> Result<Self, McpSettingsError> {
         let mut servers = Vec::with_capacity(settings.len());
         for (name, settings) in settings {
@@ -116,12 +125,21 @@ impl McpServers {
             let running = settings.concurrency.max(1);
             let link = Link {
                 name: Arc::clone(&name),
+                guarded: Guarded::new(
+                    RemoteKind::Mcp,
+                    Arc::clone(&name),
+                    settings.breaker,
+                    Arc::clone(&registry.shared.common.clock),
+                ),
                 lanes: Lanes::new(Concurrency { max_running: running, max_waiting: running }),
                 hidden,
                 live: Mutex::new(None),
             };
+            // A module's name has no colon.
+            let (key, source) = (format!("mcp:{name}"), format!("the MCP server {name}"));
+            let acceptance = Acceptance::new(Arc::clone(&store), key, source, settings.pin);
             let remote = Remote { kind: RemoteKind::Mcp, name, address: address.into() };
-            servers.push(Arc::new(Server::new(remote, settings, way, link, registry.clone())));
+            servers.push(Arc::new(Server::new(remote, settings, way, link, acceptance, registry.clone())));
         }
         let mut tasks = JoinSet::new();
         for server in &servers {
@@ -146,6 +164,19 @@ impl McpServers {
     /// What is known of every server, by name; nobody is asked.
     pub fn reports(&self) -> Vec<McpServerReport> {
         self.shared.servers.iter().map(|server| server.report()).collect()
+    }
+
+    /// Accepts a server's tools as they are known here, where they are those that somebody has looked at: those of the digest in
+    /// the server's [report](Self::reports).
+    ///
+    /// # Errors
+    /// When there is no such server, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
+    pub async fn accept(&self, server: &str, digest: &str) -> Result<McpServerReport, AcceptError> {
+        let known = self.shared.servers.iter().find(|known| *known.remote.name == *server);
+        let known =
+            known.ok_or_else(|| AcceptError::Unknown { kind: "MCP server", name: server.to_owned() })?;
+        known.accept(digest).await?;
+        Ok(known.report())
     }
 
     /// Leaves the servers, and gives programs a little time to end by themselves.

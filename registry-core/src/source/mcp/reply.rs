@@ -14,6 +14,11 @@ use crate::{
 
 /// How large the answer to a call may be, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;
+/// In the `_meta` of a result with an error: the call was not made, as a person has to approve it on the server's side. The value
+/// is the id of the approval there.
+pub const APPROVAL_PENDING: &str = "toolrack/approvalPending";
+/// In the `_meta` of a call: for how many milliseconds the server may wait for such a person before it answers.
+pub const APPROVAL_WAIT: &str = "toolrack/approvalWaitMs";
 /// How much of an error is told, in bytes.
 const MAX_ERROR: usize = 4096;
 
@@ -37,10 +42,12 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     }
     let texts = || result.content.iter().filter_map(ContentBlock::as_text).map(|block| block.text.as_str());
     if result.is_error == Some(true) {
+        let is_pending = result.meta.as_ref().is_some_and(|meta| meta.0.contains_key(APPROVAL_PENDING));
         let text = texts().collect::<Vec<_>>().join("\n");
         let text =
             if text.is_empty() { "the tool says that it failed, and not why".to_owned() } else { text };
-        return Err(ToolError::failed(cut(text, MAX_ERROR)));
+        let kind = if is_pending { ErrorKind::ApprovalPending } else { ErrorKind::Failed };
+        return Err(ToolError::new(kind, cut(text, MAX_ERROR)));
     }
     let structured = result.structured_content.clone().filter(|value| !value.is_null());
     // The words are the same for clients that read nothing else; a sole text is the value itself.
@@ -109,6 +116,16 @@ mod tests {
         assert_eq!(result(structured).unwrap(), ToolResult::new(json!({"a": 1})));
         let list = json!({"content": [text("[1]")], "structuredContent": [1]});
         assert_eq!(result(list).unwrap().value, json!([1]));
+    }
+
+    #[test]
+    fn b3_a_call_that_waits_for_the_servers_own_person_is_told_apart() {
+        let waits =
+            json!({"content": [text("Ask later.")], "isError": true, "_meta": {APPROVAL_PENDING: "a1"}});
+        let error = result(waits).unwrap_err();
+        assert_eq!((error.kind(), error.feedback()), (ErrorKind::ApprovalPending, "Ask later."));
+        let ran = json!({"content": [text("ok")], "_meta": {APPROVAL_PENDING: "a1"}});
+        assert_eq!(result(ran).unwrap().value, json!("ok"), "a result is one");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What is known of a server, for people.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::source::module::ToolFault;
+use crate::source::module::{BreakerState, ToolChange, ToolFault};
 
 /// Whether a server is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpState {
     /// It is being reached, for the first time.
@@ -20,7 +21,7 @@ pub enum McpState {
 }
 
 /// What is known of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct McpServerReport {
     /// Its name, the prefix of its tools.
     pub name: String,
@@ -36,6 +37,16 @@ pub struct McpServerReport {
     pub server: Option<String>,
     /// How many tools it has here now, those left out for another's name too.
     pub tools: usize,
+    /// How often it was reached again after it was lost.
+    pub restarts: u64,
+    /// Whether it is called.
+    pub breaker: BreakerState,
+    /// Whether tools that are new or changed are off until they are accepted.
+    pub pinned: bool,
+    /// Names the tools as they are now, to [accept](super::McpServers::accept) just these.
+    pub digest: String,
+    /// The tools that are not as they were accepted.
+    pub changes: Vec<ToolChange>,
     /// Why it could not be reached, or was lost.
     pub error: Option<String>,
     /// The tools that were left out.

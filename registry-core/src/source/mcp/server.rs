@@ -12,16 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     McpServerReport, McpState,
-    call::{Link, McpTool},
+    call::{Link, McpTool, may_wait},
     intake::{self, Taken},
     listing::{self, Listing},
-    session::{Session, Way},
+    session::{Introduced, Session, Way},
     settings::McpServerSettings,
 };
 use crate::{
     policy::Effect,
     registry::{Registry, RegistryError},
-    source::{Offer, Remote, module::ToolFault},
+    source::{
+        Offer, Remote,
+        acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
+        module::ToolFault,
+    },
     tool::Source,
 };
 
@@ -42,6 +46,9 @@ pub(super) struct Server {
     pub(super) settings: McpServerSettings,
     pub(super) way: Way,
     pub(super) link: Arc<Link>,
+    acceptance: Acceptance,
+    /// Held by whoever takes a list of tools, or accepts them.
+    alone: tokio::sync::Mutex<()>,
     pub(super) registry: Registry,
     pub(super) stop: CancellationToken,
     /// Whether it has answered once, or failed to.
@@ -55,14 +62,23 @@ struct Known {
     since: Timestamp,
     protocol: Option<String>,
     server: Option<String>,
+    restarts: u64,
     /// Also while it is away.
-    offers: BTreeMap<String, (Taken, Offer)>,
+    offers: BTreeMap<String, Offered>,
     is_offered: bool,
     faults: Vec<ToolFault>,
+    changes: Vec<ToolChange>,
     duplicates: Vec<String>,
     error: Option<String>,
     /// The fault that was told last.
     told: Option<String>,
+}
+
+/// An offer that was made, and of what.
+struct Offered {
+    taken: Taken,
+    quarantine: Option<String>,
+    offer: Offer,
 }
 
 impl Server {
@@ -71,6 +87,7 @@ impl Server {
         settings: McpServerSettings,
         way: Way,
         link: Link,
+        acceptance: Acceptance,
         registry: Registry,
     ) -> Self {
         let known = Known {
@@ -78,9 +95,11 @@ impl Server {
             since: registry.shared.common.clock.now(),
             protocol: None,
             server: None,
+            restarts: 0,
             offers: BTreeMap::new(),
             is_offered: false,
             faults: Vec::new(),
+            changes: Vec::new(),
             duplicates: Vec::new(),
             error: None,
             told: None,
@@ -90,6 +109,8 @@ impl Server {
             settings,
             way,
             link: Arc::new(link),
+            acceptance,
+            alone: tokio::sync::Mutex::default(),
             registry,
             stop: CancellationToken::new(),
             answered: watch::Sender::new(false),
@@ -159,7 +180,7 @@ impl Server {
             {
                 Ok((session, listing)) => {
                     self.link.set(Some(session.live.clone()));
-                    self.connected(&session, listing);
+                    self.connected(session.introduced.clone(), listing).await;
                     return session;
                 }
                 Err(fault) => self.failed(fault),
@@ -171,7 +192,9 @@ impl Server {
     async fn attend(&self, mut session: Session) -> Option<String> {
         let (peer, wake) = (session.live.peer.clone(), Arc::clone(&session.live.listener.wake));
         let mut following = session.follow(self.stop.clone());
-        let asked = if self.way.is_asked_regularly() { ASKED } else { Duration::MAX };
+        // What is pinned may be accepted through another server on the same store.
+        let is_asked = self.way.is_asked_regularly() || self.acceptance.is_pinned();
+        let asked = if is_asked { ASKED } else { Duration::MAX };
         loop {
             tokio::select! {
                 () = session.closed() => {
@@ -193,7 +216,7 @@ impl Server {
                 () = session.closed() => continue,
             };
             match listed.unwrap_or_else(|_| Err("it does not answer any more".to_owned())) {
-                Ok(listing) => self.take(listing),
+                Ok(listing) => self.take(listing, None).await,
                 Err(fault) => {
                     self.link.set(None);
                     session.close().await;
@@ -203,16 +226,10 @@ impl Server {
         }
     }
 
-    fn connected(&self, session: &Session, listing: Listing) {
-        {
-            let mut known = self.known();
-            self.turn(&mut known, McpState::Connected);
-            known.error = None;
-            known.protocol = Some(session.protocol.clone());
-            known.server.clone_from(&session.server);
-        }
-        self.take(listing);
-        let (server, protocol, tools) = (self.name(), &*session.protocol, self.known().offers.len());
+    async fn connected(&self, introduced: Introduced, listing: Listing) {
+        let protocol = introduced.protocol.clone();
+        self.take(listing, Some(introduced)).await;
+        let (server, tools) = (self.name(), self.known().offers.len());
         tracing::info!(server, protocol, tools, "mcp_server_connected");
         self.answered.send_replace(true);
     }
@@ -232,43 +249,75 @@ impl Server {
         self.answered.send_replace(true);
     }
 
-    /// Offers what the server lists in place of what it had; what is the same stays the same tool.
-    fn take(&self, listing: Listing) {
+    /// Offers what the server lists in place of what it had, over the session that has just begun or the one there is.
+    async fn take(&self, listing: Listing, begun: Option<Introduced>) {
+        let _alone = self.alone.lock().await;
         let (tools, faults) = intake::take(self.name(), listing, &self.settings);
+        {
+            let mut known = self.known();
+            for fault in faults.iter().filter(|fault| !known.faults.contains(fault)) {
+                let ToolFault { tool, message: cause, .. } = fault;
+                tracing::warn!(server = self.name(), tool, cause, "mcp_tool_fault");
+            }
+            known.faults = faults;
+        }
+        self.acceptance.read().await;
+        self.acceptance.accept_new(&pins(&tools)).await;
+        self.settle(tools, begun);
+    }
+
+    /// Accepts its tools as they are known now, where the digest is theirs.
+    pub(super) async fn accept(&self, digest: &str) -> Result<(), AcceptError> {
+        let _alone = self.alone.lock().await;
+        let tools: BTreeMap<_, _> =
+            self.known().offers.iter().map(|(name, offered)| (name.clone(), offered.taken.clone())).collect();
+        self.acceptance.accept(&pins(&tools), digest).await?;
+        self.settle(tools, None);
+        Ok(())
+    }
+
+    /// Makes offers of the tools, as far as they are accepted; what is the same stays the same tool.
+    fn settle(&self, tools: BTreeMap<String, Taken>, begun: Option<Introduced>) {
+        let changes = self.acceptance.changes(&pins(&tools));
         let mut known = self.known();
-        for fault in faults.iter().filter(|fault| !known.faults.contains(fault)) {
-            let ToolFault { tool, message: cause, .. } = fault;
-            tracing::warn!(server = self.name(), tool, cause, "mcp_tool_fault");
+        for change in changes.iter().filter(|change| !known.changes.contains(change)) {
+            // It was something else when somebody looked at it.
+            let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.acceptance.is_pinned());
+            tracing::warn!(server = self.name(), tool, parts, off, "mcp_tool_changed");
         }
         let mut before = std::mem::take(&mut known.offers);
-        let mut offers = BTreeMap::new();
-        for (name, taken) in tools {
-            let offer = match before.remove(&name) {
-                Some((same, offer)) if same == taken => offer,
-                changed => {
-                    if changed.is_some() {
-                        // It was something else when somebody looked at it.
-                        tracing::warn!(server = self.name(), tool = name, "mcp_tool_changed");
-                    }
-                    self.offer_of(&taken)
-                }
-            };
-            offers.insert(name, (taken, offer));
+        let offer = |(name, taken): (String, Taken)| {
+            let change = changes.iter().find(|change| change.tool == name);
+            let quarantine = self.acceptance.quarantine(change);
+            let same = before.remove(&name);
+            let same = same.filter(|offered| offered.taken == taken && offered.quarantine == quarantine);
+            (name, same.unwrap_or_else(|| self.offered(taken, quarantine)))
+        };
+        known.offers = tools.into_iter().map(offer).collect();
+        known.changes = changes;
+        if let Some(Introduced { protocol, server }) = begun {
+            known.restarts += u64::from(known.protocol.is_some());
+            self.turn(&mut known, McpState::Connected);
+            known.error = None;
+            (known.protocol, known.server) = (Some(protocol), server);
         }
-        (known.offers, known.faults) = (offers, faults);
         if known.state == McpState::Connected {
-            let offers = known.offers.values().map(|(_, offer)| offer.clone()).collect();
+            let offers = known.offers.values().map(|offered| offered.offer.clone()).collect();
             self.offer(&mut known, offers);
         }
     }
 
-    fn offer_of(&self, taken: &Taken) -> Offer {
+    fn offered(&self, taken: Taken, quarantine: Option<String>) -> Offered {
         let tool = McpTool {
             link: Arc::clone(&self.link),
             wire_name: taken.wire_name.clone(),
+            timeout: self.settings.timeout,
             is_repeatable: taken.policy.effect == Effect::Read || taken.policy.idempotent,
+            may_wait: may_wait(&taken.policy),
+            quarantine: quarantine.clone(),
         };
-        Offer { spec: taken.spec.clone(), policy: taken.policy, handler: Arc::new(tool) }
+        let offer = Offer { spec: taken.spec.clone(), policy: taken.policy, handler: Arc::new(tool) };
+        Offered { taken, quarantine, offer }
     }
 
     fn offer(&self, known: &mut Known, offers: Vec<Offer>) {
@@ -306,6 +355,7 @@ impl Server {
         };
         let duplicates = self.registry.duplicates();
         let known = self.known();
+        let pins = known.offers.iter().map(|(name, offered)| (name.clone(), offered.taken.pin.clone()));
         McpServerReport {
             name: self.name().to_owned(),
             address: self.remote.address.to_string(),
@@ -314,9 +364,18 @@ impl Server {
             protocol: known.protocol.clone(),
             server: known.server.clone(),
             tools: if known.is_offered { known.offers.len() } else { 0 },
+            restarts: known.restarts,
+            breaker: self.link.guarded.state(),
+            pinned: self.acceptance.is_pinned(),
+            digest: digest_of(&pins.collect()),
+            changes: known.changes.clone(),
             error: known.error.clone(),
             faults: known.faults.clone(),
             duplicates: duplicates.iter().filter(|error| is_mine(error)).map(ToString::to_string).collect(),
         }
     }
+}
+
+fn pins(tools: &BTreeMap<String, Taken>) -> Pins {
+    tools.iter().map(|(name, taken)| (name.clone(), taken.pin.clone())).collect()
 }

@@ -1,6 +1,14 @@
 //! One connection to a server, over whatever way.
 
-use std::{collections::BTreeMap, ffi::OsString, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use reqwest::redirect;
 use rmcp::{
@@ -33,20 +41,34 @@ const SUBSCRIBES: Duration = Duration::from_secs(10);
 /// How long is waited before a subscription that ended is made again: at first, and at most.
 const RESUBSCRIBES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// How a server is reached, checked and with all that is needed.
-pub(super) enum Way {
+/// How a server is reached, and how it is greeted.
+pub(super) struct Way {
+    road: Road,
+    /// Whether the server takes nothing but the handshake of the earlier revisions: being asked for a newer one, some end the
+    /// connection.
+    is_legacy: AtomicBool,
+}
+
+/// Checked and with all that is needed.
+enum Road {
     Command { command: McpCommand, env: BTreeMap<String, OsString> },
     Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
     InProcess(Connector),
 }
 
+/// What a server says of itself when a connection begins.
+#[derive(Clone)]
+pub(super) struct Introduced {
+    /// The protocol's revision.
+    pub(super) protocol: String,
+    /// What it calls itself, and its version.
+    pub(super) server: Option<String>,
+}
+
 /// A connection. When it is dropped it is closed, and the program behind it killed.
 pub(super) struct Session {
     pub(super) live: Live,
-    /// The protocol's revision.
-    pub(super) protocol: String,
-    /// What the server calls itself, and its version.
-    pub(super) server: Option<String>,
+    pub(super) introduced: Introduced,
     /// Whether it tells of changes only to those who subscribe.
     has_subscriptions: bool,
     /// Ends when the connection does; none once it has.
@@ -57,11 +79,11 @@ pub(super) struct Session {
 
 impl Way {
     pub(super) fn new(transport: &McpTransport) -> Result<Self, String> {
-        Ok(match transport {
+        let road = match transport {
             McpTransport::Stdio(command) => {
-                Self::Command { command: command.clone(), env: process::environment(command)? }
+                Road::Command { command: command.clone(), env: process::environment(command)? }
             }
-            McpTransport::Http { url, key_env, key } => {
+            McpTransport::Http { url, key_env, key, headers } => {
                 let url = parse_url(url)?;
                 let http = build_client(|| {
                     // The operator has not said that we may go wherever a server sends us, nor that it gets the key there. Without
@@ -74,17 +96,19 @@ impl Way {
                 let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.auth_header = find_key(key.as_ref(), key_env.as_deref())?;
+                config.custom_headers = headers.find()?;
                 // The registry bounds the calls.
                 config.max_concurrent_requests = usize::from(u16::MAX);
-                Self::Http { http, config }
+                Road::Http { http, config }
             }
-            McpTransport::InProcess(connector) => Self::InProcess(Arc::clone(connector)),
-        })
+            McpTransport::InProcess(connector) => Road::InProcess(Arc::clone(connector)),
+        };
+        Ok(Self { road, is_legacy: AtomicBool::new(false) })
     }
 
     /// Whether nobody notices by itself that the server is gone.
     pub(super) fn is_asked_regularly(&self) -> bool {
-        matches!(self, Self::Http { .. })
+        matches!(self.road, Road::Http { .. })
     }
 
     /// Connects, in whichever revision of the protocol the server speaks.
@@ -92,33 +116,76 @@ impl Way {
     /// # Errors
     /// Why that failed.
     pub(super) async fn connect(&self, server: &Arc<str>) -> Result<Session, String> {
-        match self {
+        if self.is_legacy.swap(false, Ordering::Relaxed) {
+            let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+            self.is_legacy.store(true, Ordering::Relaxed);
+            return Ok(session);
+        }
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        match self.road.connect(server, auto).await {
+            // An address is asked anew with each request, and has been greeted both ways.
+            Err(Unreached::NotGreeted(_)) if !self.is_asked_regularly() => {}
+            reached => return reached.map_err(String::from),
+        }
+        let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+        self.is_legacy.store(true, Ordering::Relaxed);
+        Ok(session)
+    }
+}
+
+/// Why there is no connection.
+enum Unreached {
+    /// Nobody was there.
+    Away(String),
+    /// Somebody was, and what began came to nothing.
+    NotGreeted(String),
+}
+
+impl From<Unreached> for String {
+    fn from(unreached: Unreached) -> Self {
+        match unreached {
+            Unreached::Away(fault) | Unreached::NotGreeted(fault) => fault,
+        }
+    }
+}
+
+impl Road {
+    async fn connect(&self, server: &Arc<str>, lifecycle: ClientLifecycleMode) -> Result<Session, Unreached> {
+        let opened = match self {
             Self::Command { command, env } => {
                 let started = Process::start(server, command, env);
-                let (process, output, input) = started
-                    .map_err(|error| format!("`{}` cannot be started: {error}", shown(&command.command)))?;
-                open(AsyncRwTransport::new_client(output, input), Some(process)).await
+                let (process, output, input) = started.map_err(|error| {
+                    Unreached::Away(format!("`{}` cannot be started: {error}", shown(&command.command)))
+                })?;
+                open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                open(StreamableHttpClientTransport::with_client(http.clone(), config.clone()), None).await
+                open(
+                    StreamableHttpClientTransport::with_client(http.clone(), config.clone()),
+                    lifecycle,
+                    None,
+                )
+                .await
             }
             Self::InProcess(connect) => {
-                let (input, output) = tokio::io::split(connect().map_err(cause_of)?);
-                open(AsyncRwTransport::new_client(input, output), None).await
+                let (input, output) =
+                    tokio::io::split(connect().map_err(|error| Unreached::Away(cause_of(error)))?);
+                open(AsyncRwTransport::new_client(input, output), lifecycle, None).await
             }
-        }
+        };
+        opened.map_err(Unreached::NotGreeted)
     }
 }
 
 async fn open<E: std::error::Error + Send + Sync + 'static, A>(
     transport: impl IntoTransport<RoleClient, E, A>,
+    lifecycle: ClientLifecycleMode,
     process: Option<Process>,
 ) -> Result<Session, String> {
     let (listener, stop) = (Listener::default(), CancellationToken::new());
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
     let opened =
         serve_client_with_lifecycle_and_ct(listener.clone(), transport, lifecycle, stop.clone()).await;
     let running = match opened {
@@ -161,8 +228,10 @@ impl Session {
         let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
         let named = info.as_ref().and_then(|info| info.server_info.as_ref());
         Self {
-            protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
-            server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            introduced: Introduced {
+                protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
+                server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            },
             has_subscriptions: tells && info.is_some_and(|info| !info.protocol_version.has_initialize()),
             live: Live { peer, listener },
             closed: Some(Box::pin(async move {
@@ -214,6 +283,8 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
         let since = Instant::now();
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         if let Ok(Ok(mut subscription)) = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await {
+            // What has changed between the list and this is not heard.
+            wake.notify_one();
             loop {
                 tokio::select! {
                     told = subscription.next() => match told {
@@ -226,8 +297,6 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
                     }
                 }
             }
-            // What was told before the next one stands is not heard.
-            wake.notify_one();
         }
         pause = if since.elapsed() > most { first } else { pause };
         if leaving.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {

@@ -13,9 +13,10 @@ use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::DuplexStream;
 
+use super::headers::Headers;
 use crate::{
     policy::{Effect, Permission},
-    source::module::ModuleKey,
+    source::module::{BreakerSettings, ModuleKey},
     tool::LOCAL_MODULE,
 };
 
@@ -35,7 +36,9 @@ const MAX_NAME: usize = 64;
 /// [mcp_servers.tracker]
 /// url = "https://tracker.lan/mcp"
 /// key_env = "TRACKER_KEY"
+/// headers_env = { "X-Workspace-Token" = "TRACKER_TOKEN" }
 /// effects = { search = "read" }
+/// pin = true
 /// ```
 #[derive(Debug, Clone)]
 pub struct McpServerSettings {
@@ -63,6 +66,10 @@ pub struct McpServerSettings {
     /// Whether the server is believed where it says that a tool only reads, or may be called twice. Where it says that one is
     /// destructive it is always believed.
     pub trust_annotations: bool,
+    /// Whether a tool that is new, or has changed since it was accepted, is off until it is accepted.
+    pub pin: bool,
+    /// When a server that fails is left alone.
+    pub breaker: BreakerSettings,
 }
 
 impl McpServerSettings {
@@ -80,6 +87,8 @@ impl McpServerSettings {
             deny: BTreeSet::new(),
             effects: BTreeMap::new(),
             trust_annotations: false,
+            pin: false,
+            breaker: BreakerSettings::default(),
         }
     }
 
@@ -98,7 +107,12 @@ impl McpServerSettings {
 
     /// A server at a URL.
     pub fn url(url: impl Into<String>) -> Self {
-        Self::new(McpTransport::Http { url: url.into(), key_env: None, key: None })
+        Self::new(McpTransport::Http {
+            url: url.into(),
+            key_env: None,
+            key: None,
+            headers: Headers::default(),
+        })
     }
 
     /// Whether this can be meant. The environment is not asked: a command that reaches no server needs no key.
@@ -125,6 +139,8 @@ pub enum McpTransport {
         key_env: Option<String>,
         /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
         key: Option<ModuleKey>,
+        /// Further headers that every request has.
+        headers: Headers,
     },
     /// A server in this process: gives a new connection each time it is asked. Not in a file.
     InProcess(Connector),
@@ -184,7 +200,10 @@ impl McpTransport {
     fn check(&self) -> Result<(), String> {
         match self {
             Self::Stdio(command) => command.check(),
-            Self::Http { url, .. } => parse_url(url).map(drop),
+            Self::Http { url, headers, .. } => {
+                parse_url(url)?;
+                headers.check()
+            }
             Self::InProcess(_) => Ok(()),
         }
     }
@@ -278,10 +297,22 @@ impl<'de> Deserialize<'de> for McpServerSettings {
             effects: BTreeMap<String, Effect>,
             #[serde(default)]
             trust_annotations: bool,
+            #[serde(default)]
+            pin: bool,
+            #[serde(default)]
+            breaker: BreakerSettings,
+            headers: Option<BTreeMap<String, String>>,
+            headers_env: Option<BTreeMap<String, String>>,
         }
         let table = Table::deserialize(deserializer)?;
         let of_command = table.args.is_some() || table.env.is_some() || table.cwd.is_some();
+        let has_headers = table.headers.is_some() || table.headers_env.is_some();
+        let headers =
+            Headers { given: table.headers.unwrap_or_default(), env: table.headers_env.unwrap_or_default() };
         let transport = match (table.command, table.url) {
+            (Some(_), None) if has_headers => {
+                return Err(de::Error::custom("`headers` and `headers_env` go with `url`"));
+            }
             (Some(_), None) if table.key_env.is_some() => {
                 return Err(de::Error::custom("`key_env` goes with `url`; a command gets it by `pass_env`"));
             }
@@ -295,7 +326,7 @@ impl<'de> Deserialize<'de> for McpServerSettings {
             (None, Some(_)) if of_command || table.pass_env.is_some() => {
                 return Err(de::Error::custom("`args`, `env`, `pass_env` and `cwd` go with `command`"));
             }
-            (None, Some(url)) => McpTransport::Http { url, key_env: table.key_env, key: None },
+            (None, Some(url)) => McpTransport::Http { url, key_env: table.key_env, key: None, headers },
             _ => return Err(de::Error::custom("expected either `command` or `url`")),
         };
         let usual = Self::new(transport);
@@ -315,6 +346,8 @@ impl<'de> Deserialize<'de> for McpServerSettings {
             deny: table.deny,
             effects: table.effects,
             trust_annotations: table.trust_annotations,
+            pin: table.pin,
+            breaker: table.breaker,
             ..usual
         })
     }
@@ -370,6 +403,8 @@ mod tests {
             (json!({"command": "a", "url": "http://a"}), "either `command` or `url`"),
             (json!({"url": "http://a", "args": []}), "go with `command`"),
             (json!({"command": "a", "key_env": "K"}), "goes with `url`"),
+            (json!({"command": "a", "headers": {}}), "go with `url`"),
+            (json!({"command": "a", "breaker": {"failure": 1}}), "unknown field `failure`"),
             (json!({"command": "a", "timeout": 0}), "greater than 0"),
             (json!({"command": "a", "comand": "b"}), "unknown field `comand`"),
         ] {
@@ -384,6 +419,7 @@ mod tests {
             ("a", json!({"command": "a", "args": ["b\0"]})),
             ("a", json!({"url": "tracker:8000"})),
             ("a", json!({"url": "http://u:p@tracker"})),
+            ("a", json!({"url": "http://a", "headers": {"A B": "c"}})),
         ] {
             let error = read(settings.clone()).unwrap().check(name).unwrap_err();
             assert!(error.to_string().starts_with(&format!("mcp_servers.{name}: ")), "{settings}: {error}");

@@ -25,5 +25,26 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
 
 /// An error with its causes.
 pub(super) fn cause_of(error: impl Error + Send + Sync + 'static) -> String {
-    shown(ToolError::from(error).message())
+    shown(&without_types(ToolError::from(error).message()))
+}
+
+/// Without the type of the transport, which the client library puts into its errors: `Transport [a::B<c::D>] error: `.
+fn without_types(text: &str) -> String {
+    let before_and_type = text.split_once("Transport [");
+    let parts = before_and_type.and_then(|(before, rest)| Some((before, rest.split_once("] error: ")?.1)));
+    parts.map_or_else(|| text.to_owned(), |(before, after)| format!("{before}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_transport_is_not_told() {
+        let text = "Transport send error: Transport [a::B<c::D>] error: Client error: refused";
+        assert_eq!(without_types(text), "Transport send error: Client error: refused");
+        for whole in ["refused", "Transport [a", ""] {
+            assert_eq!(without_types(whole), whole);
+        }
+    }
 }

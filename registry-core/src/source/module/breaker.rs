@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::settings::BreakerSettings;
 
 /// Whether a module is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakerState {
     /// It is.
@@ -22,8 +23,22 @@ pub enum BreakerState {
 #[derive(Debug)]
 enum State {
     Closed { failures: u32 },
-    Open { until: Timestamp, cause: String },
-    HalfOpen { cause: String },
+    Open { until: Timestamp, cause: Outage },
+    HalfOpen { cause: Outage },
+}
+
+/// What is wrong with the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::source) struct Outage {
+    pub(super) text: String,
+    /// What stays the same when it is the same once more.
+    pub(super) mark: String,
+}
+
+impl From<String> for Outage {
+    fn from(text: String) -> Self {
+        Self { mark: text.clone(), text }
+    }
 }
 
 /// A module is not called now.
@@ -31,7 +46,7 @@ enum State {
 pub(super) struct Resting {
     /// When it is tried again; none while it is being tried.
     pub(super) until: Option<Timestamp>,
-    pub(super) cause: String,
+    pub(super) cause: Outage,
 }
 
 #[derive(Debug)]
@@ -70,24 +85,23 @@ impl Breaker {
         !matches!(std::mem::replace(&mut *self.lock(), State::Closed { failures: 0 }), State::Closed { .. })
     }
 
-    /// The module has failed. Whether it is left alone from now on.
-    pub(super) fn failed(&self, now: Timestamp, cause: &str) -> bool {
+    /// The module has failed. Whether it is left alone from now on, and nobody was told so before.
+    pub(super) fn failed(&self, now: Timestamp, cause: &Outage) -> bool {
         let mut state = self.lock();
-        let failures = match &*state {
-            State::Closed { failures } => failures.saturating_add(1),
+        let (failures, is_told) = match &*state {
+            State::Closed { failures } => (failures.saturating_add(1), false),
             // A call from before it opened says nothing new.
             State::Open { .. } => return false,
-            State::HalfOpen { .. } => self.settings.failures,
+            State::HalfOpen { cause: known } => (self.settings.failures, known.mark == cause.mark),
         };
-        let opens = self.settings.failures > 0 && failures >= self.settings.failures;
-        *state = if opens {
-            let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
-            let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);
-            State::Open { until, cause: cause.to_owned() }
-        } else {
-            State::Closed { failures }
-        };
-        opens
+        if self.settings.failures == 0 || failures < self.settings.failures {
+            *state = State::Closed { failures };
+            return false;
+        }
+        let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
+        let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);
+        *state = State::Open { until, cause: cause.clone() };
+        !is_told
     }
 
     /// The call ended without a word about the module: if it was the one that tried it, the next one does.
@@ -121,37 +135,58 @@ mod tests {
         Breaker::new(BreakerSettings { failures, rest: Duration::from_secs(30) })
     }
 
+    fn refused() -> Outage {
+        "refused".to_owned().into()
+    }
+
     #[test]
     fn m8_it_opens_tries_once_and_closes() {
         let breaker = breaker(2);
-        assert!(!breaker.failed(at(0), "refused"));
-        assert!(breaker.failed(at(1), "reset"));
-        let resting = Resting { until: Some(at(31)), cause: "reset".to_owned() };
+        assert!(!breaker.failed(at(0), &"reset".to_owned().into()));
+        assert!(breaker.failed(at(1), &refused()));
+        let resting = Resting { until: Some(at(31)), cause: refused() };
         assert_eq!(breaker.admit(at(30)), Err(resting));
         assert_eq!(breaker.state(), BreakerState::Open);
 
         assert_eq!(breaker.admit(at(31)), Ok(()));
         assert_eq!(breaker.state(), BreakerState::HalfOpen);
-        assert_eq!(breaker.admit(at(31)), Err(Resting { until: None, cause: "reset".to_owned() }));
-        assert!(breaker.failed(at(32), "still reset"), "one failure of the call that tries is enough");
-        assert!(breaker.admit(at(61)).is_err());
+        assert_eq!(breaker.admit(at(31)), Err(Resting { until: None, cause: refused() }));
+        breaker.failed(at(32), &refused());
+        assert!(breaker.admit(at(61)).is_err(), "one failure of the call that tries is enough");
 
         assert_eq!(breaker.admit(at(62)), Ok(()));
         breaker.abandoned(at(63));
         assert_eq!(breaker.admit(at(63)), Ok(()), "the next one tries");
         assert!(breaker.succeeded());
         assert_eq!(breaker.state(), BreakerState::Closed);
-        assert!(!breaker.failed(at(64), "refused"), "it counts anew");
+        assert!(!breaker.failed(at(64), &refused()), "it counts anew");
+    }
+
+    #[test]
+    fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
+        let breaker = breaker(1);
+        let status = |text: &str| Outage { text: text.to_owned(), mark: "status 502".to_owned() };
+        let mut told = Vec::new();
+        for (second, cause) in
+            [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()
+        {
+            let now = at(31 * i64::try_from(second).unwrap());
+            assert_eq!(breaker.admit(now), Ok(()));
+            told.push(breaker.failed(now, cause));
+        }
+        assert_eq!(told, [true, false, true, false, true]);
+        assert_eq!(breaker.admit(at(200)), Ok(()));
+        assert!(breaker.succeeded() && breaker.failed(at(201), &refused()));
     }
 
     #[test]
     fn m8_only_failures_in_a_row_count() {
         let breaker = breaker(2);
         for second in 0..10 {
-            assert!(!breaker.failed(at(second), "refused"));
+            assert!(!breaker.failed(at(second), &refused()));
             assert!(!breaker.succeeded());
         }
         let never = super::tests::breaker(0);
-        assert!((0..100).all(|second| !never.failed(at(second), "refused")));
+        assert!((0..100).all(|second| !never.failed(at(second), &refused())));
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
 
-use super::settings::ModuleKey;
+use super::{breaker::Outage, settings::ModuleKey, trial::took_longer};
 use crate::{http::build_client, result::ToolError};
 
 /// Says through how many servers a request has gone already.
@@ -41,13 +41,32 @@ impl Fault {
             Self::Content(_) => false,
         }
     }
+
+    /// Whether it is the same once more. What comes with a status may have the time in it.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Status(one, _), Self::Status(other, _)) => one == other,
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl From<&Fault> for Outage {
+    fn from(fault: &Fault) -> Self {
+        let text = fault.to_string();
+        match fault {
+            // What comes with a status may have the time in it.
+            Fault::Status(status, _) => Self { mark: status.to_string(), text },
+            _ => text.into(),
+        }
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status, text) => write!(f, "Module returned status {}: {text}", status.as_u16()),
-            Self::Timeout(limit) => write!(f, "it took longer than {} s", limit.as_secs_f64()),
+            Self::Timeout(limit) => f.write_str(&took_longer(*limit)),
             Self::Network(cause) | Self::Content(cause) => f.write_str(cause),
         }
     }

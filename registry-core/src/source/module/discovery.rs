@@ -13,17 +13,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ModuleReport, ToolChange, ToolFault,
+    ModuleReport, ToolFault,
     client::Fault,
     intake::{self, Rules, Taken},
     manifest::Manifest,
     peer::{Peer, RemoteTool},
-    pins::{Acceptance, Accepted, pins},
 };
 use crate::{
     registry::{Registry, RegistryError},
-    source::{Offer, Remote},
-    store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError},
+    source::{
+        Offer, Remote,
+        acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
+    },
+    store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore},
     tool::Source,
 };
 
@@ -35,7 +37,7 @@ pub(super) struct Module {
     pub(super) remote: Remote,
     pub(super) peer: Arc<Peer>,
     pub(super) rules: Rules,
-    pub(super) pin: bool,
+    pub(super) acceptance: Acceptance,
     pub(super) timeout: Duration,
     pub(super) cache: Arc<dyn ManifestCache>,
     pub(super) store: Arc<dyn ManifestStore>,
@@ -61,9 +63,6 @@ pub(super) struct Known {
     version: Option<String>,
     tools: BTreeMap<String, Taken>,
     offers: BTreeMap<String, Offered>,
-    accepted: Acceptance,
-    /// Whether the store has it too.
-    is_kept: bool,
     faults: Vec<ToolFault>,
     changes: Vec<ToolChange>,
     /// Those that were told of.
@@ -124,7 +123,7 @@ impl Module {
     /// Takes what the cache has: it is asked for by itself once that is too old.
     pub(super) async fn load(&self) {
         let _alone = self.asking.alone.lock().await;
-        self.read_accepted().await;
+        self.acceptance.read().await;
         let last_good = self.last_good().await;
         if self.take_cached(last_good.as_ref()).await {
             return;
@@ -143,7 +142,7 @@ impl Module {
             return;
         }
         self.asking.rounds.fetch_add(1, Ordering::AcqRel);
-        self.read_accepted().await;
+        self.acceptance.read().await;
         // One that has failed is asked itself, or its fault would be forgotten for an hour.
         let has_failed = self.known().failure.is_some();
         if has_failed || !self.take_cached(self.last_good().await.as_ref()).await {
@@ -158,45 +157,18 @@ impl Module {
         let _alone = self.asking.alone.lock().await;
         if self.asking.rounds.load(Ordering::Acquire) < wanted {
             self.asking.rounds.fetch_add(1, Ordering::AcqRel);
-            self.read_accepted().await;
+            self.acceptance.read().await;
             self.fetch().await;
         }
     }
 
-    /// Accepts its tools as they are known now.
-    pub(super) async fn accept(&self) -> Result<(), StoreError> {
+    /// Accepts its tools as they are known now, where the digest is theirs.
+    pub(super) async fn accept(&self, digest: &str) -> Result<(), AcceptError> {
         let _alone = self.asking.alone.lock().await;
-        self.read_accepted().await;
-        let accepted = {
-            let known = self.known();
-            let mut accepted = known.accepted.known().cloned().unwrap_or_default();
-            accepted.tools.extend(pins(&known.tools));
-            accepted
-        };
-        self.keep_accepted(&accepted).await?;
-        self.known().accepted = Acceptance::Of(accepted);
+        let pins = pins(&self.known().tools);
+        self.acceptance.accept(&pins, digest).await?;
         self.offer();
         Ok(())
-    }
-
-    async fn read_accepted(&self) {
-        let kept = self.store.kept(self.name(), Kept::Accepted).await;
-        let read = kept.and_then(|text| {
-            text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| error.to_string())
-        });
-        let mut known = self.known();
-        match (read, &known.accepted) {
-            (Ok(Some(accepted)), _) => (known.accepted, known.is_kept) = (Acceptance::Of(accepted), true),
-            (Ok(None), Acceptance::Unknown) => known.accepted = Acceptance::Nothing,
-            // What this process knows is not forgotten because the store was emptied.
-            (Ok(None), _) => known.is_kept = false,
-            (Err(cause), _) => tracing::debug!(module = self.name(), cause, "module_accepted_not_read"),
-        }
-    }
-
-    async fn keep_accepted(&self, accepted: &Accepted) -> Result<(), StoreError> {
-        let text = serde_json::to_string(accepted).map_err(|error| error.to_string())?;
-        self.store.keep(self.name(), Kept::Accepted, &text).await
     }
 
     async fn last_good(&self) -> Option<LastGood> {
@@ -253,11 +225,7 @@ impl Module {
         self.due_after(self.now(), RETRY);
         let (module, error) = (self.name(), fault.to_string());
         let mut known = self.known();
-        let is_told = match (&known.failure, fault) {
-            // What the page says may have the time in it.
-            (Some(Fault::Status(known, _)), Fault::Status(now, _)) => known == now,
-            (known, now) => known.as_ref() == Some(now),
-        };
+        let is_told = known.failure.as_ref().is_some_and(|known| known.is_like(fault));
         match fault {
             _ if is_told => {}
             Fault::Status(status, _) => {
@@ -272,28 +240,19 @@ impl Module {
     /// Takes a manifest's tools in place of those there were. Gives their number.
     async fn take(&self, manifest: &Manifest, fetched_at: Timestamp) -> usize {
         let (tools, faults) = intake::take(self.name(), manifest, self.rules);
-        let count = tools.len();
-        let to_keep = {
+        let (count, pins) = (tools.len(), pins(&tools));
+        {
             let mut known = self.known();
             for fault in faults.iter().filter(|fault| !known.faults.contains(fault)) {
                 let ToolFault { tool, message: cause, taken } = fault;
                 tracing::warn!(module = self.name(), tool, cause, taken, "module_tool_fault");
             }
-            known.is_kept &= !known.accepted.accept_new(&tools, self.pin);
             known.version.clone_from(&manifest.version);
             known.fetched_at = Some(fetched_at);
             (known.tools, known.faults, known.failure) = (tools, faults, None);
-            known.accepted.known().filter(|_| !known.is_kept).cloned()
-        };
-        if let Some(accepted) = to_keep {
-            let kept = self.keep_accepted(&accepted).await;
-            if let Err(cause) = &kept {
-                // It is tried again with the next manifest.
-                tracing::warn!(module = self.name(), cause, "module_accepted_not_kept");
-            }
-            self.known().is_kept = kept.is_ok();
         }
-        if matches!(self.known().accepted, Acceptance::Unknown) {
+        self.acceptance.accept_new(&pins).await;
+        if self.acceptance.is_unknown() {
             // The store may be back before the hour is over.
             self.due_after(self.now(), RETRY);
         }
@@ -304,23 +263,15 @@ impl Module {
     /// Offers the registry what is known; what is the same as before is the same tool.
     fn offer(&self) {
         let mut known = self.known();
-        let changes = known.accepted.changes(&known.tools);
+        let changes = self.acceptance.changes(&pins(&known.tools));
         for change in changes.iter().filter(|change| !known.changes.contains(change)) {
-            let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.pin);
+            let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.acceptance.is_pinned());
             tracing::warn!(module = self.name(), tool, parts, off, "module_tool_changed");
         }
-        let is_unknown = matches!(known.accepted, Acceptance::Unknown);
         let mut before = std::mem::take(&mut known.offers);
         let offer = |(name, taken): (&String, &Taken)| {
             let change = changes.iter().find(|change| change.tool == *name);
-            let quarantine = match change {
-                _ if !self.pin => None,
-                Some(change) => Some(change.reason(self.name())),
-                None if is_unknown => {
-                    Some("what was accepted of its module cannot be read now; it is tried again".to_owned())
-                }
-                None => None,
-            };
+            let quarantine = self.acceptance.quarantine(change);
             let same = before.remove(name).filter(|offered| offered.is(taken, quarantine.as_ref()));
             (name.clone(), same.unwrap_or_else(|| Offered::new(taken, quarantine, &self.peer)))
         };
@@ -358,8 +309,9 @@ impl Module {
             error: known.failure.as_ref().map(ToString::to_string),
             fetched_at: known.fetched_at,
             age,
-            breaker: self.peer.breaker.state(),
-            pinned: self.pin,
+            breaker: self.peer.guarded.state(),
+            pinned: self.acceptance.is_pinned(),
+            digest: digest_of(&pins(&known.tools)),
             changes: known.changes.clone(),
             faults: known.faults.clone(),
             duplicates,
@@ -384,4 +336,8 @@ impl Offered {
             && self.offer.policy == taken.policy
             && self.offer.spec == taken.spec
     }
+}
+
+fn pins(tools: &BTreeMap<String, Taken>) -> Pins {
+    tools.iter().map(|(name, taken)| (name.clone(), taken.pin.clone())).collect()
 }

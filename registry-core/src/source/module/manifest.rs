@@ -1,5 +1,6 @@
 //! What a module says of itself: the body of `GET /manifest`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -23,7 +24,7 @@ pub(super) struct Manifest {
 }
 
 /// A tool in a manifest, in the seed's form and with what ours adds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestTool {
     /// The name, with or without the module's own as a prefix.
     pub name: String,
@@ -68,7 +69,7 @@ fn is_zero(number: &u8) -> bool {
 }
 
 /// One argument of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ManifestParameter {
     /// Its name.
     pub name: String,

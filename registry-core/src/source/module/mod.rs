@@ -27,16 +27,15 @@ mod discovery;
 mod intake;
 mod manifest;
 mod peer;
-mod pins;
 mod read;
 mod reply;
 mod report;
 mod serve;
 mod settings;
+mod trial;
 
 use std::{
     collections::BTreeMap,
-    error::Error,
     fmt,
     sync::{
         Arc, Mutex, Weak,
@@ -47,13 +46,7 @@ use std::{
 
 use tokio::{sync::OnceCell, task::JoinSet};
 
-use self::{
-    breaker::Breaker,
-    client::Client,
-    discovery::{Asking, Module},
-    intake::Rules,
-    peer::Peer,
-};
+pub(in crate::source) use self::trial::Guarded;
 pub use self::{
     breaker::BreakerState,
     client::{HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
@@ -61,18 +54,24 @@ pub use self::{
     intake::{MAX_HOPS, ToolFault},
     manifest::{MAX_TOOL_BYTES, MAX_TOOLS, ManifestParameter, ManifestTool},
     peer::Hops,
-    pins::ToolChange,
     report::ModuleReport,
     serve::ServedManifest,
     settings::{
         BreakerSettings, ModuleKey, ModuleSettings, ModuleSettingsError, ModulesSettings, check_name,
     },
 };
+use self::{
+    client::Client,
+    discovery::{Asking, Module},
+    intake::Rules,
+    peer::Peer,
+};
+pub use crate::source::acceptance::{AcceptError, ToolChange};
 use crate::{
     guard::{Concurrency, Lanes},
     registry::Registry,
-    source::{Remote, RemoteKind},
-    store::{ManifestCache, ManifestStore, StoreError},
+    source::{Remote, RemoteKind, acceptance::Acceptance},
+    store::{ManifestCache, ManifestStore},
 };
 
 /// How often is looked whether a module is to be asked again, beside each request.
@@ -133,7 +132,12 @@ impl Modules {
             let peer = Arc::new(Peer {
                 name: Arc::clone(&remote.name),
                 client: Client::new(http.clone(), url, key),
-                breaker: Breaker::new(settings.breaker),
+                guarded: Guarded::new(
+                    RemoteKind::Module,
+                    Arc::clone(&remote.name),
+                    settings.breaker,
+                    Arc::clone(&registry.shared.common.clock),
+                ),
                 lanes: Lanes::new(Concurrency { max_running: running, max_waiting: running }),
                 timeout,
                 clock: Arc::clone(&registry.shared.common.clock),
@@ -142,7 +146,12 @@ impl Modules {
                 remote,
                 peer,
                 rules: Rules { permission: module.permission, effect: module.effect, timeout },
-                pin: module.pin,
+                acceptance: Acceptance::new(
+                    Arc::clone(&store),
+                    name.clone(),
+                    format!("the module {name}"),
+                    module.pin,
+                ),
                 timeout: settings.discovery_timeout,
                 cache: Arc::clone(&cache),
                 store: Arc::clone(&store),
@@ -192,15 +201,16 @@ impl Modules {
         self.shared.by_name.values().map(|module| module.report()).collect()
     }
 
-    /// Accepts a module's tools as they are known here, and as its [report](Self::reports) tells their changes.
+    /// Accepts a module's tools as they are known here, where they are those that somebody has looked at: those of the digest in
+    /// the module's [report](Self::reports).
     ///
     /// # Errors
-    /// When there is no such module, or the store did not keep it. Then nothing has changed.
-    pub async fn accept(&self, module: &str) -> Result<ModuleReport, AcceptError> {
+    /// When there is no such module, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
+    pub async fn accept(&self, module: &str, digest: &str) -> Result<ModuleReport, AcceptError> {
         let known = self.shared.by_name.get(module);
-        let known = known.ok_or_else(|| AcceptError::UnknownModule(module.to_owned()))?;
+        let known = known.ok_or_else(|| AcceptError::Unknown { kind: "module", name: module.to_owned() })?;
         Shared::load(&self.shared).await;
-        known.accept().await.map_err(AcceptError::NotKept)?;
+        known.accept(digest).await?;
         Ok(known.report())
     }
 }
@@ -253,24 +263,3 @@ impl Shared {
         }
     }
 }
-
-/// Why a module's tools could not be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AcceptError {
-    /// No module of that name is configured.
-    UnknownModule(String),
-    /// The store did not keep it; a text for the operator.
-    NotKept(StoreError),
-}
-
-impl fmt::Display for AcceptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownModule(name) => write!(f, "Unknown module: {name}"),
-            Self::NotKept(cause) => write!(f, "nothing was accepted, as it could not be kept: {cause}"),
-        }
-    }
-}
-
-impl Error for AcceptError {}

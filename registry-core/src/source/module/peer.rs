@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
-    breaker::{Breaker, Resting},
+    breaker::Outage,
     client::{Client, Fault},
     intake::MAX_HOPS,
     reply,
+    trial::Guarded,
 };
 use crate::{
     clock::Clock,
@@ -34,13 +35,10 @@ impl Hops {
     }
 }
 
-/// A call may still end on time, though the registry's own timer was the first to say that it did not.
-const TIMER_GRAIN: Duration = Duration::from_millis(50);
-
 pub(super) struct Peer {
     pub(super) name: Arc<str>,
     pub(super) client: Client,
-    pub(super) breaker: Breaker,
+    pub(super) guarded: Guarded,
     pub(super) lanes: Lanes,
     pub(super) timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
@@ -59,18 +57,20 @@ impl Peer {
             return Err(self.too_far(hops));
         }
         let _turn = self.lanes.enter(&self.name, 0).await.map_err(|_full| self.busy())?;
-        self.breaker.admit(self.clock.now()).map_err(|resting| self.resting(resting))?;
-        let trial = Trial { peer: self, context, deadline, is_over: false };
+        let trial = self.guarded.admit(context, self.timeout, deadline)?;
         let call = body(context.caller(), tool, arguments);
         let left = deadline.saturating_duration_since(Instant::now());
         let answer = match self.client.execute(&call, hops, left).await {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
+            // What was left of it says nothing to anybody.
+            Err(Fault::Timeout(_)) => Err(Fault::Timeout(self.timeout)),
             other => other,
         };
-        trial.end(&answer);
+        let outage = answer.as_ref().err().filter(|fault| fault.is_outage());
+        trial.end(outage.map(Outage::from));
         let result = answer.and_then(|json| reply::read(&json));
         result.unwrap_or_else(|fault| match fault {
-            Fault::Timeout(_) => Err(timed_out(self.timeout)),
+            Fault::Timeout(limit) => Err(timed_out(limit)),
             other => Err(reply::error_of(&other)),
         })
     }
@@ -89,22 +89,6 @@ impl Peer {
             .retryable()
             .with_feedback("The tool has too much to do now. Try again later, or do without it.")
     }
-
-    fn resting(&self, resting: Resting) -> ToolError {
-        let (module, cause) = (&self.name, resting.cause);
-        let when = match resting.until {
-            Some(until) => format!("until {until}"),
-            None => "while another call tries it".to_owned(),
-        };
-        let message = format!("the module {module} is left alone {when}, as its last calls failed: {cause}");
-        // Not retryable: nothing can have changed by the time of a second try.
-        let error = ToolError::new(ErrorKind::Unavailable, message)
-            .with_feedback("The service behind the tool is down. Do without it for now.");
-        match resting.until {
-            Some(until) => error.with_retry_at(until),
-            None => error,
-        }
-    }
 }
 
 /// The request. Who the user is comes from the context alone, whatever the arguments say.
@@ -114,48 +98,6 @@ fn body(caller: &Caller, tool: &str, arguments: Map<String, Value>) -> Value {
         body.insert("user_id".to_owned(), caller.user.as_str().into());
     }
     body
-}
-
-/// A call on its way, so that the breaker learns of its end also where the registry drops it.
-struct Trial<'a> {
-    peer: &'a Peer,
-    context: &'a ToolContext,
-    deadline: Instant,
-    is_over: bool,
-}
-
-impl Trial<'_> {
-    fn end<T>(mut self, answer: &Result<T, Fault>) {
-        self.is_over = true;
-        match answer {
-            Err(fault) if fault.is_outage() => self.failed(&fault.to_string()),
-            _ => {
-                if self.peer.breaker.succeeded() {
-                    tracing::info!(module = &*self.peer.name, "module_called_again");
-                }
-            }
-        }
-    }
-
-    fn failed(&self, cause: &str) {
-        if self.peer.breaker.failed(self.peer.clock.now(), cause) {
-            tracing::warn!(module = &*self.peer.name, cause, "module_left_alone");
-        }
-    }
-}
-
-impl Drop for Trial<'_> {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let timed_out = Instant::now() + TIMER_GRAIN >= self.deadline;
-        if timed_out && !self.context.is_cancelled() {
-            self.failed(&Fault::Timeout(self.peer.timeout).to_string());
-        } else {
-            self.peer.breaker.abandoned(self.peer.clock.now());
-        }
-    }
 }
 
 /// A tool of a module.

@@ -1,12 +1,13 @@
 //! What is known of a module, for people.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{BreakerState, ToolChange, ToolFault};
 
 /// What is known of a module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ModuleReport {
     /// Its name, the prefix of its tools.
     pub name: String,
@@ -26,6 +27,8 @@ pub struct ModuleReport {
     pub breaker: BreakerState,
     /// Whether tools that are new or changed are off until they are accepted.
     pub pinned: bool,
+    /// Names the tools as they are now, to [accept](super::Modules::accept) just these.
+    pub digest: String,
     /// The tools that are not as they were accepted.
     pub changes: Vec<ToolChange>,
     /// The tools that were left out, or are not as they say.

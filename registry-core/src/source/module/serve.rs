@@ -1,5 +1,6 @@
 //! This registry as a module of another: what it answers to `GET /manifest`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// A manifest of this registry's tools, each in the seed's form and with its whole schema.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServedManifest {
     /// The name as a module, the prefix of all its tools.
     pub name: String,

@@ -47,8 +47,13 @@ fn call_of(approval: &Approval) -> String {
     hash_arguments(&json!([tenant, user, tool, version, arguments_sha256]))
 }
 
+/// The same for every approval of the same user. A hash, since a database has not a place for every name.
+fn asker_of(approval: &Approval) -> String {
+    hash_arguments(&json!([approval.tenant, approval.user]))
+}
+
 impl Approvals for SqlStore {
-    fn request(&self, wanted: Approval) -> BoxFuture<'_, Result<Approval, String>> {
+    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>> {
         Box::pin(async move {
             let now = wanted.requested_at;
             let long_ago = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
@@ -58,9 +63,10 @@ impl Approvals for SqlStore {
             let forget =
                 Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
             let insert = Statement::new(
-                "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document) \
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT EXISTS (SELECT 1 FROM approvals \
-                 WHERE call = $3 AND state IN ('pending', 'approved') AND expires_at > $4)",
+                "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
+                 WHERE call = $3 AND state IN ('pending', 'approved') AND expires_at > $4) \
+                 AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10",
                 vec![
                     wanted.tenant.as_str().into(),
                     wanted.id.as_str().into(),
@@ -70,6 +76,8 @@ impl Approvals for SqlStore {
                     state,
                     answer,
                     document.into(),
+                    asker_of(&wanted).into(),
+                    i64::try_from(most).unwrap_or(i64::MAX).into(),
                 ],
             );
             let find = Statement::new(
@@ -81,9 +89,10 @@ impl Approvals for SqlStore {
             );
             let rows = self.write_statements(vec![forget, insert, find]).await?;
             match rows.into_iter().next() {
-                Some(row) => read(row).map_err(|cause| self.failed(&cause)),
+                Some(row) => read(row).map(Some).map_err(|cause| self.failed(&cause)),
+                None if wanted.is_open(now) => Ok(None),
                 // It had expired when it was asked for.
-                None => Ok(wanted),
+                None => Ok(Some(wanted)),
             }
         })
     }

@@ -4,6 +4,8 @@ mod approvals;
 mod audit;
 mod batch;
 #[cfg(feature = "http")]
+#[cfg(feature = "schedule")]
+mod jobs;
 mod letters;
 mod link;
 mod modules;

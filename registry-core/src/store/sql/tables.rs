@@ -92,6 +92,11 @@ impl Store for SqlStore {
         Box::pin(async move { self.change(remove).await.map(drop) })
     }
 
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools ORDER BY tenant";
+        Box::pin(self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())))
+    }
+
     fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))

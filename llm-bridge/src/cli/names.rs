@@ -1,0 +1,85 @@
+//! Names in settings and commands that nothing has. That is no fault, as what they name may come yet; but it is likely a slip.
+
+use std::collections::BTreeSet;
+
+use registry_core::{DEFAULT_TENANT, LOCAL_MODULE, Registry, ToolPattern, nearest, store::Store};
+
+use super::{Settings, out::tell};
+
+/// What names may mean.
+pub(super) struct Known {
+    tools: BTreeSet<String>,
+    modules: BTreeSet<String>,
+    /// Modules that are asked for their tools when they are needed, and not for this.
+    sources: BTreeSet<String>,
+}
+
+impl Known {
+    pub(super) fn new(settings: &Settings, registry: &Registry) -> Self {
+        let tools = registry.list_all(true);
+        let sources: BTreeSet<String> =
+            settings.modules.module_services.keys().chain(settings.mcp_servers.keys()).cloned().collect();
+        let modules = tools.iter().map(|tool| tool.module().to_owned());
+        Self {
+            modules: modules.chain([LOCAL_MODULE.to_owned()]).chain(sources.iter().cloned()).collect(),
+            tools: tools.iter().map(|tool| tool.name().to_owned()).collect(),
+            sources,
+        }
+    }
+
+    /// The same with the tools that the store has of a tenant.
+    pub(super) async fn with_stored(mut self, store: &dyn Store, tenant: &str) -> Self {
+        let tools = store.tools(tenant).await.unwrap_or_default();
+        let module = |name: &str| name.split_once('.').map(|(module, _)| module.to_owned());
+        self.modules.extend(
+            tools.iter().filter(|tool| tool.spec.is_some()).filter_map(|tool| module(&tool.tool_name)),
+        );
+        self
+    }
+
+    /// What to say of modules that are none.
+    pub(super) fn unknown_modules<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n String>,
+    ) -> impl Iterator<Item = String> {
+        let unknown = names.into_iter().filter(|name| !self.modules.contains(*name));
+        unknown.map(|name| unknown_name("module", name, &self.modules))
+    }
+
+    /// What to say of what the settings name and nothing has.
+    pub(super) fn unknown_in(&self, settings: &Settings) -> Vec<String> {
+        let deferred = settings.deferred_tools.iter().filter_map(|pattern| match pattern {
+            ToolPattern::Module(name) => self.unknown_modules([name]).next(),
+            ToolPattern::Tool(name) => {
+                let is_of_source =
+                    name.split_once('.').is_some_and(|(module, _)| self.sources.contains(module));
+                let is_known = is_of_source || self.tools.contains(name);
+                (!is_known).then(|| unknown_name("tool", name, &self.tools))
+            }
+        });
+        let guests = settings.modules.default_guest_modules.iter().flatten();
+        let own = settings.user.allowed_modules.iter().flatten();
+        let keyed = |key: &str, told: String| format!("{key}: {told}");
+        let deferred = deferred.map(|told| keyed("deferred_tools", told));
+        let guests = self.unknown_modules(guests).map(|told| keyed("default_guest_modules", told));
+        let own = self.unknown_modules(own).map(|told| keyed("user.allowed_modules", told));
+        deferred.chain(guests).chain(own).collect()
+    }
+}
+
+fn unknown_name(what: &str, name: &str, known: &BTreeSet<String>) -> String {
+    match nearest(name, known.iter().map(String::as_str)).first() {
+        Some(meant) => format!("there is no {what} `{name}`; did you mean `{meant}`?"),
+        None => format!("there is no {what} `{name}`"),
+    }
+}
+
+/// Says so where the store has neither a user nor a tool of a tenant. It is not there until it has one.
+pub(super) async fn warn_of_tenant(store: &dyn Store, tenant: &str) {
+    // What is wrong with the store shows where it is used.
+    let Ok(tenants) = store.tenants().await else { return };
+    let known: BTreeSet<String> = tenants.into_iter().chain([DEFAULT_TENANT.to_owned()]).collect();
+    if !known.contains(tenant) {
+        tell(format_args!("warning: {}", unknown_name("tenant", tenant, &known)));
+    }
+}

@@ -1,0 +1,154 @@
+//! A server that runs, asked over HTTP by commands about what it alone knows: how its modules and MCP servers do.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use registry_core::http::build_client;
+use reqwest::{Client, Method, RequestBuilder, Url, redirect};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Settings, out::one_line, settings::Secret};
+
+/// How long the server may take beside the time it gives its modules.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server that is asked, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct Asked {
+    /// Address of the server [default: the one that it listens on by the settings]
+    #[arg(long, env = "TOOLRACK_SERVER", value_name = "URL")]
+    pub(super) server: Option<String>,
+    /// An admin's key [default: the api_key of the settings]
+    #[arg(long, env = "TOOLRACK_KEY", value_name = "KEY", hide_env_values = true)]
+    pub(super) key: Option<Secret>,
+    /// Print an array of objects
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A server that runs.
+pub(super) struct Server {
+    base: Url,
+    key: Option<Secret>,
+    http: Client,
+}
+
+impl Server {
+    pub(super) fn new(asked: &Asked, settings: &Settings) -> Result<Self, String> {
+        const SUCH: &str = "write one such as http://127.0.0.1:7331";
+        let given = asked.server.as_deref().filter(|server| !server.is_empty());
+        let text = given.map_or_else(|| format!("http://{}", reachable(settings.listen)), str::to_owned);
+        let base = Url::parse(&text)
+            .map_err(|error| format!("--server: this is not an address ({error}); {SUCH}"))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(format!("--server: the address does not begin with http:// or https://; {SUCH}"));
+        }
+        let patience = settings.modules.discovery_timeout + PATIENCE;
+        let client = || Client::builder().redirect(redirect::Policy::none()).timeout(patience);
+        let http = build_client(client).map_err(|error| format!("the system's TLS: {error}"))?;
+        let key = asked.key.clone().filter(|key| !key.is_empty());
+        Ok(Self { base, key: key.or_else(|| settings.api_key.clone()), http })
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> Result<RequestBuilder, String> {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .map_err(|()| "--server: this is no address of a server".to_owned())?
+            .pop_if_empty()
+            .extend(path);
+        let request = self.http.request(method, url);
+        Ok(match &self.key {
+            Some(key) => request.bearer_auth(key.as_str()),
+            None => request,
+        })
+    }
+
+    pub(super) async fn ask(&self, method: Method, path: &[&str]) -> Result<Value, String> {
+        self.answer(self.request(method, path)?).await
+    }
+
+    /// Accepts the tools that the digest names.
+    pub(super) async fn accept(&self, path: &[&str], digest: &str) -> Result<Value, String> {
+        self.answer(self.request(Method::POST, path)?.json(&json!({ "digest": digest }))).await
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, String> {
+        let base = self.base.as_str();
+        let answer = request.send().await.map_err(|error| {
+            let cause = error.without_url();
+            format!("no server answers at {base} ({cause}); start one with `toolrack serve`, or name it with --server")
+        })?;
+        let status = answer.status();
+        let body: Value = answer
+            .json()
+            .await
+            .map_err(|error| format!("{base} does not answer as a Toolrack does: {}", error.without_url()))?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or("it does not say why");
+        Err(format!("the server refuses with {}: {}", status.as_u16(), one_line(message)))
+    }
+}
+
+/// Where a server that listens there is found from this machine.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
+}
+
+/// What the server says of the tools of a module or an MCP server that are not as they should be.
+#[derive(Debug, Deserialize)]
+pub(super) struct Notes {
+    pub(super) name: String,
+    error: Option<String>,
+    #[serde(default)]
+    pub(super) pinned: bool,
+    #[serde(default)]
+    digest: String,
+    #[serde(default)]
+    changes: Vec<ToolChange>,
+    #[serde(default)]
+    faults: Vec<ToolFault>,
+    #[serde(default)]
+    duplicates: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolChange {
+    tool: String,
+    parts: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolFault {
+    tool: String,
+    message: String,
+    taken: bool,
+}
+
+impl Notes {
+    /// One line for each; `command` is the one that accepts changes.
+    pub(super) fn lines(&self, command: &str) -> Vec<String> {
+        let name = &self.name;
+        let error = self.error.iter().map(|error| format!("{name}: could not be asked: {error}"));
+        let off = if self.pinned { "; off until it is accepted" } else { "" };
+        let changes = self.changes.iter().map(|change| match change.parts.as_slice() {
+            [new] if new == "new" => format!("{name}: {} is new{off}", change.tool),
+            parts => {
+                format!("{name}: {} has another {} than was accepted{off}", change.tool, parts.join(" and "))
+            }
+        });
+        let accept = (!self.changes.is_empty())
+            .then(|| format!("{name}: to accept these: toolrack {command} accept {name} {}", self.digest));
+        let faults = self.faults.iter().map(|fault| {
+            let left_out = if fault.taken { "" } else { " is left out" };
+            format!("{name}: {}{left_out}: {}", fault.tool, fault.message)
+        });
+        let duplicates = self.duplicates.iter().map(|duplicate| format!("{name}: {duplicate}"));
+        let all = error.chain(changes).chain(accept).chain(faults).chain(duplicates);
+        all.map(|line| one_line(&line)).collect()
+    }
+}

@@ -1,0 +1,349 @@
+//! Counts calls by the records that each of them leaves in the audit, whatever door it came through.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::Duration,
+};
+
+use prometheus::{HistogramVec, IntCounterVec, core::Collector};
+use registry_core::{
+    BoxFuture, ErrorKind, Origin, Overview, Registry, RemoteKind, Source, Tool,
+    guard::{
+        audit::{AuditRecord, AuditSink, Phase},
+        gate::Verdict,
+    },
+};
+
+use super::definition::{CALL_SECONDS, CALLS, RETRIES};
+
+/// So many tools are counted by name. Names come and go with modules, and a name that was counted is kept.
+const MAX_TOOLS: usize = 4096;
+
+/// What no tool can be taken for, as its kind says.
+const NO_KIND: &str = "none";
+
+/// The audit with a count before it: every record passes through to the sink behind.
+pub struct CallMetrics {
+    sink: Arc<dyn AuditSink>,
+    tools: OnceLock<Overview>,
+    calls: IntCounterVec,
+    retries: IntCounterVec,
+    seconds: HistogramVec,
+    known: RwLock<HashMap<Box<str>, Arc<Counted>>>,
+    /// For names that no tool has: they come from models and clients, and would be without number.
+    unknown: Arc<Counted>,
+    /// For tools that are too many.
+    other: Arc<Counted>,
+}
+
+impl fmt::Debug for CallMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallMetrics").finish_non_exhaustive()
+    }
+}
+
+/// A tool as it is named in labels.
+struct Counted {
+    name: Box<str>,
+    kind: &'static str,
+}
+
+/// What is counted of a record.
+struct Seen {
+    tool: Arc<Counted>,
+    source: &'static str,
+    outcome: &'static str,
+    is_retry: bool,
+    /// How long the tool ran, where it did.
+    ran: Option<Duration>,
+}
+
+impl CallMetrics {
+    /// A count before a sink. A sink that is not enabled is given nothing, and calls are counted all the same.
+    ///
+    /// # Errors
+    /// None that is known of; the library for metrics could refuse a name.
+    pub fn before(sink: Arc<dyn AuditSink>) -> Result<Arc<Self>, String> {
+        let told = |error: prometheus::Error| format!("metrics: {error}");
+        Ok(Arc::new(Self {
+            sink,
+            tools: OnceLock::new(),
+            calls: IntCounterVec::new(CALLS.opts(), CALLS.labels).map_err(told)?,
+            retries: IntCounterVec::new(RETRIES.opts(), RETRIES.labels).map_err(told)?,
+            seconds: HistogramVec::new(CALL_SECONDS.histogram_opts(), CALL_SECONDS.labels).map_err(told)?,
+            known: RwLock::default(),
+            unknown: Arc::new(Counted { name: "unknown".into(), kind: NO_KIND }),
+            other: Arc::new(Counted { name: "other".into(), kind: NO_KIND }),
+        }))
+    }
+
+    /// Tells which names are tools: those of this registry and of its other tenants. To be said once, before calls are made;
+    /// until then every name is unknown.
+    pub fn watch(&self, registry: &Registry) {
+        let _ = self.tools.set(registry.overview());
+    }
+
+    pub(super) fn collectors(&self) -> [Box<dyn Collector>; 3] {
+        [Box::new(self.calls.clone()), Box::new(self.retries.clone()), Box::new(self.seconds.clone())]
+    }
+
+    /// The tool that a record is about. Its kind is that of the first tool of its name.
+    fn counted(&self, record: &AuditRecord) -> Arc<Counted> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counted) = known.get(&*record.tool) {
+            return Arc::clone(counted);
+        }
+        drop(known);
+        let Some(tool) = self.tools.get().and_then(|tools| tools.tool(&record.tenant, &record.tool)) else {
+            return Arc::clone(&self.unknown);
+        };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_TOOLS {
+            return Arc::clone(&self.other);
+        }
+        let counted = || Arc::new(Counted { name: record.tool.as_str().into(), kind: kind_of(&tool) });
+        Arc::clone(known.entry(record.tool.as_str().into()).or_insert_with(counted))
+    }
+
+    fn seen(&self, record: &AuditRecord) -> Seen {
+        Seen {
+            tool: self.counted(record),
+            source: source_of(&record.origin),
+            outcome: match (record.error, record.success) {
+                (Some(error), _) => error.as_str(),
+                (None, Some(true)) => "success",
+                (None, _) => "unsuccessful",
+            },
+            is_retry: record.attempt > 1,
+            ran: record.duration_ms.filter(|_| has_run(record)).map(Duration::from_millis),
+        }
+    }
+
+    fn count(&self, Seen { tool, source, outcome, is_retry, ran }: &Seen) {
+        let calls = if *is_retry { &self.retries } else { &self.calls };
+        // As many values as labels: there is always one.
+        if let Ok(calls) = calls.get_metric_with_label_values(&[&tool.name, tool.kind, outcome, source]) {
+            calls.inc();
+        }
+        if let Some(ran) = ran
+            && let Ok(durations) = self.seconds.get_metric_with_label_values(&[&tool.name, tool.kind])
+        {
+            durations.observe(ran.as_secs_f64());
+        }
+    }
+
+    async fn pass_on(&self, record: AuditRecord) -> Result<(), String> {
+        match self.sink.is_enabled() {
+            true => self.sink.record(record).await,
+            false => Ok(()),
+        }
+    }
+}
+
+impl AuditSink for CallMetrics {
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            // A call whose intent is not kept is told of by an outcome; a further try is not.
+            let is_told = record.phase == Phase::Outcome;
+            if !is_told && record.attempt == 1 {
+                return self.pass_on(record).await;
+            }
+            let mut seen = self.seen(&record);
+            let kept = self.pass_on(record).await;
+            if kept.is_err() {
+                // This is what the caller gets.
+                seen.outcome = ErrorKind::NotAudited.as_str();
+            }
+            if is_told || kept.is_err() {
+                self.count(&seen);
+            }
+            kept
+        })
+    }
+}
+
+/// Whether a tool ran. A call that was turned down took no time, and would make tools look faster than they are.
+fn has_run(record: &AuditRecord) -> bool {
+    let is_blocked = record.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Blocked);
+    let may_be_instant = match record.error {
+        None => !is_blocked,
+        Some(error) => matches!(error, ErrorKind::Failed | ErrorKind::Panicked),
+    };
+    may_be_instant || record.duration_ms.is_some_and(|millis| millis > 0)
+}
+
+fn source_of(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::Native => "native",
+        Origin::Text(_) => "text",
+        Origin::Http => "http",
+        Origin::Mcp => "mcp",
+        Origin::Schedule => "schedule",
+        Origin::CommandLine => "command_line",
+        Origin::Library => "library",
+    }
+}
+
+/// Where a tool comes from, in a word.
+pub(super) fn kind_of(tool: &Tool) -> &'static str {
+    match tool.source() {
+        Source::Compiled(_) => "compiled",
+        Source::Configured { .. } => "configured",
+        Source::Host => "host",
+        Source::BuiltIn => "built_in",
+        Source::Remote(remote) => match remote.kind {
+            RemoteKind::Module => "module",
+            RemoteKind::Mcp => "mcp",
+        },
+        _ => NO_KIND,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use registry_core::{
+        Caller, Permission, ToolCall, ToolError, ToolPolicy, ToolResult, ToolSpec, handler_fn,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    /// A sink that does as it is told, record by record; then it keeps all.
+    #[derive(Default)]
+    struct Scripted {
+        enabled: bool,
+        fails: Mutex<Vec<bool>>,
+        kept: Mutex<Vec<AuditRecord>>,
+    }
+
+    impl AuditSink for Scripted {
+        fn is_enabled(&self) -> bool {
+            self.enabled
+        }
+
+        fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+            let mut fails = self.fails.lock().unwrap();
+            let fails = !fails.is_empty() && fails.remove(0);
+            self.kept.lock().unwrap().push(record);
+            Box::pin(std::future::ready(if fails { Err("full".to_owned()) } else { Ok(()) }))
+        }
+    }
+
+    fn rack(sink: Arc<Scripted>) -> (Arc<CallMetrics>, Registry) {
+        let calls = CallMetrics::before(sink).unwrap();
+        let registry = Registry::builder().without_compiled().audit(calls.clone()).build().unwrap();
+        calls.watch(&registry);
+        (calls, registry)
+    }
+
+    fn add(registry: &Registry, name: &str) {
+        let handler = handler_fn(|_, arguments| async move {
+            match arguments.get("fail") {
+                Some(_) => Err(ToolError::failed("no luck").retryable()),
+                None => Ok(ToolResult::new("done")),
+            }
+        });
+        let spec = ToolSpec::new(name, json!({"type": "object"}));
+        registry.register(spec, ToolPolicy::new(), Some(handler)).unwrap();
+    }
+
+    async fn call(registry: &Registry, call: ToolCall) {
+        let context = registry.context(Caller::new("ada", Permission::User));
+        registry.execute(&context, call).await;
+    }
+
+    /// The series of a counter, as `tool outcome: count`.
+    fn series(counter: &IntCounterVec) -> Vec<String> {
+        let mut series: Vec<String> = counter
+            .collect()
+            .iter()
+            .flat_map(|family| family.get_metric())
+            .map(|metric| {
+                let label = |name: &str| {
+                    let labels = metric.get_label();
+                    labels.iter().find(|label| label.name() == name).unwrap().value().to_owned()
+                };
+                format!("{} {}: {}", label("tool"), label("outcome"), metric.get_counter().get_value())
+            })
+            .collect();
+        series.sort();
+        series
+    }
+
+    #[tokio::test]
+    async fn b5_what_the_audit_cannot_keep_counts_once_and_as_that() {
+        for (fails, counted) in [
+            (vec![true], "act not_audited: 1"),
+            (vec![true, true], "act not_audited: 1"),
+            (vec![false, true], "act not_audited: 1"),
+            (vec![], "act success: 1"),
+        ] {
+            let fails = Mutex::new(fails);
+            let (calls, registry) = rack(Arc::new(Scripted { enabled: true, fails, ..Scripted::default() }));
+            add(&registry, "act");
+            call(&registry, ToolCall::new("act", json!({}))).await;
+            assert_eq!(series(&calls.calls), [counted]);
+            assert!(series(&calls.retries).is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn m11_each_further_try_counts_once() {
+        for (fails, retried) in [
+            (vec![], vec!["act failed: 2"]),
+            // The intent of the second try is not kept, and it is not made.
+            (vec![false, false, true], vec!["act not_audited: 1"]),
+        ] {
+            let fails = Mutex::new(fails);
+            let (calls, registry) = rack(Arc::new(Scripted { enabled: true, fails, ..Scripted::default() }));
+            add(&registry, "act");
+            call(&registry, ToolCall::new("act", json!({"fail": true})).with_retries(2)).await;
+            assert_eq!(series(&calls.calls), ["act failed: 1"]);
+            assert_eq!(series(&calls.retries), retried);
+        }
+    }
+
+    #[tokio::test]
+    async fn b5_calls_count_also_where_nothing_is_kept_of_them() {
+        let sink = Arc::new(Scripted::default());
+        let (calls, registry) = rack(Arc::clone(&sink));
+        add(&registry, "act");
+        call(&registry, ToolCall::new("act", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["act success: 1"]);
+        assert!(sink.kept.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn b5_a_tool_of_another_tenant_has_a_name_there_alone() {
+        let (calls, registry) = rack(Arc::default());
+        let other = registry.for_tenant("other");
+        add(&other, "theirs");
+        call(&registry, ToolCall::new("theirs", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["unknown tool_not_found: 1"]);
+        call(&other, ToolCall::new("theirs", json!({}))).await;
+        assert_eq!(series(&calls.calls), ["theirs success: 1", "unknown tool_not_found: 1"]);
+        // A tool that is gone keeps its name.
+        other.remove("theirs");
+        call(&other, ToolCall::new("theirs", json!({}))).await;
+        assert!(series(&calls.calls).contains(&"theirs tool_not_found: 1".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn b5_tools_that_come_and_go_without_end_are_not_all_named() {
+        let (calls, registry) = rack(Arc::default());
+        for at in 0..MAX_TOOLS + 3 {
+            let name = format!("t{at}");
+            add(&registry, &name);
+            call(&registry, ToolCall::new(&name, json!({}))).await;
+            registry.remove(&name);
+        }
+        assert_eq!(calls.known.read().unwrap().len(), MAX_TOOLS);
+        let series = series(&calls.calls);
+        assert_eq!(series.len(), MAX_TOOLS + 1);
+        assert!(series.contains(&"other success: 3".to_owned()));
+    }
+}

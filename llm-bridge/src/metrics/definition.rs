@@ -1,0 +1,116 @@
+//! What is measured: names, labels and meaning, as `docs/metrics.md` has them.
+
+use prometheus::{HistogramOpts, Opts};
+
+/// The upper bounds of the durations that are counted together, in seconds. Durations of calls are whole milliseconds, so that
+/// none is below one.
+const SECONDS: [f64; 15] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+
+/// Something that is measured.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) labels: &'static [&'static str],
+    pub(crate) help: &'static str,
+}
+
+impl Metric {
+    pub(crate) fn opts(&self) -> Opts {
+        Opts::new(self.name, self.help)
+    }
+
+    pub(crate) fn histogram_opts(&self) -> HistogramOpts {
+        HistogramOpts::new(self.name, self.help).buckets(SECONDS.to_vec())
+    }
+}
+
+/// One constant for each, and the list of all.
+macro_rules! metrics {
+    ($($constant:ident = $name:literal $labels:tt $help:literal;)*) => {
+        // Only the program has MCP servers as sources.
+        $(#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+        pub(crate) const $constant: Metric =
+            Metric { name: $name, labels: &$labels, help: $help };)*
+        #[cfg(test)]
+        const ALL: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    CALLS = "toolrack_calls_total" ["tool", "kind", "outcome", "source"]
+        "Calls by what came of them, of a call that was tried again by its first try";
+    RETRIES = "toolrack_call_retries_total" ["tool", "kind", "outcome", "source"]
+        "Further tries of calls by what came of them";
+    CALL_SECONDS = "toolrack_call_duration_seconds" ["tool", "kind"]
+        "How long tools ran, each try by itself, without the time that the call waited";
+    RUNNING = "toolrack_calls_running" []
+        "Calls that run";
+    WAITING = "toolrack_calls_waiting" []
+        "Calls that wait for their turn to run";
+    TOOL_RUNNING = "toolrack_tool_calls_running" ["tool"]
+        "Calls that run of a tool with a bound of its own";
+    TOOL_WAITING = "toolrack_tool_calls_waiting" ["tool"]
+        "Calls that wait for a turn of a tool with a bound of its own";
+    APPROVALS = "toolrack_approvals_waiting" []
+        "Calls that wait for a person";
+    TOOLS = "toolrack_tools" ["kind"]
+        "Tools of the tenant default, those that are switched off too";
+    MODULE_STATE = "toolrack_module_state" ["module", "state"]
+        "1 for the state of the module and 0 for the others: new, reachable, away";
+    MODULE_BREAKER = "toolrack_module_breaker_state" ["module", "state"]
+        "1 for the state of the circuit breaker of the module and 0 for the others: closed, open, half_open";
+    MODULE_TOOLS = "toolrack_module_tools" ["module"]
+        "Tools of the module, those that cannot be used too";
+    MODULE_QUARANTINED = "toolrack_module_tools_quarantined" ["module"]
+        "Tools of the module that are off until they are accepted";
+    MODULE_AGE = "toolrack_module_manifest_age_seconds" ["module"]
+        "How long ago the module gave the manifest that is in use";
+    MCP_STATE = "toolrack_mcp_server_state" ["server", "state"]
+        "1 for the state of the MCP server and 0 for the others: connecting, connected, away, closed";
+    MCP_TOOLS = "toolrack_mcp_server_tools" ["server"]
+        "Tools of the MCP server";
+    UPSTREAM_REQUESTS = "toolrack_upstream_requests_total" ["outcome"]
+        "Requests to the model server by how its answer began";
+    UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" []
+        "How long the model server took until its answer began";
+    BUILD = "toolrack_build_info" ["version"]
+        "1, with the version of the server";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row of the table, without what stands in it for layout.
+    fn row(line: &str) -> Option<Vec<String>> {
+        let cells = line.strip_prefix("| `toolrack_")?.strip_suffix(" |")?;
+        let cells = cells.split(" | ").map(|cell| cell.trim().replace('`', ""));
+        // The type is seen in what a server answers.
+        Some(cells.enumerate().filter(|(place, _)| *place != 1).map(|(_, cell)| cell).collect())
+    }
+
+    #[test]
+    fn b5_the_table_of_the_documentation_has_what_is_measured() {
+        let documented: Vec<_> = include_str!("../../../docs/metrics.md").lines().filter_map(row).collect();
+        let measured: Vec<_> = ALL
+            .iter()
+            .map(|metric| {
+                let name = metric.name.strip_prefix("toolrack_").unwrap().to_owned();
+                vec![name, metric.labels.join(", "), metric.help.to_owned()]
+            })
+            .collect();
+        assert_eq!(documented, measured);
+    }
+
+    #[test]
+    fn b5_names_are_as_prometheus_wants_them() {
+        for Metric { name, labels, help } in ALL {
+            assert!(!help.is_empty() && !help.ends_with('.') && !help.contains('|'), "{name}");
+            for word in labels.iter().chain([name]) {
+                let fits = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+                assert!(word.bytes().all(fits) && !word.starts_with("__"), "{word}");
+            }
+        }
+    }
+}

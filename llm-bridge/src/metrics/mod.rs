@@ -1,0 +1,156 @@
+//! What a server measures, for Prometheus: `docs/metrics.md` has all of it.
+//!
+//! Nothing here belongs to the process: two servers in one count for themselves.
+
+mod calls;
+mod definition;
+mod upstream;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use prometheus::{GaugeVec, TextEncoder};
+#[cfg(feature = "cli")]
+use registry_core::source::mcp::{McpServerReport, McpServers, McpState};
+use registry_core::{
+    Registry,
+    source::module::{BreakerState, ModuleReport, Modules},
+};
+
+pub use calls::CallMetrics;
+use definition::Metric;
+pub(crate) use upstream::UpstreamMetrics;
+
+/// What a server measures beside what it can see by itself.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    calls: Option<Arc<CallMetrics>>,
+    #[cfg(feature = "cli")]
+    mcp_servers: Option<McpServers>,
+}
+
+impl Metrics {
+    /// With the calls of the registry whose audit this is. Without, calls are not counted.
+    #[must_use]
+    pub fn with_calls(self, calls: Arc<CallMetrics>) -> Self {
+        Self { calls: Some(calls), ..self }
+    }
+
+    /// With the states of MCP servers.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub fn with_mcp_servers(self, servers: McpServers) -> Self {
+        Self { mcp_servers: Some(servers), ..self }
+    }
+
+    /// All of it as of now, in the text format of Prometheus.
+    pub(crate) async fn text(
+        &self,
+        registry: &Registry,
+        modules: &Modules,
+        upstream: Option<&UpstreamMetrics>,
+    ) -> Result<String, prometheus::Error> {
+        let scrape = Scrape(prometheus::Registry::new());
+        let counted = self.calls.iter().flat_map(|calls| calls.collectors());
+        for collector in counted.chain(upstream.into_iter().flat_map(|upstream| upstream.collectors())) {
+            scrape.0.register(collector)?;
+        }
+        scrape.registry(registry).await?;
+        scrape.modules(&modules.reports())?;
+        #[cfg(feature = "cli")]
+        if let Some(servers) = &self.mcp_servers {
+            scrape.mcp_servers(&servers.reports())?;
+        }
+        scrape.gauges(&definition::BUILD, [([env!("CARGO_PKG_VERSION")], 1)])?;
+        TextEncoder::new().encode_to_string(&scrape.0.gather())
+    }
+}
+
+/// What is asked for at one moment.
+struct Scrape(prometheus::Registry);
+
+impl Scrape {
+    fn gauges<'l, const LABELS: usize>(
+        &self,
+        metric: &Metric,
+        rows: impl IntoIterator<Item = ([&'l str; LABELS], usize)>,
+    ) -> Result<(), prometheus::Error> {
+        let gauges = GaugeVec::new(metric.opts(), metric.labels)?;
+        for (labels, value) in rows {
+            // Far below the numbers that a float does not have.
+            #[allow(clippy::cast_precision_loss)]
+            gauges.get_metric_with_label_values(&labels)?.set(value as f64);
+        }
+        self.0.register(Box::new(gauges))
+    }
+
+    /// 1 for the state that each has, and 0 for those that it could have.
+    fn states<'n, S: Copy + PartialEq>(
+        &self,
+        metric: &Metric,
+        states: &[(S, &'n str)],
+        rows: impl Iterator<Item = (&'n str, S)>,
+    ) -> Result<(), prometheus::Error> {
+        let rows = rows.flat_map(|(name, state)| {
+            states.iter().map(move |(other, word)| ([name, *word], usize::from(*other == state)))
+        });
+        self.gauges(metric, rows)
+    }
+
+    async fn registry(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        let queues = registry.queues();
+        self.gauges(&definition::RUNNING, [([], queues.all.running)])?;
+        self.gauges(&definition::WAITING, [([], queues.all.waiting)])?;
+        let tools = || queues.tools.iter();
+        self.gauges(&definition::TOOL_RUNNING, tools().map(|(tool, depth)| ([&**tool], depth.running)))?;
+        self.gauges(&definition::TOOL_WAITING, tools().map(|(tool, depth)| ([&**tool], depth.waiting)))?;
+        match registry.approvals_waiting().await {
+            Ok(waiting) => self.gauges(&definition::APPROVALS, [([], waiting)])?,
+            // The rest is worth the more when the store is away.
+            Err(cause) => tracing::error!(cause, "store_failed"),
+        }
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        for tool in registry.list_all(true) {
+            *kinds.entry(calls::kind_of(&tool)).or_default() += 1;
+        }
+        self.gauges(&definition::TOOLS, kinds.into_iter().map(|(kind, tools)| ([kind], tools)))
+    }
+
+    fn modules(&self, reports: &[ModuleReport]) -> Result<(), prometheus::Error> {
+        let states = [("new", "new"), ("reachable", "reachable"), ("away", "away")];
+        let state = |report: &ModuleReport| match (&report.error, report.fetched_at) {
+            (Some(_), _) => "away",
+            (None, Some(_)) => "reachable",
+            (None, None) => "new",
+        };
+        let rows = || reports.iter().map(|report| (report.name.as_str(), report));
+        let gauges = |metric, value: fn(&ModuleReport) -> usize| {
+            self.gauges(metric, rows().map(|(name, report)| ([name], value(report))))
+        };
+        self.states(&definition::MODULE_STATE, &states, rows().map(|(name, report)| (name, state(report))))?;
+        let states = [
+            (BreakerState::Closed, "closed"),
+            (BreakerState::Open, "open"),
+            (BreakerState::HalfOpen, "half_open"),
+        ];
+        let breakers = rows().map(|(name, report)| (name, report.breaker));
+        self.states(&definition::MODULE_BREAKER, &states, breakers)?;
+        gauges(&definition::MODULE_TOOLS, |report| report.tools)?;
+        let quarantined = |report: &ModuleReport| if report.pinned { report.changes.len() } else { 0 };
+        gauges(&definition::MODULE_QUARANTINED, quarantined)?;
+        let ages = rows().filter_map(|(name, report)| Some(([name], usize::try_from(report.age?).ok()?)));
+        self.gauges(&definition::MODULE_AGE, ages)
+    }
+
+    #[cfg(feature = "cli")]
+    fn mcp_servers(&self, reports: &[McpServerReport]) -> Result<(), prometheus::Error> {
+        let states = [
+            (McpState::Connecting, "connecting"),
+            (McpState::Connected, "connected"),
+            (McpState::Away, "away"),
+            (McpState::Closed, "closed"),
+        ];
+        let rows = || reports.iter().map(|report| (report.name.as_str(), report));
+        self.states(&definition::MCP_STATE, &states, rows().map(|(name, report)| (name, report.state)))?;
+        self.gauges(&definition::MCP_TOOLS, rows().map(|(name, report)| ([name], report.tools)))
+    }
+}

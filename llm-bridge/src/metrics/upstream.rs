@@ -1,0 +1,46 @@
+//! How the model server answers.
+
+use std::time::Duration;
+
+use prometheus::{Histogram, IntCounterVec, core::Collector};
+
+use super::definition::{UPSTREAM_REQUESTS, UPSTREAM_SECONDS};
+use crate::chat::UpstreamError;
+
+/// How often the model server was asked, and what came of it.
+#[derive(Debug, Clone)]
+pub(crate) struct UpstreamMetrics {
+    requests: IntCounterVec,
+    seconds: Histogram,
+}
+
+impl UpstreamMetrics {
+    pub(crate) fn new() -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            requests: IntCounterVec::new(UPSTREAM_REQUESTS.opts(), UPSTREAM_REQUESTS.labels)?,
+            seconds: Histogram::with_opts(UPSTREAM_SECONDS.histogram_opts())?,
+        })
+    }
+
+    /// Counts a request; `took` is the time until its answer began, or it failed.
+    pub(crate) fn asked(&self, failure: Option<&UpstreamError>, took: Duration) {
+        let outcome = match failure {
+            None => "success",
+            Some(UpstreamError::Unreachable { .. }) => "unreachable",
+            Some(UpstreamError::Status { .. }) => "refused",
+            Some(UpstreamError::Failed(_)) => "failed",
+            Some(UpstreamError::Stalled(_)) => "stalled",
+            Some(UpstreamError::Interrupted(_)) => "interrupted",
+        };
+        if let Ok(requests) = self.requests.get_metric_with_label_values(&[outcome]) {
+            requests.inc();
+        }
+        if failure.is_none() {
+            self.seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    pub(super) fn collectors(&self) -> [Box<dyn Collector>; 2] {
+        [Box::new(self.requests.clone()), Box::new(self.seconds.clone())]
+    }
+}

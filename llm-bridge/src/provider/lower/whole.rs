@@ -1,0 +1,158 @@
+//! A schema that is JSON Schema 2020-12 already, for a form that takes all of that: it stays as it is, `$schema`, `$id`, anchors and
+//! dynamic references included.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Lowered, Schema,
+    reference::pointer,
+    vocabulary::{Kind, check, kind, types},
+};
+
+/// Words of older drafts, and of OpenAPI, that mean nothing in 2020-12, or something else.
+const OTHERS: [&str; 5] =
+    ["dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor", "nullable"];
+
+/// The schema as it is, with an object at the root, and properties that are objects too, as the protocol's readers ask.
+///
+/// # Errors
+/// Why it has to be lowered: it is of an older draft, or is no schema.
+pub(super) fn keep(schema: &Value) -> Result<Lowered, String> {
+    let Value::Object(root) = schema else { return Err("the schema is no object".to_owned()) };
+    if !types(root)?.is_none_or(|names| names.contains(&"object")) {
+        return Err("arguments are an object, and its schema asks for something else".to_owned());
+    }
+    // Hosts look for `properties` at the root and go nowhere for them.
+    if root.contains_key("$ref") {
+        return Err("the root is a reference".to_owned());
+    }
+    let mut reading = Reading::default();
+    let mut root = reading.object(root)?;
+    if !reading.has_resources {
+        reading.references.iter().try_for_each(|reference| pointer(schema, reference).map(drop))?;
+    }
+    root.insert("type".to_owned(), json!("object"));
+    root.entry("properties").or_insert_with(|| json!({}));
+    Ok(Lowered { schema: root, losses: Vec::new(), words: Vec::new() })
+}
+
+/// What is found on the way through.
+#[derive(Default)]
+struct Reading {
+    is_below_root: bool,
+    /// Whether parts have an `$id` of their own, so that what a reference means depends on where it stands. The registry has
+    /// followed them when it took the tool.
+    has_resources: bool,
+    references: Vec<String>,
+}
+
+impl Reading {
+    fn schema(&mut self, schema: &Value) -> Result<Value, String> {
+        match schema {
+            Value::Object(schema) => self.object(schema).map(Value::Object),
+            Value::Bool(_) => Ok(schema.clone()),
+            other => Err(format!("{other} is no schema")),
+        }
+    }
+
+    fn object(&mut self, schema: &Schema) -> Result<Schema, String> {
+        self.has_resources |= std::mem::replace(&mut self.is_below_root, true) && schema.contains_key("$id");
+        types(schema)?;
+        schema.iter().map(|(keyword, value)| Ok((keyword.clone(), self.keyword(keyword, value)?))).collect()
+    }
+
+    fn keyword(&mut self, keyword: &str, value: &Value) -> Result<Value, String> {
+        check(keyword, value)?;
+        if OTHERS.contains(&keyword) {
+            return Err(format!("`{keyword}` is no word of 2020-12"));
+        }
+        match keyword {
+            "$schema" if !is_2020_12(value) => return Err(format!("it is of the draft {value}")),
+            "$id" | "$anchor" | "$dynamicAnchor" | "$comment" if !value.is_string() => {
+                return Err(format!("`{keyword}` has to be a text"));
+            }
+            "$ref" | "$dynamicRef" => {
+                let reference = value.as_str().ok_or_else(|| format!("`{keyword}` has to be a text"))?;
+                self.references.push(reference.to_owned());
+            }
+            _ => {}
+        }
+        match (kind(keyword), value) {
+            (Kind::Schema, schema) => self.schema(schema),
+            (Kind::Map, Value::Object(schemas)) => self.map(keyword, schemas),
+            (Kind::Plain, Value::Object(schemas)) if matches!(keyword, "$defs" | "definitions") => {
+                self.map(keyword, schemas)
+            }
+            (Kind::List, Value::Array(schemas)) => schemas.iter().map(|schema| self.schema(schema)).collect(),
+            (Kind::Map | Kind::List, _) => Err(format!("`{keyword}` has to have schemas in it")),
+            (Kind::Plain, _) if matches!(keyword, "$defs" | "definitions") => {
+                Err(format!("`{keyword}` has to be schemas by name"))
+            }
+            (Kind::Plain, value) => Ok(value.clone()),
+        }
+    }
+
+    fn map(&mut self, keyword: &str, schemas: &Map<String, Value>) -> Result<Value, String> {
+        let read = |(name, schema): (&String, &Value)| {
+            let schema = match schema {
+                Value::Bool(true) if keyword == "properties" => json!({}),
+                Value::Bool(false) if keyword == "properties" => json!({"not": {}}),
+                schema => self.schema(schema)?,
+            };
+            Ok((name.clone(), schema))
+        };
+        schemas.iter().map(read).collect::<Result<Map<_, _>, String>>().map(Value::Object)
+    }
+}
+
+fn is_2020_12(schema: &Value) -> bool {
+    let named = schema.as_str().map(|uri| uri.trim_end_matches('#'));
+    named == Some("https://json-schema.org/draft/2020-12/schema")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_2020_12_stays_and_what_is_not_is_left_to_others() {
+        let whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "https://a.example/tree",
+            "type": "object",
+            "$dynamicAnchor": "node",
+            "properties": {
+                "children": {"type": "array", "items": {"$dynamicRef": "#node"}},
+                "address": {"$ref": "#address"},
+                "other": {"$ref": "https://a.example/part"},
+            },
+            "$defs": {
+                "address": {"$anchor": "address", "type": "object"},
+                "part": {"$id": "part", "type": "string"},
+            },
+            "unevaluatedProperties": false,
+        });
+        assert_eq!(Value::Object(keep(&whole).unwrap().schema), whole);
+        let plain = keep(&json!({"properties": {"a": true, "b": false}})).unwrap().schema;
+        assert_eq!(
+            Value::Object(plain),
+            json!({"properties": {"a": {}, "b": {"not": {}}}, "type": "object"})
+        );
+        for (schema, why) in [
+            (json!({"$schema": "http://json-schema.org/draft-07/schema#"}), "draft-07"),
+            (json!({"properties": {"a": {"items": [{}]}}}), "no schema"),
+            (json!({"dependencies": {"a": ["b"]}}), "no word of 2020-12"),
+            (json!({"properties": {"a": {"$ref": "#/$defs/none"}}}), "leads to nothing"),
+            (json!({"properties": {"a": {"$dynamicRef": "#none"}}}), "leads to nothing"),
+            (json!({"properties": {"a": {"$ref": "https://elsewhere.example/x"}}}), "leads to nothing"),
+            (json!({"properties": {"a": {"minimum": "1"}}}), "a number"),
+            (json!({"$defs": [{}]}), "by name"),
+            (json!({"allOf": {}}), "schemas in it"),
+            (json!({"type": "array"}), "are an object"),
+            (json!(true), "no object"),
+        ] {
+            let fault = keep(&schema).unwrap_err();
+            assert!(fault.contains(why), "{schema}: {fault}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+"""The answers that take a certain state to get, each held against the document: status, content type, headers and schema."""
+
+import sys
+
+import schemathesis
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance, response_headers_conformance, response_schema_conformance, status_code_conformance)
+
+from checks import URL, check, expect, finish
+
+CHECKS = [status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
+DOCUMENT = schemathesis.openapi.from_url(f"{URL}/openapi.json")
+QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
+
+
+def ask(method, path, wanted, body=None, **more):
+    """The answer, which has to have the status `wanted` and to be as the document says."""
+    given = {} if body is None else {"body": body, "media_type": "application/json"}
+    case = DOCUMENT[path][method].Case(**given, **more)
+    response = case.call()
+    expect(response.status_code == wanted, f"{response.status_code} and not {wanted}: {response.text[:2000]}")
+    case.validate_response(response, checks=CHECKS)
+    return response
+
+
+def call(tool, wanted, arguments=None, **more):
+    return ask("POST", "/execute", wanted, {"tool_name": tool, "arguments": arguments or {}, **more}).json()
+
+
+@check("calls, of every status")
+def _():
+    expect(call("garden.hours", 200, {"day": "Sunday"})["result"] == {"open": 9, "closed": 17}, "another result")
+    call("garden.hours", 422)
+    call("garden.weeds", 404)
+    call("garden.hours", 403, {"day": "Sunday"}, user_id="bob")
+    call("garden.once", 200)
+    expect("retry_at" in call("garden.once", 429), "no retry_at")
+    body = {"tool_name": "hours", "arguments": {"day": "Sunday"}}
+    ask("POST", "/api/modules/{module}/execute", 200, body, path_parameters={"module": "garden"})
+    once = ask("POST", "/execute", 429, {"tool_name": "garden.once"})
+    expect(int(once.headers["retry-after"][0]) > 0, once.headers)
+
+
+@check("an approval, from its question to its second answer")
+def _():
+    approval = call("garden.burn", 202)["approval"]
+    waiting = ask("GET", "/api/approvals", 200).json()["approvals"]
+    expect([one["id"] for one in waiting] == [approval], waiting)
+    place = {"path_parameters": {"id": approval}}
+    ask("POST", "/api/approvals/{id}", 400, {"approve": "yes"}, **place)
+    answered = ask("POST", "/api/approvals/{id}", 200, {"approve": True}, **place).json()
+    expect(answered["state"] == "approved", answered)
+    ask("POST", "/api/approvals/{id}", 409, {"approve": False, "reason": "Too late."}, **place)
+    expect(call("garden.burn", 200)["result"] == "burnt", "another result")
+    ask("POST", "/api/approvals/{id}", 404, {"approve": True}, path_parameters={"id": "none"})
+
+
+@check("the tools, listed, found, switched off and on")
+def _():
+    tools = ask("GET", "/api/tools", 200).json()["tools"]
+    expect("garden.hours" in [tool["name"] for tool in tools], tools)
+    found = ask("GET", "/api/tools", 200, query={"search": "garden open"}).json()["tools"]
+    expect(found[0]["name"] == "garden.hours", found)
+    ask("GET", "/api/tools", 400, query={"sort": "name"})
+    for enabled in (False, True):
+        ask("POST", "/api/tools/{name}", 200, {"enabled": enabled}, path_parameters={"name": "garden.hours"})
+    ask("POST", "/api/tools/{name}", 404, {"enabled": True}, path_parameters={"name": "garden.weeds"})
+    tools = ask("GET", "/manifest", 200).json()["tools"]
+    expect("toolrack.garden.hours" in [tool["name"] for tool in tools], tools)
+
+
+@check("chat, whole and streamed, with a call on the way")
+def _():
+    body = {"model": "demo", "messages": QUESTION}
+    whole = ask("POST", "/v1/chat/completions", 200, body).json()
+    expect("483" in whole["choices"][0]["message"]["content"] and whole["x_toolrack"], whole)
+    streamed = ask("POST", "/v1/chat/completions", 200, {**body, "stream": True})
+    # It reads so many events of a stream and no more.
+    expect(streamed.text.startswith('data: {"id":'), streamed.text)
+    expect(streamed.headers["content-type"] == ["text/event-stream"], streamed.headers)
+    ask("POST", "/v1/chat/completions", 400, {**body, "toolrack": []})
+
+
+@check("what another page and another name of this machine get")
+def _():
+    for path in ("/openapi.json", "/healthz", "/api/tools"):
+        ask("GET", path, 403, headers={"Origin": "http://evil.example"})
+        ask("GET", path, 421, headers={"Host": "evil.example"})
+
+
+@check("a body that is too large")
+def _():
+    ask("POST", "/api/render", 413, {"markdown": "x" * (256 * 1024 + 1)})
+    ask("POST", "/api/render", 413, {"markdown": "x" * (33 * 1024 * 1024)})
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    finish()

@@ -1,0 +1,255 @@
+//! For the tests of tools: a host with fakes, and a way to make a call through the whole path.
+//!
+//! ```
+//! use registry_core::{prelude::*, testing::TestHost};
+//!
+//! /// Where notes go.
+//! struct Notebook(std::sync::Mutex<Vec<String>>);
+//!
+//! /// Writes a note down.
+//! #[tool(permission = Permission::User, effect = Effect::Write, daily_limit = 1)]
+//! async fn jot_down(
+//!     ctx: &ToolContext,
+//!     notebook: Resource<Notebook>,
+//!     /// What it says.
+//!     #[arg(length = 1..)]
+//!     text: String,
+//! ) -> String {
+//!     ctx.status("Writing");
+//!     notebook.0.lock().unwrap().push(text);
+//!     "noted".to_owned()
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let host = TestHost::new().resource(Notebook(Default::default())).build();
+//! let outcome = host.call("jot_down", json!({"text": "Buy milk."})).await;
+//! assert_eq!(outcome.for_model(), "noted");
+//! assert_eq!(host.statuses(), ["Writing"]);
+//! assert_eq!(host.records().len(), 2); // an intent and an outcome
+//!
+//! let over = host.call("jot_down", json!({"text": "Buy bread."})).await;
+//! assert!(over.for_model().contains("may be called once a day"));
+//! host.advance(minutes(24 * 60));
+//! let outcome = host.call("jot_down", json!({"text": ""})).await;
+//! assert!(outcome.for_model().contains("do not fit"));
+//!
+//! // The function alone, without any check.
+//! let context = host.context();
+//! assert_eq!(jot_down(&context, context.resource().unwrap(), "Buy tea.".into()).await, "noted");
+//! # }
+//! ```
+//!
+//! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::provider::snapshot(&tool)` gives all of it as one
+//! text, to be compared with the one of yesterday.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::{
+    builder::RegistryBuilder,
+    clock::Clock,
+    context::{Caller, ToolCall, ToolContext, ToolEvent},
+    guard::{
+        approval::ApprovalAnswer,
+        audit::{AuditRecord, MemoryAudit},
+    },
+    outcome::ToolOutcome,
+    policy::Permission,
+    registry::Registry,
+    tool::Tool,
+};
+
+/// So many records are kept.
+const MAX_RECORDS: usize = 10_000;
+
+/// A clock that goes only when it is told to.
+#[derive(Debug, Clone)]
+pub struct TestClock(Arc<Mutex<Timestamp>>);
+
+impl TestClock {
+    /// A clock that stands at that time.
+    pub fn at(now: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(now)))
+    }
+
+    /// Puts the clock forward.
+    pub fn advance(&self, by: Duration) {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+        *now = now.checked_add(by).unwrap_or(Timestamp::MAX);
+    }
+}
+
+/// Noon of the first of January 2026 (UTC).
+impl Default for TestClock {
+    fn default() -> Self {
+        Self::at(Timestamp::from_second(1_767_268_800).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A host for tests, to be built: the compiled tools of this program, with fakes of what they need.
+#[derive(Debug)]
+pub struct TestHost {
+    builder: RegistryBuilder,
+    caller: Caller,
+    clock: TestClock,
+    approve: bool,
+}
+
+impl Default for TestHost {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TestHost {
+    /// A host that provides nothing, for a caller `tester` of the level `user`. A person who is asked says yes.
+    pub fn new() -> Self {
+        Self {
+            builder: Registry::builder(),
+            caller: Caller::new("tester", Permission::User),
+            clock: TestClock::default(),
+            approve: true,
+        }
+    }
+
+    /// Provides something to the tools.
+    #[must_use]
+    pub fn resource<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.builder = self.builder.resource(value);
+        self
+    }
+
+    /// With a caller of another level.
+    #[must_use]
+    pub fn level(mut self, level: Permission) -> Self {
+        self.caller.level = level;
+        self
+    }
+
+    /// With another caller.
+    #[must_use]
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// A person who is asked about a call says no.
+    #[must_use]
+    pub fn denying(mut self) -> Self {
+        self.approve = false;
+        self
+    }
+
+    /// With another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: TestClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// With whatever else a registry can be told.
+    #[must_use]
+    pub fn with(mut self, set: impl FnOnce(RegistryBuilder) -> RegistryBuilder) -> Self {
+        self.builder = set(self.builder);
+        self
+    }
+
+    /// Collects the tools.
+    ///
+    /// # Panics
+    /// When two tools have one name, with the file and line of both.
+    #[must_use]
+    #[allow(clippy::panic)] // a test has no better way to say it
+    #[track_caller]
+    pub fn build(self) -> Hosted {
+        let Self { builder, caller, clock, approve } = self;
+        let audit = Arc::new(MemoryAudit::new(MAX_RECORDS));
+        let builder = builder.audit(audit.clone()).audit_arguments(true).clock(Arc::new(clock.clone()));
+        match builder.build() {
+            Ok(registry) => Hosted { registry, caller, clock, audit, approve, events: Arc::default() },
+            Err(error) => panic!("the tools cannot be collected: {error}"),
+        }
+    }
+}
+
+/// A host for tests.
+#[derive(Debug)]
+pub struct Hosted {
+    registry: Registry,
+    caller: Caller,
+    clock: TestClock,
+    audit: Arc<MemoryAudit>,
+    approve: bool,
+    events: Arc<Mutex<Vec<ToolEvent>>>,
+}
+
+impl Hosted {
+    /// Makes a call through the whole path.
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
+        self.registry.execute(&self.context(), ToolCall::new(tool, arguments)).await
+    }
+
+    /// A context of the caller, with what the host provides, for a tool's function to be called without the path.
+    ///
+    /// What a tool reports through it is kept only where a registry makes the call.
+    pub fn context(&self) -> ToolContext {
+        let (registry, events) = (self.registry.clone(), Arc::clone(&self.events));
+        let answer = ApprovalAnswer { approve: self.approve, by: "tester".to_owned(), reason: None };
+        self.registry.context(self.caller.clone()).with_events(Arc::new(move |event: ToolEvent| {
+            if let Some(id) = event.approval.clone() {
+                let (registry, answer) = (registry.clone(), answer.clone());
+                tokio::spawn(async move { registry.answer_approval(&id, answer).await });
+            }
+            events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        }))
+    }
+
+    /// The registry.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The tool of that name.
+    pub fn tool(&self, name: &str) -> Option<Arc<Tool>> {
+        self.registry.get(name)
+    }
+
+    /// Why the caller may not use a tool; `None` where it may, or where there is no such tool.
+    pub fn why_not(&self, name: &str) -> Option<String> {
+        let tool = self.registry.get(name)?;
+        self.registry.why_not(&tool, &self.context()).map(|error| error.message().to_owned())
+    }
+
+    /// What the tools have reported, in order: status, progress, questions to a person.
+    pub fn events(&self) -> Vec<ToolEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The words of the events.
+    pub fn statuses(&self) -> Vec<String> {
+        self.events().into_iter().map(|event| event.message).collect()
+    }
+
+    /// The audit, oldest first, with the arguments.
+    pub fn records(&self) -> Vec<AuditRecord> {
+        self.audit.records()
+    }
+
+    /// Puts the clock forward, as for a limit to be free again.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+}

@@ -1,0 +1,19 @@
+use registry_core::{prelude::*, schedule::Schedule};
+
+/// Lists the scheduled calls, the next first, and how each went the last time.
+#[tool(
+    title = "Scheduled calls",
+    version = "1.0.0",
+    tags = ["schedule"],
+    permission = Permission::Admin,
+    timeout = secs(10)
+)]
+async fn list_jobs(ctx: &ToolContext, schedule: Resource<Schedule>) -> Result<Vec<Value>, ToolError> {
+    let jobs = schedule.list(ctx).await?.into_iter().map(|job| {
+        json!({
+            "job": job.id, "owner": job.owner.user, "tool": job.tool, "arguments": job.arguments, "cron": job.cron,
+            "time_zone": job.time_zone, "next_run": job.next_run, "last_run": job.last_run,
+        })
+    });
+    Ok(jobs.collect())
+}

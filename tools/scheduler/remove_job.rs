@@ -1,0 +1,21 @@
+use registry_core::{prelude::*, schedule::Schedule};
+
+/// Removes a scheduled call, so that it is not made again.
+#[tool(
+    title = "Remove a scheduled call",
+    version = "1.0.0",
+    tags = ["schedule"],
+    permission = Permission::Admin,
+    effect = Effect::Write,
+    timeout = secs(10)
+)]
+async fn remove_job(
+    ctx: &ToolContext,
+    schedule: Resource<Schedule>,
+    /// The job, as list_jobs names it.
+    #[arg(length = 1..)]
+    job: &str,
+) -> Result<ToolResult, ToolError> {
+    schedule.remove(ctx, job).await?;
+    Ok(ToolResult::new(json!({"removed": job})).with_side_effect(format!("removed:job/{job}")))
+}
