@@ -27,7 +27,7 @@ async fn t5_a_call_that_is_not_understood_leaves_its_record_and_what_names_no_to
         for (body, param, told) in [
             (json!({"tool_name": "count.free", "argumets": {}}), "body", "`argumets`"),
             (json!({"tool_name": "count.free", "arguments": {}, "user_id": 7}), "body", "string"),
-            (json!({"tool_name": "count.free", "approval_wait_seconds": "long"}), "body", "u64"),
+            (json!({"tool_name": "count.free", "approval_wait_seconds": "long"}), "body", "number"),
             (json!({"tool_name": "count.free", "approval_wait_seconds": long}), "body", "…"),
             (json!({"tool_name": long, "arguments": {"n": 1}, "x": 1}), "body", "`x`"),
             (json!({"tool_name": "none\u{0}", "user_id": "a\u{0}"}), "user_id", "control characters"),

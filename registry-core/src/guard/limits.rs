@@ -47,6 +47,8 @@ impl Charge {
             let free_at = Timestamp::from_second((self.day() + 1) * DAY).unwrap_or(Timestamp::MAX);
             return Some(Limited { limit: Limit::Daily(self.daily_limit), free_at });
         }
+        // Without a cooldown the order of two calls says nothing.
+        let last = last.filter(|_| !self.cooldown.is_zero());
         let cooldown = SignedDuration::try_from(self.cooldown).unwrap_or(SignedDuration::MAX);
         let free_at = last?.checked_add(cooldown).unwrap_or(Timestamp::MAX);
         // Of two calls at once the later may be counted first. A clock that was set back must not lock anybody out.
@@ -256,6 +258,14 @@ mod tests {
         assert_eq!(take(&usage, &charge("2026-03-01T12:00:00.002Z", 60, 0)).await, None);
         let other = take(&usage, &charge("2026-03-01T12:00:00.001Z", 60, 0)).await;
         assert_eq!(other.as_deref(), Some("2026-03-01T12:01:00.002Z"));
+    }
+
+    #[tokio::test]
+    async fn t3_without_a_cooldown_calls_at_once_are_counted_in_any_order() {
+        let usage = MemoryUsage::default();
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:00.002Z", 0, 2)).await, None);
+        assert_eq!(take(&usage, &charge("2026-03-01T12:00:00.001Z", 0, 2)).await, None);
+        assert!(take(&usage, &charge("2026-03-01T12:00:00.003Z", 0, 2)).await.is_some());
     }
 
     #[tokio::test]
