@@ -1,6 +1,6 @@
 //! The tools there are, for people and programs that look at them from outside.
 
-use registry_core::{Query, Registry, Selection, Tool, ToolContext};
+use registry_core::{Permission, Query, Registry, Selection, Source, Tool, ToolContext};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -90,7 +90,13 @@ fn row(
             error.message().strip_prefix(&prefix).unwrap_or(error.message()).to_owned()
         }),
         tokens: tokens(tool),
-        source: tool.source().to_string(),
+        source: match tool.source() {
+            // Where it is, is the operator's business.
+            Source::Remote(remote) if context.caller().level < Permission::Admin => {
+                format!("{} {}", remote.kind, remote.name)
+            }
+            source => source.to_string(),
+        },
         deprecated: spec.deprecated.clone(),
         parameters: spec.input_schema.as_ref().clone(),
         output_schema: spec.output_schema.clone(),

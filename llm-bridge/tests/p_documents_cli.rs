@@ -98,7 +98,7 @@ fn p6_the_tools_are_on_once_there_are_documents() {
     let at = folder.path();
     fs::write(at.join("toolrack.toml"), "upstream = \"demo\"\n[documents]\nfile = \"kept/here.db\"\n")
         .unwrap();
-    let (printed, _, _) = run(at, &["tools", "list"]);
+    let (printed, _, _) = run(at, &["tools", "list", "--json"]);
     assert!(printed.contains("needs Documents: there are none yet"), "{printed}");
     let (printed, _, well) = run(at, &["call", "retrieve_documents", "{\"query\": \"tea\"}"]);
     assert!(!well && printed.contains("toolrack documents add"), "{printed}");
@@ -106,7 +106,7 @@ fn p6_the_tools_are_on_once_there_are_documents() {
 
     assert!(run(at, &["documents", "add", "drinks"]).2);
     assert!(at.join("kept/here.db").exists());
-    let (printed, _, _) = run(at, &["tools", "list"]);
+    let (printed, _, _) = run(at, &["tools", "list", "--json"]);
     assert!(!printed.contains("needs Documents"), "{printed}");
     let (printed, _, _) = run(
         at,

@@ -68,8 +68,12 @@ metrics! {
         "How long ago the module gave the manifest that is in use";
     MCP_STATE = "toolrack_mcp_server_state" ["server", "state"]
         "1 for the state of the MCP server and 0 for the others: connecting, connected, away, closed";
+    MCP_BREAKER = "toolrack_mcp_server_breaker_state" ["server", "state"]
+        "1 for the state of the circuit breaker of the MCP server and 0 for the others: closed, open, half_open";
     MCP_TOOLS = "toolrack_mcp_server_tools" ["server"]
         "Tools of the MCP server";
+    MCP_QUARANTINED = "toolrack_mcp_server_tools_quarantined" ["server"]
+        "Tools of the MCP server that are off until they are accepted";
     UPSTREAM_REQUESTS = "toolrack_upstream_requests_total" ["outcome"]
         "Requests to the model server by how its answer began";
     UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" []

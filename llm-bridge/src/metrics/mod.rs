@@ -20,6 +20,9 @@ pub use calls::CallMetrics;
 use definition::Metric;
 pub(crate) use upstream::UpstreamMetrics;
 
+const BREAKER_STATES: [(BreakerState, &str); 3] =
+    [(BreakerState::Closed, "closed"), (BreakerState::Open, "open"), (BreakerState::HalfOpen, "half_open")];
+
 /// What a server measures beside what it can see by itself.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
@@ -127,13 +130,8 @@ impl Scrape {
             self.gauges(metric, rows().map(|(name, report)| ([name], value(report))))
         };
         self.states(&definition::MODULE_STATE, &states, rows().map(|(name, report)| (name, state(report))))?;
-        let states = [
-            (BreakerState::Closed, "closed"),
-            (BreakerState::Open, "open"),
-            (BreakerState::HalfOpen, "half_open"),
-        ];
         let breakers = rows().map(|(name, report)| (name, report.breaker));
-        self.states(&definition::MODULE_BREAKER, &states, breakers)?;
+        self.states(&definition::MODULE_BREAKER, &BREAKER_STATES, breakers)?;
         gauges(&definition::MODULE_TOOLS, |report| report.tools)?;
         let quarantined = |report: &ModuleReport| if report.pinned { report.changes.len() } else { 0 };
         gauges(&definition::MODULE_QUARANTINED, quarantined)?;
@@ -151,6 +149,10 @@ impl Scrape {
         ];
         let rows = || reports.iter().map(|report| (report.name.as_str(), report));
         self.states(&definition::MCP_STATE, &states, rows().map(|(name, report)| (name, report.state)))?;
-        self.gauges(&definition::MCP_TOOLS, rows().map(|(name, report)| ([name], report.tools)))
+        let breakers = rows().map(|(name, report)| (name, report.breaker));
+        self.states(&definition::MCP_BREAKER, &BREAKER_STATES, breakers)?;
+        self.gauges(&definition::MCP_TOOLS, rows().map(|(name, report)| ([name], report.tools)))?;
+        let quarantined = |report: &McpServerReport| if report.pinned { report.changes.len() } else { 0 };
+        self.gauges(&definition::MCP_QUARANTINED, rows().map(|(name, report)| ([name], quarantined(report))))
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, header};
+use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
     BoxFuture, Caller, DEFAULT_TENANT, Permission, Registry, Standing, StoredRegistry, ToolContext,
@@ -175,11 +176,12 @@ impl Identities {
         Ok(opened)
     }
 
-    /// The user of that id, as of now; `None` where there is none.
-    pub(super) async fn user(&self, tenant: &str, id: &str) -> Result<Option<Caller>, String> {
+    /// The user of that id, as of now; `None` where there is none who was there at that time already: another one may have got the
+    /// name since.
+    pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
         let configured = &self.settings.caller;
         let known = match self.settings.store.user(tenant, id).await? {
-            Some(user) => Some(user.caller()),
+            Some(user) => (user.created_at <= at).then(|| user.caller()),
             None => (tenant == DEFAULT_TENANT && id == configured.user).then(|| configured.clone()),
         };
         Ok(known.map(|caller| self.for_guest(caller)))

@@ -132,8 +132,8 @@ fn routes(
     let with_tools =
         with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
     if let Some(schedule) = settings.schedule.clone() {
-        let owners = Arc::new(schedule::Owners(Arc::clone(&identities)));
-        backend.spawn(registry_core::schedule::run(schedule, owners, closing.clone()));
+        let owners = schedule::Owners(Arc::clone(&identities));
+        backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
     let app = App {
@@ -149,7 +149,6 @@ fn routes(
     let with_tools = with_tools
         .post("/v1/chat/completions", chat::completions, chat::operation())
         .post("/execute", execute::execute, execute::execute_operation())
-        .get("/manifest", modules::manifest, modules::manifest_operation())
         .get("/api/tools", tools::list, tools::list_operation())
         .post("/api/tools/{name}", tools::switch, tools::switch_operation())
         .get("/api/modules", modules::list, modules::list_operation())
@@ -161,6 +160,7 @@ fn routes(
         .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
     let with_key = with_tools
         .get("/v1/models", models::list, models::list_operation())
+        .get("/manifest", modules::manifest, modules::manifest_operation())
         .get("/metrics", metrics::scrape, metrics::operation())
         .post("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
         .post("/refresh-tools", modules::refresh, modules::refresh_operation())

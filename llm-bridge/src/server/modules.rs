@@ -1,7 +1,7 @@
 //! Modules over HTTP, both ways: `GET /manifest` is this server as a module of another; `GET /api/modules`, `POST /refresh-tools`
 //! and `POST /api/modules/{module}/execute` and `…/accept` are about the modules that it has.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -31,8 +31,10 @@ use super::{
 };
 
 const MODULES: &str = "modules";
+/// So long another server's question waits for the modules of this one.
+const SOON: Duration = Duration::from_secs(2);
 
-pub(super) const CHANGED: &str = "The tools are not those of the digest any more (`digest_changed`).";
+pub(super) const CHANGED: &str = "The tools are not those of the digest any more (`digest_changed`), or there are none (`nothing_to_accept`).";
 
 /// For a registry without modules.
 ///
@@ -56,6 +58,8 @@ pub(super) fn manifest_operation() -> Operation {
 }
 
 pub(super) async fn manifest(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
+    // Two servers that are modules of each other would wait for each other for as long as they may.
+    let _ = tokio::time::timeout(SOON, app.modules.ready()).await;
     let selection = identity.registry.select(&identity.context());
     Json(app.modules.serve(&app.module_name, &selection)).into_response()
 }
@@ -203,6 +207,7 @@ pub(super) fn not_accepted(fault: &AcceptError, unknown: &str) -> Response {
         AcceptError::Changed(_) => {
             error(StatusCode::CONFLICT, "digest_changed", &fault.to_string(), Some("digest"))
         }
+        AcceptError::Nothing => error(StatusCode::CONFLICT, "nothing_to_accept", &fault.to_string(), None),
         _ => error(StatusCode::NOT_FOUND, unknown, &fault.to_string(), None),
     }
 }

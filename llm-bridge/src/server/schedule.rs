@@ -1,13 +1,43 @@
-//! As whom the jobs of the schedule are made.
+//! As whom the jobs of the schedule are made, and from when on.
 
 use std::sync::Arc;
+#[cfg(feature = "mcp")]
+use std::time::Duration;
 
 use registry_core::{
     BoxFuture, Caller, Registry, Standing, ToolContext,
-    schedule::{Host, Job},
+    schedule::{self, Host, Job, Schedule},
 };
+use tokio_util::sync::CancellationToken;
 
-use super::identity::Identities;
+use super::{ServerSettings, identity::Identities};
+
+/// So long jobs wait for the tools of MCP servers that are still being reached.
+#[cfg(feature = "mcp")]
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes the jobs at their times, once the tools that live elsewhere are there.
+pub(super) async fn run(
+    schedule: Schedule,
+    owners: Owners,
+    settings: Arc<ServerSettings>,
+    stop: CancellationToken,
+) {
+    let settled = async {
+        if let Some(modules) = &settings.modules {
+            modules.ready().await;
+        }
+        #[cfg(feature = "mcp")]
+        if let Some(servers) = &settings.mcp_servers {
+            servers.settled(PATIENCE).await;
+        }
+    };
+    tokio::select! {
+        () = settled => {}
+        () = stop.cancelled() => return,
+    }
+    schedule::run(schedule, Arc::new(owners), stop).await;
+}
 
 /// Knows the owners of jobs.
 pub(super) struct Owners(pub(super) Arc<Identities>);
@@ -16,32 +46,31 @@ impl Host for Owners {
     fn context<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<(Registry, ToolContext), String>> {
         Box::pin(async move {
             let registry = self.0.registry_of(&job.tenant).await?;
-            let owner = Owner {
-                identities: Arc::clone(&self.0),
-                tenant: job.tenant.clone(),
-                then: job.owner.clone(),
-            };
+            let owner = Owner { identities: Arc::clone(&self.0), job: job.clone() };
             let context = registry.context(job.owner.clone()).with_standing(Arc::new(owner));
             Ok((registry, context))
         })
     }
 }
 
-/// The owner of a job, as of when it was added.
+/// The owner of a job.
 struct Owner {
     identities: Arc<Identities>,
-    tenant: String,
-    then: Caller,
+    job: Job,
+}
+
+impl Owner {
+    async fn user(&self, id: &str) -> Result<Option<Caller>, String> {
+        self.identities.user(&self.job.tenant, id, self.job.created_at).await
+    }
 }
 
 impl Standing for Owner {
     fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         Box::pin(async move {
-            let Some(owner) = self.identities.user(&self.tenant, &self.then.user).await? else {
-                return Ok(None);
-            };
-            let Some(via) = &self.then.via else { return Ok(Some(owner)) };
-            let via = self.identities.user(&self.tenant, via).await?;
+            let Some(owner) = self.user(&self.job.owner.user).await? else { return Ok(None) };
+            let Some(via) = &self.job.owner.via else { return Ok(Some(owner)) };
+            let via = self.user(via).await?;
             Ok(via.map(|via| via.on_behalf_of(owner)))
         })
     }

@@ -62,6 +62,8 @@ pub enum AcceptError {
     },
     /// The tools are no longer those that the digest stands for. Gives theirs.
     Changed(String),
+    /// It has no tools that could be accepted.
+    Nothing,
     /// The store did not keep it; a text for the operator.
     NotKept(StoreError),
 }
@@ -74,6 +76,9 @@ impl fmt::Display for AcceptError {
                 f,
                 "nothing was accepted, as the tools are no longer those of that digest; look at them again, their digest is {now}"
             ),
+            Self::Nothing => {
+                f.write_str("nothing was accepted, as there are no tools; has it been reached yet?")
+            }
             Self::NotKept(cause) => write!(f, "nothing was accepted, as it could not be kept: {cause}"),
         }
     }
@@ -175,6 +180,9 @@ impl Acceptance {
 
     /// Accepts the tools as they are, where they are what the digest stands for.
     pub(super) async fn accept(&self, tools: &Pins, digest: &str) -> Result<(), AcceptError> {
+        if tools.is_empty() {
+            return Err(AcceptError::Nothing);
+        }
         let now = digest_of(tools);
         if digest != now {
             return Err(AcceptError::Changed(now));
@@ -182,7 +190,10 @@ impl Acceptance {
         self.read().await;
         let mut accepted = match &self.state().known {
             Known::Of(accepted) => accepted.clone(),
-            _ => Accepted::default(),
+            Known::Nothing => Accepted::default(),
+            Known::Unknown => {
+                return Err(AcceptError::NotKept("what was accepted before cannot be read".to_owned()));
+            }
         };
         accepted.tools.extend(tools.clone());
         self.keep(&accepted).await.map_err(AcceptError::NotKept)?;

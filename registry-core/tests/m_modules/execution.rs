@@ -327,6 +327,21 @@ async fn m8_a_module_that_fails_time_and_again_is_left_alone_and_tried_by_one() 
 }
 
 #[tokio::test]
+async fn m8_a_call_that_has_waited_too_long_for_its_turn_says_nothing_about_the_module() {
+    let peer = Peer::new("m", &[tool("f", "guest")]).await;
+    peer.set_execute(slow(Duration::from_millis(300)));
+    let timeout = Some(Duration::from_millis(450));
+    let module = ModuleSettings { concurrency: 1, timeout, ..ModuleSettings::new(&peer.url) };
+    let breaker = BreakerSettings { failures: 1, rest: Duration::from_secs(30) };
+    let server = Server::new(ModulesSettings { breaker, ..quick(&[("m", module)]) });
+    server.modules.ready().await;
+    let (one, other) = tokio::join!(server.call("m.f"), server.call("m.f"));
+    let failures = [one, other].into_iter().filter_map(|call| call.result.err());
+    assert_eq!(failures.map(|error| error.kind()).collect::<Vec<_>>(), [ErrorKind::Timeout]);
+    assert_eq!(server.modules.reports()[0].breaker, BreakerState::Closed);
+}
+
+#[tokio::test]
 async fn m8_timeouts_count_as_failures_and_wrong_answers_do_not() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     let settings = ModulesSettings { module_timeout: Duration::from_millis(50), ..breaking(&peer.url) };

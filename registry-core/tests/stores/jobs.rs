@@ -9,7 +9,7 @@ use registry_core::{
 };
 use serde_json::json;
 
-use crate::{Place, at};
+use crate::{Place, at, chains::tamper};
 
 fn job(id: &str, tenant: &str, user: &str, next_run: &str) -> Job {
     let owner = Caller::new(user, Permission::Admin).only_modules(["local"]);
@@ -104,5 +104,24 @@ async fn b10_of_two_servers_one_has_the_job() {
         };
         let taken = join_all(servers.map(take_all)).await;
         assert_eq!(taken.iter().sum::<usize>(), 20, "{taken:?}");
+    }
+}
+
+#[tokio::test]
+async fn b10_a_job_that_cannot_be_read_keeps_none_of_the_others_waiting() {
+    for place in Place::all("b10_a_job_that_cannot_be_read_keeps_none_of_the_others_waiting") {
+        let store = place.open("main").await;
+        tamper(
+            &place,
+            "INSERT INTO jobs (tenant, id, user_id, next_run, last_run, document) VALUES
+             ('default', 'a', 'ada', 1, '', '{}'), ('default', 'b', 'ada', 2, '', 'no JSON')",
+        )
+        .await;
+        let readable = job("c", "default", "ada", "10:00:00");
+        assert!(store.add(readable.clone(), 10).await.unwrap());
+        // Two at a time, and the two that come first cannot be read.
+        assert_eq!(store.due(at("11:00:00"), 2).await.unwrap(), []);
+        assert_eq!(store.due(at("11:00:00"), 2).await.unwrap(), [readable]);
+        assert_eq!(store.next().await.unwrap(), Some(at("10:00:00")));
     }
 }

@@ -149,8 +149,9 @@ impl McpTool {
         context: &ToolContext,
         arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
-        let deadline = Instant::now() + self.timeout;
         let _turn = self.link.lanes.enter(&self.link.name, 0).await.map_err(|_full| self.link.busy())?;
+        // The wait for a turn says nothing about the server.
+        let deadline = Instant::now() + self.timeout;
         let live = self.link.live().clone().ok_or_else(|| self.link.gone())?;
         let trial = self.link.guarded.admit(context, self.timeout, deadline)?;
         let params = CallToolRequestParams::new(self.wire_name.clone()).with_arguments(arguments);

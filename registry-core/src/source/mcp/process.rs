@@ -46,6 +46,8 @@ const LEAVES: Duration = Duration::from_secs(2);
 const MAX_LINE: u64 = 1024;
 /// How many lines of it go to the log in a minute.
 const MAX_LINES: u32 = 100;
+/// A value of the environment of so many bytes may be a secret.
+const LEAST_SECRET: usize = 8;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A running program. When it is dropped the program is killed, and what it has started with it.
@@ -83,7 +85,9 @@ impl Process {
         let (Some(output), Some(input), Some(errors)) = pipes else {
             return Err(io::Error::other("its standard input and output cannot be had"));
         };
-        tokio::spawn(log(Arc::clone(server), errors));
+        // What is shorter than that is no secret, and would make holes in every line.
+        let secrets = command.env.values().filter(|value| value.len() >= LEAST_SECRET).cloned().collect();
+        tokio::spawn(log(Arc::clone(server), errors, secrets));
         Ok((process, output, input))
     }
 
@@ -129,8 +133,9 @@ fn deeper(depth: Option<&str>) -> Result<u32, String> {
     ))
 }
 
-/// Reads standard error to its end, so that the program never waits for it, and logs so much of it as nobody minds.
-async fn log(server: Arc<str>, errors: ChildStderr) {
+/// Reads standard error to its end, so that the program never waits for it, and logs so much of it as nobody minds, without the
+/// values that the program was given in its environment.
+async fn log(server: Arc<str>, errors: ChildStderr, secrets: Vec<String>) {
     let mut reader = BufReader::new(errors);
     let (mut since, mut lines) = (Instant::now(), 0_u32);
     loop {
@@ -146,7 +151,9 @@ async fn log(server: Arc<str>, errors: ChildStderr) {
             (since, lines) = (Instant::now(), 0);
         }
         lines = lines.saturating_add(1);
-        let line = shown(String::from_utf8_lossy(&line).trim_end());
+        let text = String::from_utf8_lossy(&line);
+        let text = secrets.iter().fold(text.into_owned(), |text, secret| text.replace(secret, "(secret)"));
+        let line = shown(text.trim_end());
         if lines <= MAX_LINES && !line.is_empty() {
             tracing::info!(server = &*server, line, "mcp_server_stderr");
         }

@@ -13,10 +13,12 @@ use super::{
     trial::Guarded,
 };
 use crate::{
+    builder::DEFAULT_TENANT,
     clock::Clock,
     context::{Caller, ToolContext},
     execute::{BoxFuture, timed_out},
     guard::Lanes,
+    registry::Registry,
     result::{ErrorKind, ToolError, ToolResult},
     tool::Handler,
 };
@@ -51,14 +53,16 @@ impl Peer {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
-        let deadline = Instant::now() + self.timeout;
         let hops = context.resource::<Hops>().map_or(0, |hops| hops.0);
         if hops >= MAX_HOPS {
             return Err(self.too_far(hops));
         }
         let _turn = self.lanes.enter(&self.name, 0).await.map_err(|_full| self.busy())?;
+        // The wait for a turn says nothing about the module.
+        let deadline = Instant::now() + self.timeout;
         let trial = self.guarded.admit(context, self.timeout, deadline)?;
-        let call = body(context.caller(), tool, arguments);
+        let tenant = context.registry().map_or(DEFAULT_TENANT, Registry::tenant);
+        let call = body(tenant, context.caller(), tool, arguments);
         let left = deadline.saturating_duration_since(Instant::now());
         let answer = match self.client.execute(&call, hops, left).await {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
@@ -91,11 +95,16 @@ impl Peer {
     }
 }
 
-/// The request. Who the user is comes from the context alone, whatever the arguments say.
-fn body(caller: &Caller, tool: &str, arguments: Map<String, Value>) -> Value {
+/// The request. Who the user is comes from the context alone, whatever the arguments say. Users of two tenants may have one name, so
+/// that those of another than the first go by both.
+fn body(tenant: &str, caller: &Caller, tool: &str, arguments: Map<String, Value>) -> Value {
     let mut body = json!({"tool_name": tool, "arguments": arguments});
     if let Some(body) = body.as_object_mut().filter(|_| caller.user != Caller::default().user) {
-        body.insert("user_id".to_owned(), caller.user.as_str().into());
+        let user = match tenant {
+            DEFAULT_TENANT => caller.user.clone(),
+            other => format!("{other}/{}", caller.user),
+        };
+        body.insert("user_id".to_owned(), user.into());
     }
     body
 }

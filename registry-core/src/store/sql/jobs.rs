@@ -9,6 +9,9 @@ use crate::{
     store::StoreError,
 };
 
+/// When a job that this program cannot read, such as a newer one's, is looked at again, in seconds.
+const LOOKED_AT_AGAIN: i64 = 86_400;
+
 /// A job as it was added, with what has become of it since.
 fn read(mut row: Row) -> Result<Job, String> {
     let (next_run, last_run, document) = (row.int()?, row.text()?, row.text()?);
@@ -22,7 +25,7 @@ fn read(mut row: Row) -> Result<Job, String> {
     Ok(Job { next_run, last_run, ..job })
 }
 
-/// One that this program cannot read, such as a newer one's, keeps none of the others from being made.
+/// One that this program cannot read keeps none of the others from being shown.
 fn readable(row: Row) -> Result<Option<Job>, String> {
     Ok(read(row).map_err(|cause| tracing::error!(cause, "a stored job cannot be read")).ok())
 }
@@ -60,10 +63,30 @@ impl Jobs for SqlStore {
     }
 
     fn due(&self, now: Timestamp, most: usize) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
-        let sql = "SELECT next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
+        let sql = "SELECT tenant, id, next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let due = self.read(Statement::new(sql, vec![now.as_second().into(), most.into()]), readable);
-        Box::pin(async move { Ok(due.await?.into_iter().flatten().collect()) })
+        let due = Statement::new(sql, vec![now.as_second().into(), most.into()]);
+        let read_with_key = |mut row: Row| {
+            let key = (row.text()?, row.text()?);
+            Ok(read(row).map_err(|cause| (key, cause)))
+        };
+        Box::pin(async move {
+            let mut jobs = Vec::new();
+            for job in self.read(due, read_with_key).await? {
+                match job {
+                    Ok(job) => jobs.push(job),
+                    Err(((tenant, id), cause)) => {
+                        tracing::error!(job = &*id, cause, "job_not_read");
+                        // Or it would be due without end, and keep the others waiting.
+                        let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
+                        let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
+                        let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
+                        self.write_statements(vec![put_off]).await?;
+                    }
+                }
+            }
+            Ok(jobs)
+        })
     }
 
     fn next(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
