@@ -63,10 +63,15 @@ impl From<Passage> for FoundPassage {
             source: passage.path,
             section: passage.section,
             kind: passage.kind,
-            score: (passage.score * 100.0).round() / 100.0,
+            score: three_digits(passage.score),
             text: passage.text,
         }
     }
+}
+
+/// Enough to compare by. Among few passages, where every word is common, scores are a millionth.
+fn three_digits(score: f64) -> f64 {
+    format!("{score:.2e}").parse().unwrap_or(score)
 }
 
 #[cfg(test)]

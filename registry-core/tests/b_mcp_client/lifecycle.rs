@@ -1,7 +1,8 @@
 //! Servers that change, go, come back, or never come. Time stands still where nothing happens.
 
 use std::{
-    sync::{Arc, Mutex, atomic::Ordering},
+    cell::RefCell,
+    sync::{Arc, Mutex, Once, atomic::Ordering},
     time::Duration,
 };
 
@@ -164,7 +165,7 @@ async fn b3_whoever_leaves_the_servers_leaves_no_tools() {
 
 #[tokio::test(start_paused = true)]
 async fn b3_a_fault_is_logged_once_until_it_changes() {
-    let (log, _here) = Log::start();
+    let log = Log::start();
     let mut hidden = tool("hidden");
     hidden["description"] = "\u{202e}".into();
     let peer = Peer::new(&[tool("echo"), hidden]);
@@ -186,19 +187,26 @@ async fn b3_a_fault_is_logged_once_until_it_changes() {
     assert_eq!(log.count("nobody is there"), 2, "{}", log.text());
 }
 
+thread_local! {
+    static HERE: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
 /// What this test's thread logs.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+    fn start() -> Self {
+        static SUBSCRIBER: Once = Once::new();
+        // One for all threads: one of a thread's own may miss what another thread was the first to come by.
+        SUBSCRIBER.call_once(|| {
+            let here = || HERE.with_borrow(|here| here.clone().unwrap_or_default());
+            let subscriber = tracing_subscriber::fmt().with_env_filter("registry_core=info");
+            subscriber.with_ansi(false).with_writer(here).init();
+        });
         let log = Self::default();
-        let mine = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_env_filter("registry_core=info")
-            .with_writer(move || mine.clone());
-        (log, tracing::subscriber::set_default(subscriber.finish()))
+        HERE.set(Some(log.clone()));
+        log
     }
 
     fn text(&self) -> String {
