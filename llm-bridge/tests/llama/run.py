@@ -194,7 +194,12 @@ def clients_text_call(interpreter):
 
 def native_calls(interpreter):
     """The server's own parser and grammars: what it reads as calls is run, and every bundled schema is taken."""
-    with environment.llama(interpreter, "--ctx", "32768") as model, environment.toolrack(f"{model}/v1") as address:
+    # Nobody is there to approve what destroys something.
+    configuration = "[guard]\napprove_destructive = false\n"
+    with (
+        environment.llama(interpreter, "--ctx", "32768") as model,
+        environment.toolrack(f"{model}/v1", configuration=configuration) as address,
+    ):
         status, text = call(f"{address}/api/tools")
         tools = [tool for tool in json.loads(text)["tools"] if tool["enabled"]]
         expect(status == 200 and tools, text)
