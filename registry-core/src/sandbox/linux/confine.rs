@@ -24,7 +24,10 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{folder::Folder, syscalls, watch};
-use crate::sandbox::{LAUNCH, Limits, job::Job};
+use crate::{
+    result::with_causes,
+    sandbox::{LAUNCH, Limits, job::Job},
+};
 
 /// What is written to standard output when nothing is left to be taken away; what the program writes comes after it.
 pub(super) const READY: &[u8] = b"confined\n";
@@ -76,7 +79,7 @@ pub(super) fn run() -> Result<(), String> {
     if required().handle_access(AccessFs::from_all(NEEDED)).is_err() {
         return Err("Landlock of Linux 6.2 or newer is not there, or is switched off".to_owned());
     }
-    let rules = file_rules(&confinement).map_err(|error| format!("Landlock: {}", with_cause(&*error)))?;
+    let rules = file_rules(&confinement).map_err(|error| format!("Landlock: {}", with_causes(&*error)))?;
     let scopes_signals = required().scope(Scope::from_all(ABI::V6)).is_ok();
     if let Some(user) = confinement.user {
         become_user(user).map_err(|error| {
@@ -88,7 +91,7 @@ pub(super) fn run() -> Result<(), String> {
     if getppid().as_raw() != confinement.supervisor {
         return Err("the supervisor is gone".to_owned());
     }
-    let status = rules.restrict_self().map_err(|error| format!("Landlock: {}", with_cause(&error)))?;
+    let status = rules.restrict_self().map_err(|error| format!("Landlock: {}", with_causes(&error)))?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err("Landlock is not enforced".to_owned());
     }
@@ -222,19 +225,4 @@ fn become_user(user: u32) -> nix::Result<()> {
     setgroups(&[])?;
     setresgid(gid, gid, gid)?;
     setresuid(uid, uid, uid)
-}
-
-/// An error and what is behind it.
-fn with_cause(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text
 }
