@@ -13,6 +13,7 @@ mod modules;
 mod names;
 mod out;
 mod parse;
+mod reports;
 mod running;
 mod serve;
 pub mod settings;
