@@ -338,9 +338,9 @@ mod tests {
     fn t8_code_is_not_run_where_nobody_has_said_so() {
         let mut resources = Resources::new();
         CodeExecutorSettings::default().provide("/proc/self/exe".into(), &mut resources).unwrap();
-        let why = resources.missing::<Python>().unwrap();
+        let why = resources.missing::<Python>(&ToolContext::default()).unwrap();
         assert_eq!(why, "needs Python: set `enabled = true` under [code_executor] in toolrack.toml");
-        assert!(resources.missing::<Shell>().unwrap().contains("enabled = true"));
+        assert!(resources.missing::<Shell>(&ToolContext::default()).unwrap().contains("enabled = true"));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
         CodeExecutorSettings { enabled: true, ..Default::default() }
             .provide("/proc/self/exe".into(), &mut resources)
             .unwrap();
-        let why = resources.missing::<Python>().unwrap();
+        let why = resources.missing::<Python>(&ToolContext::default()).unwrap();
         assert!(why.contains("no sandbox holds on this machine"), "{why}");
     }
 }

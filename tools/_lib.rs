@@ -10,6 +10,9 @@ mod arithmetic;
 mod citations;
 #[path = "_document_filter.rs"]
 mod document_filter;
+#[cfg(test)]
+#[path = "_document_tenants_tests.rs"]
+mod document_tenants_tests;
 #[path = "_elements.rs"]
 mod elements;
 #[path = "_file_folder.rs"]

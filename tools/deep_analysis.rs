@@ -62,7 +62,7 @@ async fn deep_analysis(
     question: &str,
 ) -> Result<Analysis, ToolError> {
     let mut work =
-        Work { ctx, documents, model, question, passages: Vec::new(), searches: Vec::new(), tokens: 0 };
+        Work { ctx, documents: documents.of(ctx), model, question, passages: Vec::new(), searches: Vec::new(), tokens: 0 };
     let started = Instant::now();
     ctx.status("Splitting the question");
     let mut searches = listed(&work.ask(SPLIT, LIST_TOKENS).await?);
@@ -101,7 +101,7 @@ async fn deep_analysis(
 /// An analysis on its way.
 struct Work<'c> {
     ctx: &'c ToolContext,
-    documents: Resource<Documents>,
+    documents: Documents,
     model: Resource<Model>,
     question: &'c str,
     passages: Vec<Passage>,

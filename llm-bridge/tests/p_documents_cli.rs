@@ -155,3 +155,27 @@ fn p6_what_was_added_outlives_a_program_that_is_killed() {
     let (printed, _, _) = run(at, &["documents", "search", "number 399"]);
     assert!(printed.contains("399.md"), "{printed}");
 }
+
+#[test]
+fn p6_a_tenant_has_documents_of_its_own() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    assert!(run(at, &["documents", "add", "drinks"]).2);
+    assert!(run(at, &["documents", "--tenant", "acme", "add", "prices.csv"]).2);
+    let (printed, told, _) = run(at, &["documents", "list", "--tenant", "acme"]);
+    assert!(printed.contains("prices.csv") && told.contains("1 documents"), "{printed} {told}");
+    let (printed, _, _) = run(at, &["documents", "list"]);
+    assert!(printed.contains("tea.md") && !printed.contains("prices.csv"), "{printed}");
+    for (tenant, found, other) in [("acme", "prices", "Coffee"), ("default", "Coffee", "prices")] {
+        let (printed, _, _) =
+            run(at, &["call", "--tenant", tenant, "retrieve_documents", "{\"query\": \"espresso\"}"]);
+        assert!(printed.contains(found) && !printed.contains(other), "{tenant}: {printed}");
+    }
+    let (_, told, well) = run(at, &["documents", "list", "--tenant", "other"]);
+    assert!(!well && told.contains("there are no documents yet"), "{told}");
+    let files = fs::read_dir(at.join(".toolrack/documents.tenants")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.ends_with(".db")).count(), 1, "looking leaves nothing behind");
+    let (_, told, well) = run(at, &["documents", "list", "--tenant", "*"]);
+    assert!(!well && told.contains("every tenant"), "{told}");
+}

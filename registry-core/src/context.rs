@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    builder::DEFAULT_TENANT,
     policy::Permission,
     registry::Registry,
     resource::{Resource, Resources},
@@ -143,6 +144,8 @@ pub struct ToolContext {
     call: Option<Arc<CallIdentity>>,
     events: Option<EventSink>,
     cancellation: CancellationToken,
+    /// `None` is the default tenant.
+    tenant: Option<Arc<str>>,
     approval_wait: Option<Duration>,
     standing: Option<Arc<dyn Standing>>,
 }
@@ -157,6 +160,7 @@ impl ToolContext {
             call: None,
             events: None,
             cancellation: CancellationToken::new(),
+            tenant: None,
             approval_wait: None,
             standing: None,
         }
@@ -235,7 +239,7 @@ impl ToolContext {
         raw_argument: Option<String>,
     ) -> Self {
         let (registry, id, tool) = (registry.clone(), id.to_owned(), tool.to_owned());
-        let mut context = self.clone();
+        let mut context = self.clone().of_tenant(registry.shared.tenant.clone());
         context.call = Some(Arc::new(CallIdentity { registry, id, tool, raw_argument }));
         context
     }
@@ -255,6 +259,16 @@ impl ToolContext {
         self.call.as_ref().map(|call| &call.registry)
     }
 
+    /// The tenant whose registry the request is made to.
+    pub fn tenant(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(DEFAULT_TENANT)
+    }
+
+    pub(crate) fn of_tenant(mut self, tenant: Arc<str>) -> Self {
+        self.tenant = Some(tenant);
+        self
+    }
+
     /// The text behind the tag, where the call was a line `TAG: text`.
     pub fn raw_argument(&self) -> Option<&str> {
         self.call.as_ref()?.raw_argument.as_deref()
@@ -270,9 +284,14 @@ impl ToolContext {
         &self.resources
     }
 
-    /// Something the host provides, where it does.
+    /// Something the host provides, where it does, to this request.
     pub fn resource<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
-        self.resources.get()
+        self.resources.get().filter(|_| self.missing::<T>().is_none())
+    }
+
+    /// Why something is not there for this request; `None` where it is.
+    pub(crate) fn missing<T: Send + Sync + 'static>(&self) -> Option<String> {
+        self.resources.missing::<T>(self)
     }
 
     /// Says what the tool is doing.

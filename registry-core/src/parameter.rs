@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     context::ToolContext,
-    resource::{Resource, Resources},
+    resource::Resource,
     result::{IntoToolError, Output, ToolError, ToolResult},
     schema::{Bound, object_of},
 };
@@ -252,19 +252,19 @@ pub fn fail<E: IntoToolError>(error: E) -> Result<ToolResult, ToolError> {
 /// What a tool's function asks of the host.
 #[derive(Debug)]
 pub struct Need<T> {
-    missing: fn(&Resources) -> Option<String>,
+    missing: fn(&ToolContext) -> Option<String>,
     find: fn(&ToolContext) -> Option<Resource<T>>,
 }
 
 /// What a tool's function asks of the host.
 pub const fn need<T: Send + Sync + 'static>() -> Need<T> {
-    Need { missing: Resources::missing::<T>, find: ToolContext::resource }
+    Need { missing: ToolContext::missing::<T>, find: ToolContext::resource }
 }
 
 impl<T> Need<T> {
     /// Why a tool that needs it is off; `None` where it is provided.
-    pub fn missing(&self, resources: &Resources) -> Option<String> {
-        (self.missing)(resources)
+    pub fn missing(&self, context: &ToolContext) -> Option<String> {
+        (self.missing)(context)
     }
 
     /// It, where it is provided.
@@ -275,10 +275,9 @@ impl<T> Need<T> {
     /// It.
     ///
     /// # Errors
-    /// When it is not provided. The registry does not come here then.
+    /// When it is not provided. The registry only comes here where that has changed since it asked.
     pub fn take(&self, context: &ToolContext) -> Result<Resource<T>, ToolError> {
-        self.find(context)
-            .ok_or_else(|| ToolError::unavailable((self.missing)(context.resources()).unwrap_or_default()))
+        self.find(context).ok_or_else(|| ToolError::unavailable((self.missing)(context).unwrap_or_default()))
     }
 }
 

@@ -8,7 +8,6 @@ use crate::{
     context::ToolContext,
     execute::BoxFuture,
     policy::{Cost, Effect, Permission, TextTag, ToolPolicy},
-    resource::Resources,
     result::{ToolError, ToolResult},
 };
 
@@ -31,7 +30,7 @@ pub struct Plugin {
     pub(crate) input_schema: fn() -> Value,
     pub(crate) output_schema: fn() -> Option<Value>,
     pub(crate) run: Run,
-    pub(crate) missing: fn(&Resources) -> Option<String>,
+    pub(crate) missing: fn(&ToolContext) -> Option<String>,
     pub(crate) enabled: Option<fn(&ToolContext) -> bool>,
     pub(crate) place: Place,
 }
@@ -84,7 +83,7 @@ impl Plugin {
         run: Run,
         place: Place,
     ) -> Self {
-        const fn nothing_missing(_: &Resources) -> Option<String> {
+        const fn nothing_missing(_: &ToolContext) -> Option<String> {
             None
         }
         Self {
@@ -208,7 +207,7 @@ impl Plugin {
 
     /// What the function asks of the host. Not public API: written by `#[tool]` from the parameters.
     #[doc(hidden)]
-    pub const fn missing(mut self, missing: fn(&Resources) -> Option<String>) -> Self {
+    pub const fn missing(mut self, missing: fn(&ToolContext) -> Option<String>) -> Self {
         self.missing = missing;
         self
     }

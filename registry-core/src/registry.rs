@@ -1,6 +1,7 @@
 //! The tools there are, by name. Reading takes no lock.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     error::Error,
     fmt,
@@ -136,7 +137,17 @@ impl Registry {
 
     /// A context for a caller, with what this host provides.
     pub fn context(&self, caller: Caller) -> ToolContext {
-        ToolContext::new(caller).with_resources(Arc::clone(&self.shared.common.resources))
+        ToolContext::new(caller)
+            .with_resources(Arc::clone(&self.shared.common.resources))
+            .of_tenant(Arc::clone(&self.shared.tenant))
+    }
+
+    /// The context as one of this registry's tenant, also where it was made by hand or for another.
+    pub(crate) fn own<'c>(&self, context: &'c ToolContext) -> Cow<'c, ToolContext> {
+        match context.tenant() == self.tenant() {
+            true => Cow::Borrowed(context),
+            false => Cow::Owned(context.clone().of_tenant(Arc::clone(&self.shared.tenant))),
+        }
     }
 
     /// The tool of that name.

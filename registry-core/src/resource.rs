@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::context::ToolContext;
+
 /// Something the host provides, as a tool's parameter. A tool that asks for one is enabled only where it is there;
 /// `Option<Resource<T>>` takes it where it is there and does not decide.
 #[derive(Debug)]
@@ -37,8 +39,17 @@ impl<T: ?Sized> Deref for Resource<T> {
 /// All that the host provides, at most one of each type.
 #[derive(Default, Clone)]
 pub struct Resources {
-    present: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    present: HashMap<TypeId, Provided>,
     absent: HashMap<TypeId, String>,
+}
+
+/// Why a value is not to be had by a request; `None` where it is.
+type Condition = dyn Fn(&ToolContext) -> Option<String> + Send + Sync;
+
+#[derive(Clone)]
+struct Provided {
+    value: Arc<dyn Any + Send + Sync>,
+    condition: Option<Arc<Condition>>,
 }
 
 impl Resources {
@@ -56,7 +67,19 @@ impl Resources {
 
     /// Provides a value that the host keeps using itself.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: Arc<T>) {
-        self.present.insert(TypeId::of::<T>(), value);
+        self.present.insert(TypeId::of::<T>(), Provided { value, condition: None });
+    }
+
+    /// Provides a value to the requests for which `missing` is `None`; for the others it says why not, and the tools that need the value
+    /// are off. It is asked for every request, once for each tool, so it has to be quick.
+    pub fn insert_where<T: Send + Sync + 'static>(
+        &mut self,
+        value: Arc<T>,
+        missing: impl Fn(&T, &ToolContext) -> Option<String> + Send + Sync + 'static,
+    ) {
+        let asked = Arc::clone(&value);
+        let condition: Arc<Condition> = Arc::new(move |context| missing(&asked, context));
+        self.present.insert(TypeId::of::<T>(), Provided { value, condition: Some(condition) });
     }
 
     /// Says how to get what is not provided, for listings: `set [search] in toolrack.toml`.
@@ -64,20 +87,21 @@ impl Resources {
         self.absent.insert(TypeId::of::<T>(), how.into());
     }
 
-    /// The value of a type, where the host provides one.
+    /// The value of a type, where the host provides one, to whichever requests. Tools ask [`ToolContext::resource`].
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
-        let value = Arc::clone(self.present.get(&TypeId::of::<T>())?);
+        let value = Arc::clone(&self.present.get(&TypeId::of::<T>())?.value);
         value.downcast().ok().map(Resource)
     }
 
-    /// `None` where the type is provided, otherwise why a tool that needs it is off.
-    pub fn missing<T: Send + Sync + 'static>(&self) -> Option<String> {
-        if self.present.contains_key(&TypeId::of::<T>()) {
-            return None;
-        }
+    /// `None` where the type is provided to that request, otherwise why a tool that needs it is off.
+    pub fn missing<T: Send + Sync + 'static>(&self, context: &ToolContext) -> Option<String> {
+        let told = match self.present.get(&TypeId::of::<T>()) {
+            Some(Provided { condition, .. }) => Some(condition.as_ref()?(context)?),
+            None => self.absent.get(&TypeId::of::<T>()).cloned(),
+        };
         let name = type_name::<T>();
         let short = name.rsplit("::").next().unwrap_or(name);
-        Some(match self.absent.get(&TypeId::of::<T>()) {
+        Some(match told {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
         })
@@ -92,7 +116,10 @@ impl fmt::Debug for Resources {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::{context::Caller, policy::Permission};
 
     #[test]
     fn a_value_is_found_by_its_type() {
@@ -104,10 +131,30 @@ mod tests {
 
     #[test]
     fn absence_says_how_to_end_it() {
+        let context = ToolContext::default();
         let mut resources = Resources::new().with(7_u32);
-        assert_eq!(resources.missing::<u32>(), None);
-        assert_eq!(resources.missing::<String>().unwrap(), "needs String, which this host does not provide");
+        let missing = |resources: &Resources| resources.missing::<String>(&context);
+        assert_eq!(resources.missing::<u32>(&context), None);
+        assert_eq!(missing(&resources).unwrap(), "needs String, which this host does not provide");
         resources.explain_absence::<String>("set `name`");
-        assert_eq!(resources.missing::<String>().unwrap(), "needs String: set `name`");
+        assert_eq!(missing(&resources).unwrap(), "needs String: set `name`");
+    }
+
+    #[test]
+    fn p4_a_condition_is_asked_for_each_request() {
+        let open = Arc::new(AtomicBool::new(false));
+        let mut resources = Resources::new();
+        resources.insert_where(Arc::clone(&open), |open, context| {
+            let name = &context.caller().user;
+            (!open.load(Ordering::SeqCst)).then(|| format!("{name} has to open it"))
+        });
+        let context = ToolContext::new(Caller::new("ada", Permission::User)).with_resources(resources);
+        let missing = || context.resources().missing::<AtomicBool>(&context);
+        assert_eq!(missing().unwrap(), "needs AtomicBool: ada has to open it");
+        assert!(context.resource::<AtomicBool>().is_none());
+        assert!(context.resources().get::<AtomicBool>().is_some());
+        open.store(true, Ordering::SeqCst);
+        assert_eq!(missing(), None);
+        assert!(context.resource::<AtomicBool>().is_some());
     }
 }

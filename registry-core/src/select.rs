@@ -110,7 +110,8 @@ impl Selection {
         match self.registry.get(&call.name).filter(|_| pinned.is_none()) {
             // It is there and not for this turn: the caller gets the reason, as at any other door.
             Some(tool) => {
-                let reason = refusal(&tool, context).unwrap_or_else(|| not_pinned(tool.name()));
+                let reason =
+                    refusal(&tool, &self.registry.own(context)).unwrap_or_else(|| not_pinned(tool.name()));
                 self.registry.refuse(Some(&tool), context, call, reason).await
             }
             None => self.registry.run(pinned, context, call).await,
@@ -128,7 +129,7 @@ impl Selection {
 impl Registry {
     /// The tools that the context's caller may use now.
     pub fn select(&self, context: &ToolContext) -> Selection {
-        let tools = self.shared.tools.load();
+        let (tools, context) = (self.shared.tools.load(), &self.own(context));
         let usable = tools.sorted().iter().filter(|tool| refusal(tool, context).is_none());
         let tools: Arc<[Arc<Tool>]> = usable.cloned().collect();
         let has_search = tools.iter().any(|tool| tool.is_search());
@@ -137,7 +138,7 @@ impl Registry {
 
     /// Why the context's caller may not use a tool now; `None` when it may.
     pub fn why_not(&self, tool: &Tool, context: &ToolContext) -> Option<ToolError> {
-        refusal(tool, context)
+        refusal(tool, &self.own(context))
     }
 
     /// Whether the context's caller is allowed a tool, and so may know of it, also while it is switched off.

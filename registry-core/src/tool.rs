@@ -72,7 +72,7 @@ where
 
 impl Handler for Plugin {
     fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        (self.missing)(context.resources()).or_else(|| {
+        (self.missing)(context).or_else(|| {
             let off = self.enabled.is_some_and(|enabled| !enabled(context));
             off.then(|| "its `enabled` condition does not hold for this request".to_owned())
         })

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use registry_core::documents::{Added, DocumentFilter, DocumentKind, Documents, read};
 use tempfile::TempDir;
@@ -224,4 +227,65 @@ async fn p6_nobody_else_reads_the_documents() {
         let about = std::fs::metadata(store.folder.path().join(name)).unwrap();
         assert_eq!(about.permissions().mode() & 0o777, mode, "{name}");
     }
+}
+
+#[tokio::test]
+async fn p6_tenants_have_documents_of_their_own_whatever_their_names() {
+    let store = Store::new();
+    let long = "ü".repeat(128);
+    let names = ["default", "acme", "ACME", "../../acme", "a/b", "a\\b", "..", " ", "acme.db", &long];
+    for name in names {
+        let documents = store.documents.for_tenant(name);
+        assert!(!documents.are_there(), "{name}");
+        add(&documents, "tea.md", &format!("# Tea\n\nTea of {name:?}.\n")).await;
+    }
+    for name in names {
+        let found =
+            store.again().for_tenant(name).search("tea", 99, &DocumentFilter::default()).await.unwrap();
+        let texts: Vec<&str> = found.iter().map(|passage| passage.text.as_str()).collect();
+        assert_eq!(texts, [format!("Tea of {name:?}.")]);
+    }
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(store.folder.path().join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !name.ends_with("-wal") && !name.ends_with("-shm")).collect::<Vec<_>>()
+    };
+    assert_eq!(files("").len() + files("a").len(), 3, "nothing is outside of the folder");
+    let mut of_tenants = files("a/documents.tenants");
+    assert_eq!(of_tenants.len(), names.len() - 1);
+    of_tenants.iter_mut().for_each(|name| name.make_ascii_lowercase());
+    of_tenants.sort();
+    of_tenants.dedup();
+    assert_eq!(of_tenants.len(), names.len() - 1, "also where case does not count");
+    assert_eq!(
+        store
+            .documents
+            .for_tenant("acme")
+            .for_tenant("default")
+            .list(&DocumentFilter::default())
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn p6_whether_there_are_documents_is_seen_when_another_process_adds_some() {
+    let (store, context) = (Store::new(), registry_core::ToolContext::default());
+    assert!(store.documents.missing(&context).unwrap().contains("toolrack documents add PATH"));
+    let other = store.again();
+    // It has made the file, and put nothing in.
+    assert!(other.list(&DocumentFilter::default()).await.unwrap().is_empty());
+    assert!(!store.documents.are_there());
+    add(&other, "tea.md", TEA).await;
+    assert!(store.documents.are_there() && store.documents.missing(&context).is_none());
+    other.remove("tea.md").await.unwrap();
+    let removed = Instant::now();
+    while store.documents.are_there() {
+        assert!(removed.elapsed() < Duration::from_secs(3));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    add(&other, "tea.md", TEA).await;
+    assert!(store.documents.are_there());
 }

@@ -241,9 +241,9 @@ fn missing(inputs: &[Input]) -> Option<TokenStream> {
         _ => None,
     });
     let first = needs.next()?;
-    let others = needs.map(|need| quote!(.or_else(|| #need.missing(__resources))));
+    let others = needs.map(|need| quote!(.or_else(|| #need.missing(__context))));
     Some(quote! {
-        __plugin = __plugin.missing(|__resources| #first.missing(__resources) #(#others)*);
+        __plugin = __plugin.missing(|__context| #first.missing(__context) #(#others)*);
     })
 }
 

@@ -11,19 +11,22 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use registry_core::documents::{Added, DocumentFilter, Documents, files};
+use registry_core::{
+    DEFAULT_TENANT,
+    documents::{Added, DocumentFilter, Documents, files},
+};
 
 use super::{
     Settings, address,
     out::{one_line, print_line, tell},
-    stopped_by_ctrl_c,
+    stopped_by_ctrl_c, tenant,
 };
 
 /// Files that are read at once. One is written at a time.
 const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum DocumentsCommand {
+enum DocumentsCommand {
     /// Add files, and those in folders: Markdown, text, HTML, CSV, PDF. What changed is updated, what did not is left
     Add {
         /// Files and folders
@@ -53,17 +56,27 @@ pub(super) enum DocumentsCommand {
     },
 }
 
-pub(super) async fn run(command: DocumentsCommand, settings: &Settings) -> Result<ExitCode, String> {
-    let there = || {
-        settings.documents_there().ok_or_else(|| {
-            "there are no documents yet; add some with `toolrack documents add PATH…`".to_owned()
-        })
-    };
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: DocumentsCommand,
+    /// The tenant whose documents they are
+    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true, value_parser = tenant::parse)]
+    tenant: String,
+}
+
+pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<ExitCode, String> {
+    let Arguments { command, tenant } = arguments;
+    let documents = &settings.documents().for_tenant(&tenant);
+    // Looking leaves nothing behind.
+    if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
+        return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());
+    }
     match command {
-        DocumentsCommand::Add { paths } => add(&Documents::in_file(settings.documents_file()), &paths).await,
-        DocumentsCommand::List { path } => list(&there()?, path.as_deref()).await,
-        DocumentsCommand::Remove { paths } => remove(&there()?, &paths).await,
-        DocumentsCommand::Search { words, limit } => search(&there()?, &words.join(" "), limit.into()).await,
+        DocumentsCommand::Add { paths } => add(documents, &paths).await,
+        DocumentsCommand::List { path } => list(documents, path.as_deref()).await,
+        DocumentsCommand::Remove { paths } => remove(documents, &paths).await,
+        DocumentsCommand::Search { words, limit } => search(documents, &words.join(" "), limit.into()).await,
     }
 }
 

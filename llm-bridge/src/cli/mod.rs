@@ -84,10 +84,7 @@ enum Command {
     /// Call a tool and print its reply
     Call(call::Arguments),
     /// Add documents that tools search, list them, search them, remove them
-    Documents {
-        #[command(subcommand)]
-        command: documents::DocumentsCommand,
-    },
+    Documents(documents::Arguments),
     /// Look at the modules of a server that runs, and have it ask them for their tools
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
@@ -213,7 +210,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let serve = |_| mcp::run(arguments, settings, registry.clone());
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
-        Command::Documents { command } => documents::run(command, settings).await,
+        Command::Documents(arguments) => documents::run(arguments, settings).await,
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {

@@ -12,6 +12,10 @@ use crate::{execute::BoxFuture, result::ToolError};
 ///
 /// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
 pub trait DocumentIndex: Send + Sync + 'static {
+    /// Whether there is any document. It is asked for every request of every caller, so it answers at once from what it knows, and what
+    /// it knows is never older than a second or two.
+    fn are_there(&self) -> bool;
+
     /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
     fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>>;
 

@@ -31,31 +31,72 @@ mod query;
 pub mod read;
 mod sqlite;
 mod statement;
+mod tenants;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
 pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
-use crate::result::ToolError;
+use crate::{builder::DEFAULT_TENANT, context::ToolContext, result::ToolError};
+use tenants::Tenants;
 
 pub use document::{Document, DocumentKind, Line};
 pub use index::{
     Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
 };
 
-/// The documents that a host provides to its tools, as a resource. What can be done with them is in [`DocumentIndex`].
+/// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to
+/// clone. What can be done with them is in [`DocumentIndex`].
 #[derive(Clone)]
-pub struct Documents(Arc<dyn DocumentIndex>);
+pub struct Documents {
+    index: Arc<dyn DocumentIndex>,
+    tenants: Arc<Tenants>,
+}
 
 impl Documents {
-    /// What the host tells where it provides none.
-    pub const HOW_TO_PROVIDE: &'static str =
-        "there are none yet; add some with `toolrack documents add PATH…` and start again";
-
-    /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read.
+    /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read. It has the documents of
+    /// the default tenant; another tenant has a file of its own, in a folder beside it.
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
-        Self::new(sqlite::SqliteDocuments::new(file.into()))
+        let file = file.into();
+        Self::by_tenant(move |tenant| Arc::new(sqlite::SqliteDocuments::new(sqlite::file_of(&file, tenant))))
+    }
+
+    /// Documents that are kept otherwise. Every tenant finds all of them.
+    pub fn new(index: impl DocumentIndex) -> Self {
+        let index: Arc<dyn DocumentIndex> = Arc::new(index);
+        Self::by_tenant(move |_| Arc::clone(&index))
+    }
+
+    /// Documents that are kept otherwise, those of each tenant apart. `open` is asked once for each tenant.
+    pub fn by_tenant(open: impl Fn(&str) -> Arc<dyn DocumentIndex> + Send + Sync + 'static) -> Self {
+        let tenants = Arc::new(Tenants::new(Box::new(open)));
+        Self { index: tenants.index(DEFAULT_TENANT), tenants }
+    }
+
+    /// The documents of a tenant, whichever tenant's these are.
+    #[must_use]
+    pub fn for_tenant(&self, tenant: &str) -> Self {
+        Self { index: self.tenants.index(tenant), tenants: Arc::clone(&self.tenants) }
+    }
+
+    /// The documents of the tenant that a request is of.
+    #[must_use]
+    pub fn of(&self, context: &ToolContext) -> Self {
+        self.for_tenant(context.tenant())
+    }
+
+    /// Why tools have no documents for a request: there are none of its tenant yet. It is the condition for
+    /// [`Resources::insert_where`](crate::Resources::insert_where), so that the tools come on with the first document.
+    pub fn missing(&self, context: &ToolContext) -> Option<String> {
+        if self.of(context).are_there() {
+            return None;
+        }
+        let whose = match context.tenant() {
+            DEFAULT_TENANT => String::new(),
+            tenant => format!("--tenant {tenant:?} "),
+        };
+        Some(format!("there are none yet; add some with `toolrack documents add {whose}PATH…`"))
     }
 
     /// Reads a file and adds it. One that is there as it is now is not read again.
@@ -72,18 +113,13 @@ impl Documents {
         let document = spawn_blocking(move || opened.read()).await.map_err(|error| error.to_string())??;
         self.add(document).await.map_err(fault)
     }
-
-    /// Documents that are kept otherwise.
-    pub fn new(index: impl DocumentIndex) -> Self {
-        Self(Arc::new(index))
-    }
 }
 
 impl Deref for Documents {
     type Target = dyn DocumentIndex;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.index
     }
 }
 

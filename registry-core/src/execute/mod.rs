@@ -5,7 +5,7 @@ mod entries;
 mod missing;
 mod running;
 
-use std::{borrow::Cow, pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -59,7 +59,7 @@ impl Registry {
         mut call: ToolCall,
     ) -> ToolOutcome {
         call.ensure_id();
-        let mut context = Cow::Borrowed(context);
+        let mut context = self.own(context);
         if context.standing().is_some()
             && let Err(error) = context.to_mut().ask_standing().await
         {

@@ -47,10 +47,10 @@ const _: () = {
             },
         );
         __plugin = __plugin
-            .missing(|__resources| {
+            .missing(|__context| {
                 __of_resource_0
-                    .missing(__resources)
-                    .or_else(|| __of_resource_1.missing(__resources))
+                    .missing(__context)
+                    .or_else(|| __of_resource_1.missing(__context))
             });
         __plugin
     };

@@ -19,15 +19,14 @@ pub struct DocumentSettings {
 }
 
 impl Settings {
-    /// The file that holds the documents, whether it is there or not.
-    pub fn documents_file(&self) -> PathBuf {
+    /// The file that holds the documents.
+    fn documents_file(&self) -> PathBuf {
         let named = self.documents.file.clone().filter(|file| !file.as_os_str().is_empty());
         named.unwrap_or_else(|| self.data_dir.join(FILE))
     }
 
-    /// The documents, where some were added.
-    pub fn documents_there(&self) -> Option<Documents> {
-        let file = self.documents_file();
-        file.exists().then(|| Documents::in_file(file))
+    /// The documents of all tenants, whether there are any or not.
+    pub fn documents(&self) -> Documents {
+        Documents::in_file(self.documents_file())
     }
 }

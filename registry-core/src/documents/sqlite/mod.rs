@@ -1,22 +1,31 @@
 //! Documents in a SQLite file.
 
 mod graph;
+mod presence;
 mod read;
 mod select;
 mod write;
 
-use std::{fmt::Display, path::PathBuf, time::Duration};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
+use sha2::{Digest, Sha256};
 use sqlx::{
     ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::OnceCell;
 
+use presence::Presence;
+
 use super::{
     Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
 };
 use crate::{
+    builder::DEFAULT_TENANT,
     execute::BoxFuture,
     result::ToolError,
     store::{private_file, private_folder},
@@ -31,6 +40,7 @@ const BUSY: Duration = Duration::from_secs(10);
 pub(super) struct SqliteDocuments {
     file: PathBuf,
     opened: OnceCell<Opened>,
+    presence: Presence,
 }
 
 /// The connections. One writes, as SQLite has one lock for all who do; the others never wait for it.
@@ -43,7 +53,7 @@ struct Opened {
 
 impl SqliteDocuments {
     pub(super) fn new(file: PathBuf) -> Self {
-        Self { file, opened: OnceCell::new() }
+        Self { file, opened: OnceCell::new(), presence: Presence::default() }
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -99,7 +109,22 @@ impl SqliteDocuments {
     }
 }
 
+/// The file of a tenant: the one that is named for the default tenant; for another, one in a folder beside it. Its name shows the tenant's
+/// as far as a file's name can; what tells two tenants apart is the hash.
+pub(super) fn file_of(file: &Path, tenant: &str) -> PathBuf {
+    if tenant == DEFAULT_TENANT {
+        return file.to_owned();
+    }
+    let shown: String = tenant.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    let hash: String = Sha256::digest(tenant).iter().map(|byte| format!("{byte:02x}")).collect();
+    file.with_extension("tenants").join(format!("{}-{hash}.db", shown.to_ascii_lowercase()))
+}
+
 impl DocumentIndex for SqliteDocuments {
+    fn are_there(&self) -> bool {
+        self.presence.ask(&self.file)
+    }
+
     fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>> {
         Box::pin(self.write_document(document))
     }
