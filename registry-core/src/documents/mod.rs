@@ -34,7 +34,7 @@ mod statement;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
-pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, MENTIONED_WITH};
+pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
 use crate::result::ToolError;
