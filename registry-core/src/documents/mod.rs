@@ -1,7 +1,8 @@
 //! Documents that tools search and cite.
 //!
 //! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
-//! the file, and draws a graph of names from them. Without a model passages are found by their words alone, ranked by BM25.
+//! the file, and draws a graph of names from them, to which a model adds with [`Documents::extract_unread`]. Without a model passages are
+//! found by their words alone, ranked by BM25.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -23,6 +24,7 @@
 
 mod chunk;
 mod document;
+mod extraction;
 pub mod files;
 mod graph;
 mod index;
@@ -40,8 +42,10 @@ use tokio::task::spawn_blocking;
 use crate::result::ToolError;
 
 pub use document::{Document, DocumentKind, Line};
+pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
     Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
+    UnreadPassage,
 };
 
 /// The documents that a host provides to its tools, as a resource. What can be done with them is in [`DocumentIndex`].
