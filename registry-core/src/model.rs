@@ -39,6 +39,13 @@ pub trait LanguageModel: Send + Sync + 'static {
     ///
     /// Fails when the model cannot be asked or breaks off.
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>>;
+
+    /// The name of the model that answers, for what is kept of its answers.
+    ///
+    /// Fails when there is no model, or when it cannot be asked for its name.
+    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async { Ok("unnamed".to_owned()) })
+    }
 }
 
 /// A question to a model.

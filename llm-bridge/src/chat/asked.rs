@@ -30,8 +30,24 @@ impl UpstreamModel {
         Self { upstream, name: OnceCell::new_with(name) }
     }
 
+    /// The model's name.
+    async fn model(&self) -> Result<&str, UpstreamError> {
+        self.name.get_or_try_init(|| self.upstream.first_model()).await.map(String::as_str)
+    }
+
+    /// That there is no model behind the demo.
+    fn not_the_demo(&self) -> Result<(), ToolError> {
+        match self.upstream.is_demo() {
+            false => Ok(()),
+            true => Err(ToolError::unavailable(
+                "the built-in demo model answers no questions of tools; see --upstream",
+            )
+            .with_feedback("There is no model that could do this. Answer from other tools.")),
+        }
+    }
+
     async fn ask(&self, question: &ModelQuestion) -> Result<ModelAnswer, UpstreamError> {
-        let name = self.name.get_or_try_init(|| self.upstream.first_model()).await?;
+        let name = self.model().await?;
         let request = json!({
             "model": name,
             "messages": [
@@ -65,17 +81,20 @@ impl UpstreamModel {
 impl LanguageModel for UpstreamModel {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         Box::pin(async move {
-            if self.upstream.is_demo() {
-                return Err(ToolError::unavailable(
-                    "the built-in demo model answers no questions of tools; see --upstream",
-                )
-                .with_feedback("There is no model that could do this. Answer from other tools."));
-            }
-            self.ask(&question).await.map_err(|error| {
-                ToolError::unavailable(error.to_string()).with_feedback(
-                    "The model that should do this cannot be asked now. Answer from other tools.",
-                )
-            })
+            self.not_the_demo()?;
+            self.ask(&question).await.map_err(unavailable)
         })
     }
+
+    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async move {
+            self.not_the_demo()?;
+            self.model().await.map(str::to_owned).map_err(unavailable)
+        })
+    }
+}
+
+fn unavailable(error: UpstreamError) -> ToolError {
+    ToolError::unavailable(error.to_string())
+        .with_feedback("The model that should do this cannot be asked now. Answer from other tools.")
 }

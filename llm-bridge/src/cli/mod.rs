@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod chat;
 mod documents;
+mod extract;
 mod mcp;
 mod mcp_servers;
 mod mcp_states;

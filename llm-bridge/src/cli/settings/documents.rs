@@ -16,6 +16,8 @@ const FILE: &str = "documents.db";
 pub struct DocumentSettings {
     /// The file; `documents.db` in the data folder where nothing is said.
     pub file: Option<PathBuf>,
+    /// Whether the server has its model draw names and relations from what is added, which costs a question for each passage.
+    pub extract: bool,
 }
 
 impl Settings {

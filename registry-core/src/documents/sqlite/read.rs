@@ -78,7 +78,7 @@ impl SqliteDocuments {
 }
 
 /// Leaves the documents that pass the filter.
-fn narrow(query: &mut QueryBuilder<Sqlite>, filter: &DocumentFilter) {
+pub(super) fn narrow(query: &mut QueryBuilder<Sqlite>, filter: &DocumentFilter) {
     if !filter.kinds.is_empty() {
         let mut kinds = query.push(" AND document.kind IN (").separated(", ");
         for kind in &filter.kinds {
