@@ -6,6 +6,7 @@ use registry_core::documents::Documents;
 use serde::Deserialize;
 
 use super::Settings;
+use crate::server::Upload;
 
 /// The file in the data folder that holds documents where nothing else is said.
 const FILE: &str = "documents.db";
@@ -16,6 +17,8 @@ const FILE: &str = "documents.db";
 pub struct DocumentSettings {
     /// The file; `documents.db` in the data folder where nothing is said.
     pub file: Option<PathBuf>,
+    /// Who may add documents over HTTP.
+    pub upload: Upload,
 }
 
 impl Settings {
