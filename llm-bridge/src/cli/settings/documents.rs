@@ -6,6 +6,7 @@ use registry_core::documents::Documents;
 use serde::Deserialize;
 
 use super::Settings;
+use crate::server::Upload;
 
 /// The file in the data folder that holds documents where nothing else is said.
 const FILE: &str = "documents.db";
@@ -18,6 +19,8 @@ pub struct DocumentSettings {
     pub file: Option<PathBuf>,
     /// Whether the server has its model draw names and relations from what is added, which costs a question for each passage.
     pub extract: bool,
+    /// Who may add documents over HTTP.
+    pub upload: Upload,
 }
 
 impl Settings {
