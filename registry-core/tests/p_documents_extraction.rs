@@ -59,7 +59,7 @@ impl LanguageModel for Scripted {
             tokio::time::sleep(Duration::from_millis(5)).await;
             self.now.fetch_sub(1, Ordering::SeqCst);
             let text = answer.ok_or_else(|| ToolError::unavailable("the model fell over"))?;
-            Ok(ModelAnswer { text, tokens: 10 })
+            Ok(ModelAnswer { text, tokens: 10, truncated: false })
         })
     }
 
