@@ -49,11 +49,15 @@ async fn p6_neighbours_come_with_the_passages_that_support_them() {
         "Toolrack uses SQLite",
         "Toolrack written_in Rust",
         "Toolrack depends_on PostgreSQL",
-        "Toolrack mentioned_with Rust",
+        "Toolrack mentioned_with Notify Channels",
     ] {
         assert!(found.iter().any(|found| found == relation), "{relation}: {found:?}");
     }
     assert!(!found.iter().any(|found| found.contains("ToolContext")), "{found:?}");
+    // Of SQLite more is said.
+    let mentions = self::graph(&documents, "toolrack", 1, Some("mentioned_with")).await.unwrap();
+    assert!(!found.contains(&"Toolrack mentioned_with SQLite".to_owned()), "{found:?}");
+    assert!(shown(&mentions).contains(&"Toolrack mentioned_with SQLite".to_owned()));
     let needs = graph.relations.iter().find(|it| it.relation == "depends_on").unwrap();
     assert_eq!(
         (needs.source.as_str(), needs.section.as_str(), needs.place.as_str(), needs.passages),

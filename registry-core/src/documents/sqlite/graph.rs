@@ -303,12 +303,12 @@ impl SqliteDocuments {
     }
 }
 
-/// Whether both say the same; that two are mentioned together is said of either first.
+/// Whether both say the same. That two names are mentioned together is said of either first, and nothing new where more is said of them.
 fn same(one: &Edge, other: &Edge) -> bool {
     let names = |edge: &Edge| (edge.subject, edge.object);
-    let reversed = (other.object, other.subject);
-    one.relation == other.relation
-        && (names(one) == names(other) || one.relation == MENTIONED_WITH && names(one) == reversed)
+    let is_mention = one.relation == MENTIONED_WITH || other.relation == MENTIONED_WITH;
+    names(one) == names(other) && (is_mention || one.relation == other.relation)
+        || is_mention && names(one) == (other.object, other.subject)
 }
 
 /// The part of a text that has both names in it, where they stand nearest to each other.
