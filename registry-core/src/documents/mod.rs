@@ -1,7 +1,8 @@
 //! Documents that tools search and cite.
 //!
 //! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
-//! the file, and draws a graph of names from them. Without a model passages are found by their words alone, ranked by BM25.
+//! the file, and draws a graph of names from them. Without a model passages are found by their words alone, ranked by BM25; with an
+//! [`Embedder`] also by what they mean.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -23,14 +24,18 @@
 
 mod chunk;
 mod document;
+mod embed_unread;
+mod embedding;
 pub mod files;
 mod graph;
 mod index;
 mod network;
 mod query;
+mod rank_fusion;
 pub mod read;
 mod sqlite;
 mod statement;
+mod vectors;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
@@ -40,13 +45,21 @@ use tokio::task::spawn_blocking;
 use crate::result::ToolError;
 
 pub use document::{Document, DocumentKind, Line};
+pub use embed_unread::Embedded;
+use embedding::Embedding;
+pub use embedding::{EmbedError, Embedder, TextRole};
 pub use index::{
     Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
+    UnreadPassage,
 };
+pub use rank_fusion::reciprocal_rank_fusion;
 
 /// The documents that a host provides to its tools, as a resource. What can be done with them is in [`DocumentIndex`].
 #[derive(Clone)]
-pub struct Documents(Arc<dyn DocumentIndex>);
+pub struct Documents {
+    index: Arc<dyn DocumentIndex>,
+    embedding: Option<Arc<Embedding>>,
+}
 
 impl Documents {
     /// What the host tells where it provides none.
@@ -75,7 +88,7 @@ impl Documents {
 
     /// Documents that are kept otherwise.
     pub fn new(index: impl DocumentIndex) -> Self {
-        Self(Arc::new(index))
+        Self { index: Arc::new(index), embedding: None }
     }
 }
 
@@ -83,7 +96,7 @@ impl Deref for Documents {
     type Target = dyn DocumentIndex;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.index
     }
 }
 

@@ -3,6 +3,7 @@
 mod graph;
 mod read;
 mod select;
+mod vectors;
 mod write;
 
 use std::{fmt::Display, path::PathBuf, time::Duration};
@@ -13,8 +14,10 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
+use self::vectors::LoadedVectors;
 use super::{
     Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
+    UnreadPassage,
 };
 use crate::{
     execute::BoxFuture,
@@ -23,7 +26,7 @@ use crate::{
 };
 
 /// The version of the tables that this program knows.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -31,6 +34,7 @@ const BUSY: Duration = Duration::from_secs(10);
 pub(super) struct SqliteDocuments {
     file: PathBuf,
     opened: OnceCell<Opened>,
+    vectors: LoadedVectors,
 }
 
 /// The connections. One writes, as SQLite has one lock for all who do; the others never wait for it.
@@ -43,7 +47,7 @@ struct Opened {
 
 impl SqliteDocuments {
     pub(super) fn new(file: PathBuf) -> Self {
-        Self { file, opened: OnceCell::new() }
+        Self { file, opened: OnceCell::new(), vectors: LoadedVectors::default() }
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -72,20 +76,23 @@ impl SqliteDocuments {
         Ok(Opened { writer, readers, strangers })
     }
 
-    /// Makes the tables of a new file.
+    /// Makes the tables of a new file, and those that one of an earlier version lacks.
     async fn make_tables(&self, writer: &SqlitePool) -> Result<(), ToolError> {
         let made = async {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
             let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
             if version == 0 {
                 sqlx::raw_sql(include_str!("schema.sql")).execute(&mut *transaction).await?;
-                sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+            }
+            if version < VERSION {
+                sqlx::raw_sql(include_str!("model_tables.sql")).execute(&mut *transaction).await?;
+                sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
             Ok(version)
         };
         match made.await.map_err(|error: sqlx::Error| self.fault(error))? {
-            0 | VERSION => Ok(()),
+            ..=VERSION => Ok(()),
             newer => {
                 Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
             }
@@ -127,6 +134,33 @@ impl DocumentIndex for SqliteDocuments {
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         Box::pin(self.search_passages(query, limit, filter))
     }
+
+    fn without_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(self.passages_without_vectors(model, limit))
+    }
+
+    fn keep_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        vectors: Vec<(i64, Vec<f32>)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.write_vectors(model, vectors))
+    }
+
+    fn nearest<'a>(
+        &'a self,
+        model: &'a str,
+        vector: &'a [f32],
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+        Box::pin(self.nearest_passages(model, vector, limit, filter))
+    }
+
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
         Box::pin(self.select_metadata(sql))
     }
