@@ -56,6 +56,9 @@ pub(super) async fn run(
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    let documents_file = settings.documents_file();
+    let are_there = move || documents_file.exists();
+    let _reading = server::DocumentReading::start(settings.documents_to_add_to(), are_there, stop.clone());
     server::serve(listener, backend, server_settings, stop).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,8 @@ mod access;
 mod approvals;
 mod body;
 mod chat;
+#[cfg(feature = "cli")]
+mod document_reading;
 mod execute;
 mod identity;
 mod markdown;
@@ -39,6 +41,8 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+#[cfg(feature = "cli")]
+pub use document_reading::DocumentReading;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use registry_core::documents::Documents;
 use serde::Deserialize;
 
-use super::Settings;
+use super::{EmbeddingSettings, Settings};
 
 /// The file in the data folder that holds documents where nothing else is said.
 const FILE: &str = "documents.db";
@@ -16,6 +16,8 @@ const FILE: &str = "documents.db";
 pub struct DocumentSettings {
     /// The file; `documents.db` in the data folder where nothing is said.
     pub file: Option<PathBuf>,
+    /// The model that makes their vectors; without, they are found by their words alone.
+    pub embeddings: EmbeddingSettings,
 }
 
 impl Settings {
@@ -27,7 +29,11 @@ impl Settings {
 
     /// The documents, where some were added.
     pub fn documents_there(&self) -> Option<Documents> {
-        let file = self.documents_file();
-        file.exists().then(|| Documents::in_file(file))
+        self.documents_file().exists().then(|| self.documents_to_add_to())
+    }
+
+    /// The documents, also where there are none yet.
+    pub fn documents_to_add_to(&self) -> Documents {
+        self.with_embedder(Documents::in_file(self.documents_file()))
     }
 }
