@@ -31,6 +31,7 @@ fn routes(access: Access) -> Router {
         mcp_servers: None,
         documents: None,
         upload: Default::default(),
+        extracting: None,
         schedule: None,
         grace: Duration::from_secs(1),
     };

@@ -49,6 +49,7 @@ impl Rack {
             mcp_servers: None,
             documents: Some(documents.clone()),
             upload,
+            extracting: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

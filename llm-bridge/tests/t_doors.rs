@@ -62,6 +62,7 @@ impl Rack {
             mcp_servers: None,
             documents: None,
             upload: Default::default(),
+            extracting: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

@@ -137,6 +137,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
         mcp_servers: None,
         documents: None,
         upload: Default::default(),
+        extracting: None,
         module_name: "toolrack".into(),
         schedule: None,
         grace: Duration::from_secs(1),

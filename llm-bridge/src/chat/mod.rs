@@ -4,6 +4,8 @@ mod announce;
 mod answer;
 mod asked;
 mod demo;
+#[cfg(feature = "documents")]
+mod embeddings;
 mod found;
 mod history;
 mod limits;
@@ -33,6 +35,8 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asked::UpstreamModel;
+#[cfg(feature = "documents")]
+pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;

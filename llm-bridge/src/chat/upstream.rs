@@ -216,6 +216,23 @@ impl Upstream {
         }
     }
 
+    /// Asks for the vectors of texts; gives the reply as it came.
+    #[cfg(feature = "cli")]
+    pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
+        let upstream = match &*self.0 {
+            Kind::Demo(_) => {
+                return Err(UpstreamError::Failed(
+                    "the built-in demo model makes no vectors of texts".into(),
+                ));
+            }
+            Kind::Http(upstream) => upstream,
+        };
+        let post = upstream.client.post(format!("{}/embeddings", upstream.base)).json(request);
+        let reply = async { read_capped(upstream.send(upstream.authorized(post)).await?).await };
+        let stalled = Err(UpstreamError::Stalled(upstream.idle_timeout));
+        tokio::time::timeout(upstream.idle_timeout, reply).await.unwrap_or(stalled)
+    }
+
     /// How the server has answered; the demo model is none.
     pub(crate) fn metrics(&self) -> Option<&UpstreamMetrics> {
         match &*self.0 {

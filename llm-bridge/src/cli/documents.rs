@@ -13,14 +13,16 @@ use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use registry_core::{
     DEFAULT_TENANT,
-    documents::{Added, DocumentFilter, Documents, files},
+    documents::{Added, DocumentFilter, Documents, Embedded, files},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Settings, address, extract,
     out::{one_line, print_line, tell},
     stopped_by_ctrl_c, tenant,
 };
+use crate::chat::UpstreamEmbedder;
 
 /// Files that are read at once. One is written at a time.
 const READERS: usize = 4;
@@ -104,12 +106,8 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     for (path, reason) in &found.skipped {
         tell(format_args!("left out {}: {reason}", shown(path)));
     }
-    // Nobody sees it where standard error is no terminal.
-    let bar = ProgressBar::new(u64::try_from(found.files.len()).unwrap_or(u64::MAX));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let count = u64::try_from(found.files.len()).unwrap_or(u64::MAX);
+    let bar = progress(ProgressBar::new(count), "{bar:30} {pos}/{len} {msg} {eta}");
     let stop = stopped_by_ctrl_c();
     let total = found.files.len();
     let added = stream::iter(found.files)
@@ -144,7 +142,44 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     if done < total {
         tell(format_args!("stopped with {} files to go; add them again to go on", total - done));
     }
+    if done == total {
+        embed(documents, &stop).await;
+    }
     Ok(if failed == 0 && done == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Gives vectors to the passages that have none. What was added is there without them, so nothing here makes the command fail.
+async fn embed(documents: &Documents, stop: &CancellationToken) {
+    let Some(model) = documents.embedding_model() else { return };
+    let bar = progress(ProgressBar::no_length(), "{spinner} {pos} passages given vectors {elapsed}");
+    let told = bar.clone();
+    let done = |done: Embedded| told.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
+    let embedding = documents.embed_unread(UpstreamEmbedder::BATCH, done);
+    let outcome = stop.run_until_cancelled(embedding).await;
+    bar.finish_and_clear();
+    let until = "until this is called again or `toolrack serve` runs";
+    match outcome {
+        Some(Ok(Embedded { passages, passed_over })) => {
+            tell(format_args!("{passages} passages were given vectors of {}", one_line(model)));
+            if passed_over > 0 {
+                tell(format_args!("{passed_over} were refused and are found by their words alone"));
+            }
+        }
+        Some(Err(error)) => {
+            let reason = one_line(error.message());
+            tell(format_args!("warning: some passages are found by their words alone {until}: {reason}"));
+        }
+        None => tell(format_args!("stopped; some passages are found by their words alone {until}")),
+    }
+}
+
+/// Nobody sees it where standard error is no terminal.
+fn progress(bar: ProgressBar, template: &str) -> ProgressBar {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, String> {

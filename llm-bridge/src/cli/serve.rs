@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use registry_core::{
-    Registry,
+    Caller, Registry,
+    documents::Documents,
     source::{mcp::McpServers, module::Modules},
     webhook::Webhooks,
 };
@@ -52,6 +53,9 @@ pub(super) async fn run(
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
+    // The very ones that the tools have, so that both see at once what is added.
+    let documents = backend.registry().context(Caller::default()).resources().get::<Documents>();
+    server_settings.documents = documents.map(|documents| (*documents).clone());
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -6,6 +6,8 @@ mod intake;
 mod refusal;
 mod upload_path;
 
+use std::sync::Arc;
+
 use axum::{
     Extension, Json,
     body::Body,
@@ -19,8 +21,11 @@ use registry_core::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-use super::{App, identity::Identity, openapi::Operation};
+use super::{App, ServerSettings, document_reading::DocumentReading, identity::Identity, openapi::Operation};
+use crate::chat::Backend;
 use intake::Intake;
 use refusal::Refusal;
 use upload_path::{is_below, upload_path, uploads_of};
@@ -61,12 +66,21 @@ pub(super) struct DocumentDoor {
     documents: Option<Documents>,
     upload: Upload,
     intake: Intake,
+    /// Told of each document that is added.
+    added: Arc<Notify>,
 }
 
 impl DocumentDoor {
-    pub(super) fn new(documents: Option<Documents>, upload: Upload) -> Self {
-        let upload = if documents.is_some() { upload } else { Upload::Off };
-        Self { documents, upload, intake: Intake::default() }
+    /// Opens it, and has read what comes in, until `closing` is cancelled.
+    pub(super) fn new(backend: &Backend, settings: &ServerSettings, closing: &CancellationToken) -> Self {
+        let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
+        if let Some(documents) = documents.clone() {
+            let (extracting, added) = (settings.extracting.clone(), Arc::clone(&added));
+            let reading = DocumentReading { documents, extracting, added };
+            backend.spawn(reading.run(closing.clone()));
+        }
+        let upload = if documents.is_some() { settings.upload } else { Upload::Off };
+        Self { documents, upload, intake: Intake::default(), added }
     }
 
     /// The documents of the request's tenant.
@@ -270,7 +284,9 @@ pub(super) async fn add(
     } else {
         check_room(&documents, user, &path, taken.size).await?;
         let document = door.intake.read(taken.file).await?;
-        documents.add(document).await?
+        let added = documents.add(document).await?;
+        door.added.notify_one();
+        added
     };
     let kept = below(&documents, Some(path.clone())).await?;
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);

@@ -5,6 +5,8 @@ mod approvals;
 mod body;
 mod chat;
 #[cfg(feature = "documents")]
+mod document_reading;
+#[cfg(feature = "documents")]
 mod documents;
 mod execute;
 mod identity;
@@ -85,6 +87,9 @@ pub struct ServerSettings {
     /// Who may add documents.
     #[cfg(feature = "documents")]
     pub upload: Upload,
+    /// The model that names and relations are drawn with from what was added, where that is wanted: a question for each passage.
+    #[cfg(feature = "documents")]
+    pub extracting: Option<registry_core::model::Model>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
     /// The jobs that this server makes at their times, where it is to.
@@ -148,6 +153,8 @@ fn routes(
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
+    #[cfg(feature = "documents")]
+    let documents = documents::DocumentDoor::new(&backend, &settings, &closing);
     let app = App {
         backend,
         webhooks: settings.webhooks.clone(),
@@ -156,7 +163,7 @@ fn routes(
         #[cfg(feature = "mcp")]
         mcp_servers: settings.mcp_servers.clone(),
         #[cfg(feature = "documents")]
-        documents: documents::DocumentDoor::new(settings.documents.clone(), settings.upload),
+        documents,
         module_name: settings.module_name.as_str().into(),
         closing,
     };

@@ -221,6 +221,7 @@ impl Setup {
             mcp_servers: None,
             documents: None,
             upload: Default::default(),
+            extracting: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: self.grace,

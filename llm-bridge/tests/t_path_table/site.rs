@@ -154,6 +154,7 @@ impl Site {
             mcp_servers: None,
             documents: None,
             upload: Default::default(),
+            extracting: None,
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

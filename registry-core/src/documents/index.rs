@@ -40,6 +40,31 @@ pub trait DocumentIndex: Send + Sync + 'static {
         filter: &'a DocumentFilter,
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
 
+    /// At most `limit` passages that have no vector of this model yet, oldest first. One that was kept without numbers has one.
+    fn without_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+
+    /// Keeps the vectors that a model made of passages, in place of those of other models. A passage that is gone meanwhile is passed over;
+    /// one whose vector has no numbers, or points nowhere, is not asked for again and not found by its vector.
+    fn keep_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        vectors: Vec<(i64, Vec<f32>)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// At most `limit` passages whose vectors of this model are nearest to a vector, nearest first. The score is the cosine. Vectors of
+    /// another length are left out.
+    fn nearest<'a>(
+        &'a self,
+        model: &'a str,
+        vector: &'a [f32],
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+
     /// The rows of one SQL `SELECT` over the view `documents`, whose columns are in [`METADATA_COLUMNS`]. Nothing else gets through: no
     /// second statement, no other table, no function that does more than look, nothing that writes.
     ///
@@ -169,7 +194,7 @@ pub struct Passage {
     pub first: u32,
     /// Where it ends, as it begins.
     pub last: u32,
-    /// How well it fits; more is better. Passages of one search can be compared.
+    /// How well it fits; more is better. Passages of one search can be compared, those of different searches cannot.
     pub score: f64,
     /// What it says.
     pub text: String,
@@ -178,7 +203,7 @@ pub struct Passage {
 /// A passage that a model has not been through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadPassage {
-    /// Its number in the store.
+    /// Its number in the store. No other passage ever has it.
     pub id: i64,
     /// The title of its document.
     pub title: String,

@@ -2,7 +2,7 @@
 //!
 //! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
 //! the file, and draws a graph of names from them, to which a model adds with [`Documents::extract_unread`]. Without a model passages are
-//! found by their words alone, ranked by BM25.
+//! found by their words alone, ranked by BM25; with an [`Embedder`] also by what they mean.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -24,16 +24,20 @@
 
 mod chunk;
 mod document;
+mod embed_unread;
+mod embedding;
 mod extraction;
 pub mod files;
 mod graph;
 mod index;
 mod network;
 mod query;
+mod rank_fusion;
 pub mod read;
 mod sqlite;
 mod statement;
 mod tenants;
+mod vectors;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
@@ -44,11 +48,15 @@ use crate::{builder::DEFAULT_TENANT, context::ToolContext, result::ToolError};
 use tenants::Tenants;
 
 pub use document::{Document, DocumentKind, Line};
+pub use embed_unread::Embedded;
+use embedding::Embedding;
+pub use embedding::{EmbedError, Embedder, TextRole};
 pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
     Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
     UnreadPassage,
 };
+pub use rank_fusion::reciprocal_rank_fusion;
 
 /// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to
 /// clone. What can be done with them is in [`DocumentIndex`].
@@ -56,6 +64,7 @@ pub use index::{
 pub struct Documents {
     index: Arc<dyn DocumentIndex>,
     tenants: Arc<Tenants>,
+    embedding: Option<Arc<Embedding>>,
 }
 
 impl Documents {
@@ -75,19 +84,24 @@ impl Documents {
     /// Documents that are kept otherwise, those of each tenant apart. `open` is asked once for each tenant.
     pub fn by_tenant(open: impl Fn(&str) -> Arc<dyn DocumentIndex> + Send + Sync + 'static) -> Self {
         let tenants = Arc::new(Tenants::new(Box::new(open)));
-        Self { index: tenants.index(DEFAULT_TENANT), tenants }
+        Self { index: tenants.index(DEFAULT_TENANT), tenants, embedding: None }
     }
 
     /// The documents of a tenant, whichever tenant's these are.
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
-        Self { index: self.tenants.index(tenant), tenants: Arc::clone(&self.tenants) }
+        Self { index: self.tenants.index(tenant), ..self.clone() }
     }
 
     /// The documents of the tenant that a request is of.
     #[must_use]
     pub fn of(&self, context: &ToolContext) -> Self {
         self.for_tenant(context.tenant())
+    }
+
+    /// The documents of each tenant that was asked for since the program began.
+    pub fn in_use(&self) -> Vec<Self> {
+        self.tenants.opened().into_iter().map(|index| Self { index, ..self.clone() }).collect()
     }
 
     /// Why tools have no documents for a request: there are none of its tenant yet. It is the condition for

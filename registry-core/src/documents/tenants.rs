@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::DocumentIndex;
@@ -21,8 +21,16 @@ impl Tenants {
         Self { open, opened: Mutex::default() }
     }
 
+    pub(super) fn opened(&self) -> Vec<Arc<dyn DocumentIndex>> {
+        self.known().values().cloned().collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn DocumentIndex>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn index(&self, tenant: &str) -> Arc<dyn DocumentIndex> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.known();
         if let Some(index) = opened.get(tenant) {
             return Arc::clone(index);
         }

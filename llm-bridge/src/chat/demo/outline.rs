@@ -40,11 +40,11 @@ impl Outline {
                 if let Some(table) = &table {
                     self.text.push_str(table);
                 }
-                let rest = fields.iter().filter(|(name, value)| {
-                    // That nothing is missing needs no saying.
-                    !(table.is_some() && matches!(name.as_str(), "columns" | "rows"))
-                        && !(name.as_str() == "truncated" && **value == Value::Bool(false))
-                });
+                let is_said = |name: &str| table.is_some() && matches!(name, "columns" | "rows");
+                // That nothing is missing needs no saying.
+                let is_plain =
+                    |name: &str, value: &Value| name == "truncated" && *value == Value::Bool(false);
+                let rest = fields.iter().filter(|(name, value)| !is_said(name) && !is_plain(name, value));
                 rest.for_each(|(name, value)| self.field(name, value, depth));
             }
             Value::Array(items) => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use registry_core::documents::Documents;
 use serde::Deserialize;
 
-use super::Settings;
+use super::{EmbeddingSettings, Settings};
 use crate::server::Upload;
 
 /// The file in the data folder that holds documents where nothing else is said.
@@ -21,17 +21,19 @@ pub struct DocumentSettings {
     pub extract: bool,
     /// Who may add documents over HTTP.
     pub upload: Upload,
+    /// The model that makes their vectors; without, they are found by their words alone.
+    pub embeddings: EmbeddingSettings,
 }
 
 impl Settings {
     /// The file that holds the documents.
-    fn documents_file(&self) -> PathBuf {
+    pub(super) fn documents_file(&self) -> PathBuf {
         let named = self.documents.file.clone().filter(|file| !file.as_os_str().is_empty());
         named.unwrap_or_else(|| self.data_dir.join(FILE))
     }
 
     /// The documents of all tenants, whether there are any or not.
     pub fn documents(&self) -> Documents {
-        Documents::in_file(self.documents_file())
+        self.with_embedder(Documents::in_file(self.documents_file()))
     }
 }

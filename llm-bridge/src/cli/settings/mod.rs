@@ -1,6 +1,7 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
 mod documents;
+mod embeddings;
 mod flags;
 mod gate;
 mod language_model;
@@ -28,6 +29,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use toml::de::{DeTable, Deserializer};
 
 pub use documents::DocumentSettings;
+pub use embeddings::EmbeddingSettings;
 use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
@@ -245,7 +247,7 @@ impl Settings {
         if let Some(folder) = flags.data_dir.filter(|folder| !folder.as_os_str().is_empty()) {
             self.data_dir = folder;
         }
-        Ok(())
+        self.documents.embeddings.lay_over(|name| std::env::var(name).ok())
     }
 
     fn from_file(file: &Path, host_tables: &[&str]) -> Result<Self, String> {
@@ -397,8 +399,9 @@ impl Settings {
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
-            documents: Some(self.documents()),
+            documents: None,
             upload: self.documents.upload,
+            extracting: if self.documents.extract { self.language_model() } else { None },
             module_name: self.module_name.clone(),
             schedule: None,
             access: Access {

@@ -5,6 +5,7 @@ mod graph;
 mod presence;
 mod read;
 mod select;
+mod vectors;
 mod write;
 
 use std::{
@@ -20,6 +21,7 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
+use self::vectors::LoadedVectors;
 use presence::Presence;
 
 use super::{
@@ -43,6 +45,7 @@ pub(super) struct SqliteDocuments {
     file: PathBuf,
     opened: OnceCell<Opened>,
     presence: Presence,
+    vectors: LoadedVectors,
 }
 
 /// The connections. One writes, as SQLite has one lock for all who do; the others never wait for it.
@@ -55,7 +58,12 @@ struct Opened {
 
 impl SqliteDocuments {
     pub(super) fn new(file: PathBuf) -> Self {
-        Self { file, opened: OnceCell::new(), presence: Presence::default() }
+        Self {
+            file,
+            opened: OnceCell::new(),
+            presence: Presence::default(),
+            vectors: LoadedVectors::default(),
+        }
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -181,6 +189,32 @@ impl DocumentIndex for SqliteDocuments {
         passages: Vec<(i64, Extracted)>,
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(self.write_extracted(model, passages))
+    }
+
+    fn without_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(self.passages_without_vectors(model, limit))
+    }
+
+    fn keep_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        vectors: Vec<(i64, Vec<f32>)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.write_vectors(model, vectors))
+    }
+
+    fn nearest<'a>(
+        &'a self,
+        model: &'a str,
+        vector: &'a [f32],
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
+        Box::pin(self.nearest_passages(model, vector, limit, filter))
     }
 
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {

@@ -36,8 +36,10 @@ impl SqliteDocuments {
         let mut passages = self.matching(&query.any(), limit, filter).await?;
         if passages.len() < limit {
             for passage in self.matching(&query.beginning(), limit, filter).await? {
-                let place = |passage: &Passage| (passage.path.clone(), passage.first, passage.last);
-                if passages.len() < limit && passages.iter().all(|known| place(known) != place(&passage)) {
+                // A long line and a page of a PDF are several passages with one place.
+                let is = |known: &Passage| known.first == passage.first && known.text == passage.text;
+                let is_known = passages.iter().any(|known| known.path == passage.path && is(known));
+                if passages.len() < limit && !is_known {
                     passages.push(passage);
                 }
             }

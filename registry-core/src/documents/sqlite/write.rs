@@ -145,13 +145,18 @@ async fn replace(
     .fetch_one(&mut **transaction)
     .await?;
     sqlx::query(
-        "INSERT INTO chunk (document, ordinal, section, first, last, text)
-         SELECT $1, key, value ->> 'section', value ->> 'first', value ->> 'last', value ->> 'text' FROM json_each($2)",
+        "INSERT INTO chunk (id, document, ordinal, section, first, last, text)
+         SELECT highest + 1 + key, $1, key, value ->> 'section', value ->> 'first', value ->> 'last', value ->> 'text'
+         FROM json_each($2), chunk_number",
     )
     .bind(id)
     .bind(&rows.chunks)
     .execute(&mut **transaction)
     .await?;
+    sqlx::query("UPDATE chunk_number SET highest = highest + $1")
+        .bind(rows.count)
+        .execute(&mut **transaction)
+        .await?;
     // The name of the file is looked for as well as the title.
     sqlx::query(
         "INSERT INTO chunk_words (rowid, title, section, text)

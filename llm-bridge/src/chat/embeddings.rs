@@ -1,0 +1,180 @@
+//! Vectors of texts, from a server that speaks the OpenAI API.
+
+use registry_core::{
+    BoxFuture,
+    documents::{EmbedError, Embedder, TextRole},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Upstream, UpstreamError};
+
+/// A model that makes vectors, and what is put before texts for it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EmbeddingModel {
+    /// Its name on the server.
+    pub name: String,
+    /// What is put before a question, as the model was trained.
+    pub query_prefix: String,
+    /// What is put before a passage.
+    pub passage_prefix: String,
+}
+
+impl EmbeddingModel {
+    /// The name under which its vectors of passages are kept; what is put before a passage is part of it.
+    pub fn kept_as(&self) -> String {
+        match self.passage_prefix.as_str() {
+            "" => self.name.clone(),
+            prefix => format!("{} of \"{prefix}…\"", self.name),
+        }
+    }
+}
+
+/// Asks an upstream at `/v1/embeddings`, as OpenAI describes it:
+/// <https://platform.openai.com/docs/api-reference/embeddings/create>.
+#[derive(Debug, Clone)]
+pub struct UpstreamEmbedder {
+    upstream: Upstream,
+    model: EmbeddingModel,
+    kept_as: String,
+}
+
+impl UpstreamEmbedder {
+    /// So many passages are good to ask for at once: some servers take no more than 32, and those without a graphics card take seconds
+    /// for each.
+    pub const BATCH: usize = 16;
+
+    /// A model of an upstream.
+    pub fn new(upstream: Upstream, model: EmbeddingModel) -> Self {
+        Self { upstream, kept_as: model.kept_as(), model }
+    }
+
+    async fn ask(&self, texts: Vec<String>, role: TextRole) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let prefix = match role {
+            TextRole::Query => &self.model.query_prefix,
+            TextRole::Passage => &self.model.passage_prefix,
+        };
+        let input: Vec<String> = texts.into_iter().map(|text| format!("{prefix}{text}")).collect();
+        let request = json!({"model": self.model.name, "input": input, "encoding_format": "float"});
+        let reply = self.upstream.embeddings(&request).await.map_err(|error| match error {
+            // llama.cpp answers 500 where a text is longer than its batch.
+            UpstreamError::Status { status: 400 | 413 | 422 | 500, .. } => {
+                EmbedError::Refused(error.to_string())
+            }
+            _ => EmbedError::Unavailable(error.to_string()),
+        })?;
+        read(&reply, input.len())
+            .map_err(|fault| EmbedError::Unavailable(format!("the vectors of the model server: {fault}")))
+    }
+}
+
+impl Embedder for UpstreamEmbedder {
+    fn model(&self) -> &str {
+        &self.kept_as
+    }
+
+    fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>> {
+        Box::pin(self.ask(texts, role))
+    }
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    data: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+/// The vectors of a reply in the order of the texts. One that is missing would put all behind it to the wrong text.
+fn read(reply: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
+    let Reply { mut data } =
+        serde_json::from_slice(reply).map_err(|error| format!("they cannot be read: {error}"))?;
+    data.sort_by_key(|row| row.index);
+    if !data.iter().map(|row| row.index).eq(0..count) {
+        return Err(format!("they are not those of {count} texts, one each"));
+    }
+    let length = data.first().map_or(0, |row| row.embedding.len());
+    if length == 0 && count > 0 {
+        return Err("they have no numbers".to_owned());
+    }
+    for row in &data {
+        if row.embedding.len() != length {
+            return Err(format!("one has {} numbers and another {length}", row.embedding.len()));
+        }
+        if !row.embedding.iter().all(|number| number.is_finite()) {
+            return Err("one has a number that is too large".to_owned());
+        }
+    }
+    Ok(data.into_iter().map(|row| row.embedding).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p6_vectors_are_read_in_the_order_of_the_texts() {
+        let reply = br#"{"object": "list", "model": "m", "usage": {}, "data": [
+            {"object": "embedding", "index": 1, "embedding": [0, -1e-3]},
+            {"object": "embedding", "index": 0, "embedding": [1.5, 2]}]}"#;
+        assert_eq!(read(reply, 2), Ok(vec![vec![1.5, 2.0], vec![0.0, -0.001]]));
+        assert_eq!(read(br#"{"data": []}"#, 0), Ok(vec![]));
+    }
+
+    #[test]
+    fn p6_a_reply_that_is_not_one_vector_for_each_text_is_refused() {
+        for (reply, fault) in [
+            ("", "cannot be read"),
+            ("<html>", "cannot be read"),
+            (r#"{"error": "x"}"#, "missing field `data`"),
+            (r#"{"data": [{"embedding": [1]}, {"embedding": [1]}]}"#, "missing field `index`"),
+            (r#"{"data": [{"index": 0, "embedding": "AAAA"}]}"#, "invalid type: string"),
+            (
+                r#"{"data": [{"index": 0, "embedding": [[1]]}, {"index": 1, "embedding": [[1]]}]}"#,
+                "invalid type",
+            ),
+            (
+                r#"{"data": [{"index": 0, "embedding": [null]}, {"index": 1, "embedding": [1]}]}"#,
+                "invalid type: null",
+            ),
+            (r#"{"data": [{"index": 0, "embedding": [1]}]}"#, "not those of 2 texts"),
+            (
+                r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}"#,
+                "not those of 2 texts",
+            ),
+            (
+                r#"{"data": [{"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]}"#,
+                "not those of 2 texts",
+            ),
+            (
+                r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]}"#,
+                "not those of 2 texts",
+            ),
+            (r#"{"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}"#, "no numbers"),
+            (
+                r#"{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}"#,
+                "has 2 numbers",
+            ),
+            (
+                r#"{"data": [{"index": 0, "embedding": [1e300]}, {"index": 1, "embedding": [1]}]}"#,
+                "too large",
+            ),
+        ] {
+            let told = read(reply.as_bytes(), 2).unwrap_err();
+            assert!(told.contains(fault), "{reply}: {told}");
+        }
+    }
+
+    #[test]
+    fn p6_what_is_put_before_passages_makes_other_vectors() {
+        let model =
+            EmbeddingModel { name: "m".into(), query_prefix: "q: ".into(), ..EmbeddingModel::default() };
+        assert_eq!(model.kept_as(), "m");
+        let other = EmbeddingModel { passage_prefix: "p: ".into(), ..model };
+        assert_eq!(other.kept_as(), "m of \"p: …\"");
+    }
+}
