@@ -441,7 +441,7 @@ def deep_analysis(interpreter):
             def _():
                 expect(in_folder(folder, "documents", "add", note)[0] == 0, "not added")
                 code, told = in_folder(folder, "documents", "extract", note, "--upstream", f"{model}/v1")
-                expect(code == 0 and "1 passages read, 3 names and 1 relations found" in told, told)
+                expect(code == 0 and "1 passage read, 3 names and 1 relation found" in told, told)
                 code, told = in_folder(folder, "call", "graph_search", '{"entity": "Green tea", "relation": "steeped_at"}')
                 expect(code == 0 and '"object": "75 degrees"' in told and "note.txt" in told, told)
                 code, told = in_folder(folder, "call", "graph_search", '{"entity": "Grace Hopper"}')
