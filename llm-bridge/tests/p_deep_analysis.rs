@@ -11,7 +11,11 @@
 
 mod support;
 
-use std::{process::Command, time::Duration};
+use std::{
+    path::Path,
+    process::{Command, Output},
+    time::Duration,
+};
 
 use llm_bridge::chat::{Upstream, UpstreamModel};
 use registry_core::ErrorKind;
@@ -61,6 +65,21 @@ async fn p6_a_model_that_cannot_be_asked_is_told_and_may_be_asked_again() {
     assert!(error.message().contains("demo model") && error.feedback().contains("no model"), "{error}");
 }
 
+/// Runs the program in a folder, with that model server.
+fn program(folder: &Path, upstream: String) -> impl Fn(&[&str]) -> Output + Clone + Send + 'static {
+    let folder = folder.to_owned();
+    move |arguments| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_"))
+        {
+            command.env_remove(name);
+        }
+        command.args(arguments).args(["--upstream", &upstream, "--model", "m"]);
+        command.current_dir(&folder).output().unwrap()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn p6_the_documents_are_analysed_through_the_upstream() {
     let scripted = Scripted::start([
@@ -75,21 +94,7 @@ async fn p6_the_documents_are_analysed_through_the_upstream() {
         "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n",
     )
     .unwrap();
-    let (at, upstream) = (folder.path().to_owned(), format!("http://{}/v1", scripted.address));
-    let run = move |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_"))
-        {
-            command.env_remove(name);
-        }
-        command
-            .args(arguments)
-            .args(["--upstream", &upstream, "--model", "m"])
-            .current_dir(&at)
-            .output()
-            .unwrap()
-    };
+    let run = program(folder.path(), format!("http://{}/v1", scripted.address));
     let output = tokio::task::spawn_blocking(move || {
         assert!(run(&["documents", "add", "tea.md"]).status.success());
         run(&["call", "deep_analysis", "{\"question\": \"How hot is green tea made?\"}"])
@@ -124,4 +129,68 @@ fn p6_with_the_demo_model_the_analysis_is_off_and_says_why() {
     let lines: Vec<&str> =
         listed.lines().skip_while(|line| !line.contains("deep_analysis")).take(4).collect();
     assert!(lines.concat().contains("no: needs"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p6_the_model_server_draws_names_from_documents_on_the_command_line() {
+    let fault = || Reply::error(500, "out of memory");
+    let scripted = Scripted::start([
+        Reply::text("<think>Hm.</think>{\"subject\": \"green tea\", \"relation\": \"is steeped at\", \"object\": \"75 degrees\"}"),
+        fault(),
+        Reply::text("I see no names."),
+        fault(),
+        fault(),
+        fault(),
+    ])
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tea.txt"), "At noon green tea is steeped at 75 degrees.\n").unwrap();
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    std::fs::write(folder.path().join("notes/a.txt"), "one\n").unwrap();
+    let run = program(folder.path(), format!("http://{}/v1", scripted.address));
+    let demo = program(folder.path(), "demo".to_owned());
+    let (first, told) = tokio::task::spawn_blocking(move || {
+        let told = |output: Output| {
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).replace('\n', " "))
+        };
+        let first = told(run(&["documents", "extract"]));
+        assert!(run(&["documents", "add", "tea.txt", "notes"]).status.success());
+        let more = [&["tea.txt"][..], &["notes"], &["notes", "tea.txt"], &["nowhere"], &[]].map(|paths| {
+            let output = run(&[&["documents", "extract"], paths].concat());
+            told(output)
+        });
+        std::fs::write(folder.path().join("notes/b.txt"), "two\n").unwrap();
+        std::fs::write(folder.path().join("notes/c.txt"), "three\n").unwrap();
+        std::fs::write(folder.path().join("notes/d.txt"), "four\n").unwrap();
+        assert!(run(&["documents", "add", "notes"]).status.success());
+        let failing = told(run(&["documents", "extract"]));
+        let found = run(&["call", "graph_search", "{\"entity\": \"Green Tea\"}"]);
+        assert!(String::from_utf8_lossy(&found.stdout).contains("\"relation\": \"steeped_at\""));
+        let demo = told(demo(&["documents", "extract"]));
+        drop(folder);
+        (first, (more, failing, demo))
+    })
+    .await
+    .unwrap();
+    assert_eq!(first.0, Some(1));
+    assert!(first.1.contains("there are no documents yet"), "{first:?}");
+    let (more, failing, demo) = told;
+    for (told, code, parts) in [
+        (&more[0], 0, &["1 passage read, 2 names and 1 relation found, "][..]),
+        (&more[1], 1, &["0 passages read", "m failed at 1 passage; extract again"]),
+        (&more[2], 0, &["1 passage read, 0 names", "of 1 passage the answer of m could not be read"]),
+        (&more[3], 1, &["there is no document nowhere"]),
+        (&more[4], 0, &["0 passages read, 0 names and 0 relations found, 0 tokens"]),
+        (&failing, 1, &["0 passages read", "out of memory", "extract again to go on"]),
+        (&demo, 1, &["the built-in demo model cannot read documents; name a model server"]),
+    ] {
+        assert_eq!(told.0, Some(code), "{told:?}");
+        for part in parts {
+            assert!(told.1.contains(part), "{part}: {told:?}");
+        }
+    }
+    let asked = scripted.asked();
+    assert_eq!(asked.len(), 6);
+    let prompt = asked.first().unwrap().body["messages"][1]["content"].as_str().unwrap();
+    assert!(prompt.ends_with("Passage:\nAt noon green tea is steeped at 75 degrees."), "{prompt}");
 }

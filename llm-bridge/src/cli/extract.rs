@@ -10,6 +10,7 @@ use super::{
     documents::{absolute, shown},
     out::tell,
     stopped_by_ctrl_c,
+    tools::count,
 };
 
 /// Has the model server draw names and relations from the documents at these paths, or from all, where that was not done yet.
@@ -72,22 +73,26 @@ pub(super) async fn run(
     bar.finish_and_clear();
     let Extraction { passages, names, relations, unreadable, failed, tokens } = now;
     tell(format_args!(
-        "{passages} passages read, {names} names and {relations} relations found, {tokens} tokens"
+        "{} read, {} and {} found, {tokens} tokens",
+        count(passages, "passage"),
+        count(names, "name"),
+        count(relations, "relation")
     ));
     if unreadable > 0 {
         tell(format_args!(
-            "of {unreadable} passages the answer of {name} could not be read; is it too small a model?"
+            "of {} the answer of {name} could not be read; is it too small a model?",
+            count(unreadable, "passage")
         ));
     }
     if let Some(failure) = failure {
         return Err(format!("{failure}; extract again to go on"));
     }
     if failed > 0 {
-        tell(format_args!("{name} failed at {failed} passages; extract again to try them again"));
+        tell(format_args!("{name} failed at {}; extract again to try again", count(failed, "passage")));
     }
     let left = total.saturating_sub(passages + failed);
     if stop.is_cancelled() {
-        tell(format_args!("stopped with {left} passages to go; extract again to go on"));
+        tell(format_args!("stopped with {} to go; extract again to go on", count(left, "passage")));
     }
     Ok(if failed > 0 || stop.is_cancelled() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

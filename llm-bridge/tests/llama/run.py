@@ -8,7 +8,12 @@ See ../clients/environment.py for the variables. The last line is `N passed, M f
 
 import json
 import os
+import re
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -310,8 +315,141 @@ def templates(interpreter):
             for_both(f"a template that {'has no tools' if text is NO_TOOLS else name}", runs)
 
 
+def deep_analysis(interpreter):
+    """A tool that asks the model itself: each step told over SSE, its bounds, citations, and an end when the client goes away. And names
+    and relations that the model draws from documents: of noise nothing is kept."""
+    call_it = '<tool_call>\n%s\n</tool_call>' % json.dumps(
+        {"name": "deep_analysis", "arguments": {"question": "How are documents searched, and what is a stream of events?"}})
+    # Twice more than an answer may have. It is a list of searches as well, and cites a passage that is there and one that is not.
+    said = "documents and events [1] [99]\n" * 300
+
+    def in_folder(folder, *arguments, stop_after=None):
+        """What the program says, with the documents of that folder."""
+        command = [environment.TOOLRACK, *arguments, "--config", f"{folder}/toolrack.toml", "--data-dir", folder]
+        process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        if stop_after is not None:
+            time.sleep(stop_after)
+            process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=120)
+        return process.returncode, text
+
+    def slot(model):
+        """What llama.cpp is at: whether it writes, and for which question."""
+        (slot,) = json.loads(call(f"{model}/slots")[1])
+        return slot["is_processing"], slot.get("id_task")
+
+    def events(address, **more):
+        """The tools' events of a streamed chat that calls the tool, each with the time at which it came. Whoever stops reading goes away."""
+        body = {"messages": QUESTION, "stream": True, "seed": 1, "grammar": "root ::= " + json.dumps(call_it), **more}
+        request = urllib.request.Request(f"{address}/v1/chat/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with DIRECT.open(request, timeout=120) as reply:
+            for line in reply:
+                if line.startswith(b"data: {"):
+                    event = json.loads(line[6:]).get("x_toolrack")
+                    if event:
+                        yield time.monotonic(), event
+
+    with tempfile.TemporaryDirectory(prefix="toolrack-documents-") as folder:
+        settings = f'[documents]\nfile = "{folder}/documents.db"\n[chat]\ntool_style = "prompt"\n'
+        Path(folder, "toolrack.toml").write_text(settings)
+        pages = Path(folder, "pages")
+        shutil.copytree(environment.REPOSITORY / "docs", pages)
+        code, told = in_folder(folder, "documents", "add", pages)
+        expect(code == 0, told)
+
+        with environment.llama(interpreter, "--ctx", "65536", "--say", said) as model, \
+                environment.toolrack(f"{model}/v1", configuration=settings) as address:
+            took = {}
+
+            @check("each step of a deep analysis is told, and its answer is cut at its bound")
+            def _():
+                got = []
+                for at, event in events(address):
+                    got.append((at, event))
+                    if event["type"] == "call_finished":
+                        break
+                steps = [event["message"].split('"')[0] for _, event in got if event["type"] == "call_status"]
+                expect(steps[0] == "Splitting the question" and steps[-1].startswith("Writing the answer from"), f"{steps}")
+                expect(steps.count("Searching the documents for ") == 2, f"what was searched for is not searched for again: {steps}")
+                expect(any(step.startswith("Reading ") for step in steps), f"{steps}")
+                result = got[-1][1]["result"]
+                expect(result["truncated"] and len(result["answer"]) <= 4000 * 4, f"{len(result['answer'])}")
+                expect("[1]" in result["answer"] and "[99]" not in result["answer"], result["answer"][:200])
+                expect([source["number"] for source in result["sources"]] == [1], f"{result['sources']}")
+                expect(result["sources"][0]["source"].startswith(folder) and result["sources"][0]["place"], f"{result['sources']}")
+                writing = next(at for at, event in got if event.get("message", "").startswith("Writing"))
+                took["writing"] = got[-1][0] - writing
+
+            @check("who goes away ends a deep analysis, and llama.cpp writes no more")
+            def _():
+                chat = events(address)
+                next(at for at, event in chat if event.get("message", "").startswith("Writing"))
+                while not slot(model)[0]:
+                    time.sleep(0.01)
+                chat.close()
+                gone = time.monotonic()
+                while slot(model)[0]:
+                    expect(time.monotonic() - gone < 10, "it writes on")
+                    time.sleep(0.02)
+                ended, (_, task) = time.monotonic() - gone, slot(model)
+                expect(ended < took["writing"] / 2, f"after {ended:.2f} s, where it writes for {took['writing']:.2f} s")
+                time.sleep(1)
+                expect(slot(model) == (False, task), "it was asked again")
+
+        # Here a character is about a token: room for a few passages only.
+        with environment.llama(interpreter, "--ctx", "4096", "--say", "documents and events [1]") as model:
+
+            @check("a deep analysis reads less where the model has no room")
+            def _():
+                code, told = in_folder(folder, "call", "deep_analysis", '{"question": "documents, tools, events, servers"}',
+                                       "--upstream", f"{model}/v1")
+                expect(code == 0 and "That was too much for the model: reading " in told, told)
+                expect('"answer": "documents and events [1]"' in told and '"success": true' in told, told)
+
+        with environment.llama(interpreter, "--ctx", "32768") as model:
+
+            @check("an analysis by noise ends within its bounds")
+            def _():
+                for question in ("documents and events", "What is a tool, a plugin, a source and a module?"):
+                    code, told = in_folder(folder, "call", "deep_analysis", json.dumps({"question": question}),
+                                           "--upstream", f"{model}/v1")
+                    expect(told.count("Searching the documents for") <= 12 and told.count("Writing the answer from") <= 1, told)
+                    expect(code == 0 or "wrote no answer" in told, told)
+
+            @check("an extraction that is stopped goes on, and of noise nothing is kept")
+            def _():
+                known = in_folder(folder, "call", "graph_search", '{"entity": "SQLite"}')
+                code, told = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1", stop_after=2)
+                done = re.search(r"(\d+) passages read, 0 names and 0 relations found, (\d+) tokens", told)
+                left = re.search(r"stopped with (\d+) passages to go", told)
+                expect(code == 1 and done and left and int(done[1]) > 0 and int(done[2]) > 0, told)
+                code, told = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1")
+                expect(code == 0 and f"{left[1]} passages read, 0 names and 0 relations found" in told, told)
+                again = in_folder(folder, "call", "graph_search", '{"entity": "SQLite"}')
+                of = lambda told: json.loads(told[1][told[1].index("{"):told[1].rindex("}") + 1])["result"]
+                expect(of(again) == of(known), "the graph is another")
+
+        note = Path(folder, "note.txt")
+        note.write_text("At noon green tea is steeped at 75 degrees, as old Ada Lovelace says.\n")
+        answer = ('Here you are:\n```json\n{"name": "ada lovelace", "kind": "Person"}\n{"name": "Grace Hopper", "kind": "person"}\n'
+                  '{"subject": "green tea", "relation": "is steeped at", "object": "75 degrees"}\n{"subject": "green t')
+        with environment.llama(interpreter, "--ctx", "8192", "--say", answer) as model:
+
+            @check("names and relations that the model draws are found, and what it makes up is not")
+            def _():
+                expect(in_folder(folder, "documents", "add", note)[0] == 0, "not added")
+                code, told = in_folder(folder, "documents", "extract", note, "--upstream", f"{model}/v1")
+                expect(code == 0 and "1 passage read, 3 names and 1 relation found" in told, told)
+                code, told = in_folder(folder, "call", "graph_search", '{"entity": "Green tea", "relation": "steeped_at"}')
+                expect(code == 0 and '"object": "75 degrees"' in told and "note.txt" in told, told)
+                code, told = in_folder(folder, "call", "graph_search", '{"entity": "Grace Hopper"}')
+                expect("do not name" in told, told)
+
+
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
-         "schemas": schemas, "templates": templates, "reasoning": reasoning}
+         "schemas": schemas, "templates": templates, "reasoning": reasoning, "deep analysis": deep_analysis}
 
 
 def main():

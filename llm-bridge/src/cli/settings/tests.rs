@@ -228,6 +228,8 @@ fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
     assert_eq!(file("data_dir = \"d\""), PathBuf::from("d/documents.db"));
     assert_eq!(file("data_dir = \"d\"\n[documents]\nfile = \"\""), PathBuf::from("d/documents.db"));
     assert_eq!(file("[documents]\nfile = \"e.db\""), PathBuf::from("e.db"));
+    let extract = |text: &str| load(text, Flags::default()).unwrap().documents.extract;
+    assert!(!extract("") && extract("[documents]\nextract = true"));
     let error = load("[documents]\nfolder = \"x\"", Flags::default()).unwrap_err();
     assert!(error.contains("line 2") && error.contains("`file`"), "{error}");
 }
