@@ -15,11 +15,12 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "clients"))
+sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "chats")]
 sys.dont_write_bytecode = True
 os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
 
 import environment
+import every_tool
 from checks import MARKUP, check, expect, finish
 
 ARGUMENTS = '{"expression": "(17 + 4) * 23"}'
@@ -310,7 +311,26 @@ def templates(interpreter):
             for_both(f"a template that {'has no tools' if text is NO_TOOLS else name}", runs)
 
 
-PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
+def every(interpreter):
+    """Each tool of the bundle, called by the model; what has to come of it is in ../chats/tools.toml."""
+    with every_tool.folder() as made:
+        tools = every_tool.listed(made)
+        table = []
+        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(tools)))
+        for row in table:
+
+            @check(f"{row['name']}, called by the model")
+            def _(row=row):
+                row = made.fill(row)
+                said = json.dumps({"name": row["name"].replace(".", "_"), "arguments": row["arguments"]}, ensure_ascii=False)
+                with environment.llama(interpreter, "--ctx", "32768", "--say", f"<tool_call>{said}</tool_call>") as model, \
+                        made.serving("admin", "--upstream", f"{model}/v1") as address:
+                    text, events = every_tool.ask(address, row["asks"], row.get("approved", False), seed=1)
+                every_tool.came_of_it(made, row, events)
+                expect(all(mark not in text for mark in MARKUP), text)
+
+
+PARTS = {"every tool": every, "text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "schemas": schemas, "templates": templates, "reasoning": reasoning}
 
 
