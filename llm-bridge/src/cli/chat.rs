@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Settings,
     approve::{self, Input},
-    out::{one_line, print, tell},
+    out::{lines, one_line, print, tell},
     stopped_by_ctrl_c, usage_fault,
 };
 use crate::{
@@ -47,6 +47,7 @@ pub(super) async fn run(
         settings,
         messages: Vec::new(),
         input: approve::input(),
+        terminal: std::io::stdout().is_terminal(),
         stop: stopped_by_ctrl_c(),
     };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
@@ -75,6 +76,8 @@ struct Chat<'s> {
     settings: &'s Settings,
     messages: Vec<Value>,
     input: Input,
+    /// Whether answers go to a terminal.
+    terminal: bool,
     stop: CancellationToken,
 }
 
@@ -131,7 +134,9 @@ impl Chat<'_> {
                     break;
                 }
                 Some(TurnEvent::Text(text)) => {
-                    if !print(&text)? {
+                    // A model repeats what it has read, on a page or from a program.
+                    let shown = if self.terminal { lines(&text) } else { text.clone() };
+                    if !print(shown)? {
                         return Ok(Asked::NobodyReads);
                     }
                     answer.push_str(&text);

@@ -33,12 +33,27 @@ pub(super) fn one_line(text: &str) -> String {
     text.chars().flat_map(escaped).collect()
 }
 
+/// Text of many lines that cannot steer the terminal either.
+pub(super) fn lines(text: &str) -> String {
+    text.split_inclusive(['\n', '\t'])
+        .map(|line| match line.strip_suffix(['\n', '\t']) {
+            Some(before) => one_line(before) + line.get(before.len()..).unwrap_or_default(),
+            None => one_line(line),
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use super::{lines, one_line};
 
     #[test]
     fn what_a_caller_wrote_makes_no_line_of_its_own() {
         assert_eq!(one_line("a\n2026 root\u{1b}[2J ü"), "a\\n2026 root\\u{1b}[2J ü");
+    }
+
+    #[test]
+    fn an_answer_keeps_its_lines() {
+        assert_eq!(lines("a\n\n\tb\u{1b}[2J\rü\n"), "a\n\n\tb\\u{1b}[2J\\rü\n");
     }
 }

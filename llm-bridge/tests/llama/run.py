@@ -20,11 +20,12 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "clients"))
+sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "chats")]
 sys.dont_write_bytecode = True
 os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
 
 import environment
+import every_tool
 from checks import MARKUP, check, expect, finish
 
 ARGUMENTS = '{"expression": "(17 + 4) * 23"}'
@@ -449,7 +450,7 @@ def deep_analysis(interpreter):
 
 
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
-         "schemas": schemas, "templates": templates, "reasoning": reasoning, "deep analysis": deep_analysis}
+         "schemas": schemas, "templates": templates, "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis}
 
 
 def main():

@@ -641,6 +641,19 @@ fn a_long_result_is_shortened_and_a_call_in_a_result_is_none() {
 }
 
 #[test]
+fn what_is_long_in_a_result_leaves_room_for_the_rest() {
+    let lines: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    let result = json!({"stdout": lines.join("\n"), "stderr": "x".repeat(5_000), "stopped": "too long"});
+    let answer = after_result(&result.to_string());
+    for part in
+        ["  > 0\n", "  > 7\n  > … (86 lines)\n  > 94\n", "  > 99\n", "xxx …\n", "- **stopped**: too long"]
+    {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    assert!(!answer.contains("(shortened)"), "{answer}");
+}
+
+#[test]
 fn results_may_come_as_text_or_several_at_once() {
     let text = "<tool_response>\n483\n</tool_response>\n<tool_response>\n{\"temp\": 7}\n</tool_response>";
     let answer = DemoModel::new().answer(&[json!({"role": "user", "content": text})], &[]);

@@ -11,6 +11,8 @@ const PLACES: [&str; 6] = ["title", "source", "url", "path", "section", "place"]
 /// Of a text with many lines the first and the last are shown: what a program has to say of its end stands there.
 const HEAD: usize = 8;
 const TAIL: usize = 6;
+/// And of a line this many characters.
+const LONG: usize = 600;
 
 /// A value as a Markdown list, up to about so many bytes.
 pub(super) fn outline(value: &Value, most: usize) -> String {
@@ -40,11 +42,12 @@ impl Outline {
                 if let Some(table) = &table {
                     self.text.push_str(table);
                 }
-                let is_said = |name: &str| table.is_some() && matches!(name, "columns" | "rows");
-                // That nothing is missing needs no saying.
-                let is_plain =
-                    |name: &str, value: &Value| name == "truncated" && *value == Value::Bool(false);
-                let rest = fields.iter().filter(|(name, value)| !is_said(name) && !is_plain(name, value));
+                let rest = fields.iter().filter(|(name, value)| {
+                    let in_table = table.is_some() && matches!(name.as_str(), "columns" | "rows");
+                    // That nothing is missing needs no saying.
+                    let all_there = *name == "truncated" && **value == Value::Bool(false);
+                    !in_table && !all_there
+                });
                 rest.for_each(|(name, value)| self.field(name, value, depth));
             }
             Value::Array(items) => {
@@ -77,7 +80,14 @@ impl Outline {
                 self.value(value, depth + 1);
             }
             Value::Object(_) | Value::Array(_) => self.line(depth, &format!("- **{name}**: {value}")),
-            value => self.line(depth, &format!("- **{name}**: {}", one_line(&scalar(value)))),
+            value => {
+                let text = one_line(&scalar(value));
+                // What stands below it wants to be seen too.
+                let end = text.char_indices().nth(LONG).map_or(text.len(), |(end, _)| end);
+                let shown = text.get(..end).unwrap_or_default();
+                let mark = if shown.len() < text.len() { " …" } else { "" };
+                self.line(depth, &format!("- **{name}**: {shown}{mark}"));
+            }
         }
     }
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Chats as a person has them: every tool with the demo model, over HTTP and in a terminal, and the transcript of `docs/`.
+
+    python3 llm-bridge/tests/chats/run.py [NAME ...]     only parts whose name contains one of these
+
+See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
+"""
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "clients")]
+sys.dont_write_bytecode = True
+os.environ.setdefault("TOOLRACK_CLIENT", "chats")
+
+import every_tool
+import transcript
+from checks import check, expect, finish
+from every_tool import LEVELS
+from terminal import Terminal
+
+# Raw JSON, marks of calls, and the like: nothing for a person's eyes.
+UGLY = ('{"', '":', "<tool_call", "</", "\\n", "null")
+
+
+def every():
+    """Each tool is asked for in plain words, at the level that it needs, and one below."""
+    with every_tool.folder() as made, ExitStack() as servers:
+        tools = every_tool.listed(made)
+        table = []
+        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(tools)))
+        address = {level: servers.enter_context(made.serving(level)) for level in LEVELS}
+        for row in table:
+            tool = tools[row["name"]]
+
+            @check(f"{row['name']} with the demo model")
+            def _(row=row, tool=tool):
+                row = made.fill(row)
+                if "off" in row:
+                    expect(not tool["enabled"] and row["off"] in tool["reason"], tool["reason"])
+                    return
+                if tool["level"] != "guest":
+                    below = LEVELS[LEVELS.index(tool["level"]) - 1]
+                    _text, events = every_tool.ask(address[below], row["asks"])
+                    expect(all(event.get("name") != row["name"] for event in events), f"it is called by a {below}: {events}")
+                if row.get("approved"):
+                    text, events = every_tool.ask(address[tool["level"]], row["asks"], approve=False)
+                    expect("A person has refused this call" in text, text)
+                text, events = every_tool.ask(address[tool["level"]], row["asks"], row.get("approved", False))
+                every_tool.came_of_it(made, row, events)
+                row = made.fill(row)
+                expect(all(part in text for part in row["answer"]), text)
+                expect(not any(mark in text for mark in UGLY), text)
+
+
+def terminal():
+    """The same in a terminal, where a person is asked before a file is deleted."""
+    with every_tool.folder() as made:
+        table = {row["name"]: row for row in every_tool.rows(every_tool.listed(made))}
+        with Terminal(["--config", made.settings("admin")], made.path) as chat:
+            for name, answers in [("calculate", []), ("retrieve_documents", []), ("claim", []), ("file_manager.create_document", []),
+                                  ("file_manager.delete_file", ["n"]), ("file_manager.delete_file", ["y"]),
+                                  ("code_executor.run_shell", [])]:
+
+                @check(f"{name} in a terminal{''.join(f', answered {one}' for one in answers)}")
+                def _(row=table[name], answers=answers):
+                    shown = chat.ask(row["asks"], list(answers))
+                    expect(f"· {row['name']} " in shown, shown)
+                    if answers == ["n"]:
+                        expect("A person has refused this call" in shown, shown)
+                    else:
+                        expect(all(part in shown for part in row["answer"]), shown)
+                    asked = "This call cannot be undone. Make it? [y/N]" in shown
+                    expect(asked is row.get("approved", False), shown)
+
+
+PARTS = {"every tool": every, "terminal": terminal, "transcript": transcript.replay}
+
+
+def main():
+    for name, part in PARTS.items():
+        if not sys.argv[1:] or any(word in name for word in sys.argv[1:]):
+            try:
+                part()
+            except Exception as error:
+
+                @check(name)
+                def _(error=error):
+                    raise error
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""`toolrack chat` in a terminal, as a person has it."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import environment
+
+PROMPT = "\n> "
+# Where a person is asked for an answer, the program waits in the middle of it.
+QUESTION = "[y/N]\n"
+SECONDS = 60
+
+
+class Terminal:
+    """A chat in a terminal of its own."""
+
+    def __init__(self, arguments, folder, variables=None):
+        if variables is None:
+            variables = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [str(environment.TOOLRACK.resolve()), "chat", *map(str, arguments)], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**variables, "NO_COLOR": "1", "TERM": "dumb"}, start_new_session=True)
+        os.close(theirs)
+
+    def __enter__(self):
+        self.greeting = self.read(PROMPT)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(15)
+        os.close(self.ours)
+
+    def read(self, *ends):
+        """What is shown until it ends so and nothing more comes."""
+        shown, began = "", time.monotonic()
+        while True:
+            ready, _, _ = select.select([self.ours], [], [], 0.3)
+            if ready:
+                try:
+                    piece = os.read(self.ours, 65536)
+                except OSError:  # It has ended.
+                    return shown
+                shown += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+            elif shown.endswith(ends):
+                return shown
+            if time.monotonic() - began > SECONDS:
+                raise TimeoutError(f"no end after {SECONDS} s: {shown}")
+
+    def ask(self, question, answers=()):
+        """All that is shown of a question, what was typed included, up to the next prompt. The answers are taken as a person is asked."""
+        shown, line = "", question
+        while True:
+            os.write(self.ours, line.encode() + b"\n")
+            shown += self.read(PROMPT, QUESTION)
+            if not shown.endswith(QUESTION):
+                return re.sub(r"> $", "", shown)
+            if not answers:
+                raise ValueError(f"nobody answers: {shown}")
+            line = answers.pop(0)
