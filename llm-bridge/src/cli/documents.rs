@@ -229,7 +229,7 @@ async fn search(documents: &Documents, question: &str, limit: usize) -> Result<E
     for passage in &found {
         let section = if passage.section.is_empty() { &passage.title } else { &passage.section };
         let (path, section, place) = (one_line(&passage.path), one_line(section), passage.place());
-        print_line(format_args!("{path}, {place}: {section} ({:.2})\n", passage.score))?;
+        print_line(format_args!("{path}, {place}: {section} ({:.4})\n", passage.score))?;
         for line in passage.text.lines() {
             print_line(format_args!("    {}", one_line(line)))?;
         }

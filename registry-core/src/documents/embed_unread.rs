@@ -42,54 +42,67 @@ impl Documents {
                 )));
             }
             let fault = |error: EmbedError| ToolError::unavailable(error.to_string());
-            let vectors = vectors(embedder, &unread).await.map_err(fault)?;
-            let passed_over = vectors.iter().filter(|(_, vector)| vector.is_empty()).count();
-            done.passed_over += passed_over;
-            done.passages += vectors.len() - passed_over;
+            let mut vectors = Vec::new();
+            for (passage, outcome) in unread.iter().zip(outcomes(embedder, &unread).await.map_err(fault)?) {
+                match &outcome {
+                    Ok(_) => done.passages += 1,
+                    Err(refused) => {
+                        tell_of(passage, refused, done.passed_over == 0);
+                        done.passed_over += 1;
+                    }
+                }
+                vectors.push((passage.id, outcome.unwrap_or_default()));
+            }
             self.index.keep_vectors(embedder.model(), vectors).await?;
             progress(done);
         }
     }
 }
 
-/// A vector for each passage; without numbers where the embedder does not take it.
-async fn vectors(
-    embedder: &dyn Embedder,
-    passages: &[UnreadPassage],
-) -> Result<Vec<(i64, Vec<f32>)>, EmbedError> {
-    let all = embed(embedder, passages.iter().map(text).collect()).await;
-    let ids = passages.iter().map(|passage| passage.id);
-    match all {
-        Ok(vectors) => Ok(ids.zip(vectors).collect()),
+/// There may be thousands of them, and mostly for one reason.
+fn tell_of(passage: &UnreadPassage, refused: &str, is_first: bool) {
+    let UnreadPassage { title, section, .. } = passage;
+    match is_first {
+        true => tracing::warn!(
+            "A passage of \"{title}\", {section:?}, and perhaps others, are found by their words alone: {refused}"
+        ),
+        false => tracing::debug!("A passage of \"{title}\", {section:?}: {refused}"),
+    }
+}
+
+/// A passage's vector, or why the embedder does not take the passage.
+type Outcome = Result<Vec<f32>, String>;
+
+/// What becomes of each passage.
+async fn outcomes(embedder: &dyn Embedder, passages: &[UnreadPassage]) -> Result<Vec<Outcome>, EmbedError> {
+    match embed(embedder, passages.iter().map(text).collect()).await {
+        Ok(vectors) => Ok(vectors.into_iter().map(Ok).collect()),
         Err(EmbedError::Refused(_)) => {
-            let mut vectors = Vec::new();
+            let mut outcomes = Vec::new();
             for passage in passages {
-                vectors.push((passage.id, vector(embedder, passage).await?));
+                outcomes.push(outcome(embedder, passage).await?);
             }
-            Ok(vectors)
+            Ok(outcomes)
         }
         Err(unavailable) => Err(unavailable),
     }
 }
 
-/// The vector of a passage that was refused together with others.
-async fn vector(embedder: &dyn Embedder, passage: &UnreadPassage) -> Result<Vec<f32>, EmbedError> {
-    let text = text(passage);
-    let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
-    let half = text.get(..half).unwrap_or_default().to_owned();
+/// What becomes of a passage that was refused together with others.
+async fn outcome(embedder: &dyn Embedder, passage: &UnreadPassage) -> Result<Outcome, EmbedError> {
+    let whole = text(passage);
+    let half = whole.chars().take(whole.chars().count() / 2).collect();
     let mut refused = String::new();
-    for text in [text, half] {
+    for text in [whole, half] {
         match embed(embedder, vec![text]).await {
-            Ok(vectors) => return Ok(vectors.into_iter().next().unwrap_or_default()),
+            Ok(vectors) => return Ok(Ok(vectors.into_iter().next().unwrap_or_default())),
             Err(EmbedError::Refused(reason)) => refused = reason,
             Err(unavailable) => return Err(unavailable),
         }
     }
     // Whoever does not take this either takes nothing, and it is not for the passage.
     embed(embedder, vec!["text".to_owned()]).await?;
-    let UnreadPassage { title, section, .. } = passage;
-    tracing::warn!("A passage of \"{title}\", {section:?}, is found by its words alone: {refused}");
-    Ok(Vec::new())
+    Ok(Err(refused))
 }
 
 async fn embed(embedder: &dyn Embedder, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
