@@ -27,7 +27,9 @@ struct Reader(Arc<Mutex<Vec<String>>>);
 impl LanguageModel for Reader {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         self.0.lock().unwrap().push(question.prompt);
-        Box::pin(async { Ok(ModelAnswer { text: "It is said there [1].".into(), tokens: 10 }) })
+        Box::pin(async {
+            Ok(ModelAnswer { text: "It is said there [1].".into(), tokens: 10, truncated: false })
+        })
     }
 }
 
