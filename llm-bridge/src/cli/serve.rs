@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use registry_core::{
     Registry,
+    documents::Documents,
     source::{mcp::McpServers, module::Modules},
     webhook::Webhooks,
 };
@@ -43,6 +44,7 @@ pub(super) async fn run(
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
+    let tools_have = registry.context(settings.caller()).resources().get::<Documents>();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
     // Also without endpoints, for the dead letters that are kept.
@@ -52,6 +54,10 @@ pub(super) async fn run(
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
+    // The very ones, which know at once of what is added. Where there are none yet, this adds the first.
+    let documents = tools_have.map(|documents| Documents::clone(&documents));
+    server_settings.documents =
+        Some(documents.unwrap_or_else(|| Documents::in_file(settings.documents_file())));
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -14,7 +14,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    Caller, Permission,
+    Caller, DEFAULT_TENANT, Permission,
     documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read},
 };
 use schemars::JsonSchema;
@@ -45,16 +45,6 @@ pub enum Upload {
     Off,
 }
 
-impl Upload {
-    fn allows(self, level: Permission) -> bool {
-        match self {
-            Self::User => level >= Permission::User,
-            Self::Admin => level >= Permission::Admin,
-            Self::Off => false,
-        }
-    }
-}
-
 /// The documents as they are reached from outside.
 #[derive(Debug, Clone)]
 pub(super) struct DocumentDoor {
@@ -67,6 +57,31 @@ impl DocumentDoor {
     pub(super) fn new(documents: Option<Documents>, upload: Upload) -> Self {
         let upload = if documents.is_some() { upload } else { Upload::Off };
         Self { documents, upload, intake: Intake::default() }
+    }
+
+    /// The documents of a request's tenant. No other tenant has any.
+    fn of(&self, identity: &Identity) -> Option<&Documents> {
+        self.documents.as_ref().filter(|_| identity.registry.tenant() == DEFAULT_TENANT)
+    }
+
+    /// The same for somebody who may add to them.
+    fn to_add_to(&self, identity: &Identity) -> Result<&Documents, Refusal> {
+        let Caller { user, level, .. } = &identity.caller;
+        let least = match self.upload {
+            Upload::User => Permission::User,
+            Upload::Admin => Permission::Admin,
+            Upload::Off => {
+                let message = "this server takes no documents over HTTP; see `upload` under [documents]";
+                return Err(Refusal::denied(message));
+            }
+        };
+        if *level < least {
+            return Err(Refusal::denied(format!(
+                "adding documents needs the level {least}, {user} has {level}"
+            )));
+        }
+        let none = || Refusal::denied(format!("the tenant {} has no documents", identity.registry.tenant()));
+        self.of(identity).ok_or_else(none)
     }
 }
 
@@ -160,12 +175,13 @@ pub(super) fn list_operation() -> Operation {
 
 pub(super) async fn list(
     State(App { documents: door, .. }): State<App>,
-    Extension(Identity { caller, .. }): Extension<Identity>,
+    Extension(identity): Extension<Identity>,
     parameters: Parameters,
 ) -> Result<Json<DocumentList>, Refusal> {
-    check_user(&caller)?;
+    let caller = &identity.caller;
+    check_user(caller)?;
     let [folder] = values(parameters, ["below"])?;
-    let mut documents = match &door.documents {
+    let mut documents = match door.of(&identity) {
         Some(documents) => below(documents, folder).await?,
         None => Vec::new(),
     };
@@ -174,9 +190,9 @@ pub(super) async fn list(
     let total = documents.len();
     documents.truncate(LISTED);
     Ok(Json(DocumentList {
-        documents: documents.into_iter().map(|document| ListedDocument::new(document, &caller)).collect(),
+        documents: documents.into_iter().map(|document| ListedDocument::new(document, caller)).collect(),
         total,
-        may_add: door.upload.allows(caller.level),
+        may_add: door.to_add_to(&identity).is_ok(),
         extensions: DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions).copied().collect(),
         max_bytes: read::MAX_BYTES,
     }))
@@ -231,17 +247,8 @@ pub(super) async fn add(
     body: Body,
 ) -> Result<Json<AddedDocument>, Refusal> {
     intake::check_bytes(&headers)?;
-    let Caller { user, level, .. } = &identity.caller;
-    let documents = door.documents.as_ref().filter(|_| door.upload.allows(*level)).ok_or_else(|| {
-        let message = match door.upload {
-            Upload::Off => {
-                "this server takes no documents over HTTP; see `upload` under [documents]".to_owned()
-            }
-            Upload::Admin => format!("adding documents needs the level admin, {user} has {level}"),
-            Upload::User => format!("adding documents needs the level user, {user} has {level}"),
-        };
-        Refusal::denied(message)
-    })?;
+    let documents = door.to_add_to(&identity)?;
+    let user = &identity.caller.user;
     let [name, modified] = values(parameters, ["name", "modified"])?;
     let name = name
         .ok_or_else(|| Refusal::invalid("name", "say what the file is called, as in `?name=notes/tea.md`"))?;
@@ -320,7 +327,7 @@ pub(super) async fn remove(
         );
         return Err(Refusal::denied(message));
     }
-    let removed = match &door.documents {
+    let removed = match door.of(&identity) {
         Some(documents) => documents.remove(&path).await?,
         None => Vec::new(),
     };

@@ -20,7 +20,6 @@ use std::{
 
 use registry_core::{
     Caller, Permission, ToolPattern,
-    documents::Documents,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
     source::{mcp::McpServerSettings, module::ModulesSettings},
     store::Store,
@@ -398,7 +397,7 @@ impl Settings {
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
-            documents: Some(Documents::in_file(self.documents_file())),
+            documents: None,
             upload: self.documents.upload,
             module_name: self.module_name.clone(),
             schedule: None,
