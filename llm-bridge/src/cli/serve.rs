@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use registry_core::{
-    Caller, Registry,
+    Registry,
     documents::Documents,
     source::{mcp::McpServers, module::Modules},
     webhook::Webhooks,
@@ -44,6 +44,7 @@ pub(super) async fn run(
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
+    let tools_have = registry.context(settings.caller()).resources().get::<Documents>();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
     // Also without endpoints, for the dead letters that are kept.
@@ -54,8 +55,7 @@ pub(super) async fn run(
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
     // The very ones that the tools have, so that both see at once what is added.
-    let documents = backend.registry().context(Caller::default()).resources().get::<Documents>();
-    server_settings.documents = documents.map(|documents| (*documents).clone());
+    server_settings.documents = tools_have.map(|documents| Documents::clone(&documents));
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

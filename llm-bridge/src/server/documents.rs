@@ -50,16 +50,6 @@ pub enum Upload {
     Off,
 }
 
-impl Upload {
-    fn allows(self, level: Permission) -> bool {
-        match self {
-            Self::User => level >= Permission::User,
-            Self::Admin => level >= Permission::Admin,
-            Self::Off => false,
-        }
-    }
-}
-
 /// The documents as they are reached from outside.
 #[derive(Debug, Clone)]
 pub(super) struct DocumentDoor {
@@ -91,6 +81,25 @@ impl DocumentDoor {
     /// The same where there are any, since looking leaves nothing behind.
     fn there(&self, identity: &Identity) -> Option<Documents> {
         self.of(identity).filter(|documents| documents.are_there())
+    }
+
+    /// The documents of the request's tenant, for somebody who may add to them.
+    fn to_add_to(&self, identity: &Identity) -> Result<Documents, Refusal> {
+        let Caller { user, level, .. } = &identity.caller;
+        let least = match self.upload {
+            Upload::User => Permission::User,
+            Upload::Admin => Permission::Admin,
+            Upload::Off => {
+                let message = "this server takes no documents over HTTP; see `upload` under [documents]";
+                return Err(Refusal::denied(message));
+            }
+        };
+        if *level < least {
+            return Err(Refusal::denied(format!(
+                "adding documents needs the level {least}, {user} has {level}"
+            )));
+        }
+        self.of(identity).ok_or_else(|| Refusal::denied("this server keeps no documents"))
     }
 }
 
@@ -201,7 +210,7 @@ pub(super) async fn list(
     Ok(Json(DocumentList {
         documents: documents.into_iter().map(|document| ListedDocument::new(document, caller)).collect(),
         total,
-        may_add: door.upload.allows(caller.level),
+        may_add: door.to_add_to(&identity).is_ok(),
         extensions: DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions).copied().collect(),
         max_bytes: read::MAX_BYTES,
     }))
@@ -256,17 +265,8 @@ pub(super) async fn add(
     body: Body,
 ) -> Result<Json<AddedDocument>, Refusal> {
     intake::check_bytes(&headers)?;
-    let Caller { user, level, .. } = &identity.caller;
-    let documents = door.of(&identity).filter(|_| door.upload.allows(*level)).ok_or_else(|| {
-        let message = match door.upload {
-            Upload::Off => {
-                "this server takes no documents over HTTP; see `upload` under [documents]".to_owned()
-            }
-            Upload::Admin => format!("adding documents needs the level admin, {user} has {level}"),
-            Upload::User => format!("adding documents needs the level user, {user} has {level}"),
-        };
-        Refusal::denied(message)
-    })?;
+    let documents = door.to_add_to(&identity)?;
+    let user = &identity.caller.user;
     let [name, modified] = values(parameters, ["name", "modified"])?;
     let name = name
         .ok_or_else(|| Refusal::invalid("name", "say what the file is called, as in `?name=notes/tea.md`"))?;

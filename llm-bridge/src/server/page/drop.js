@@ -33,7 +33,7 @@ export function chosen(input) {
 async function dropped(transfer) {
   // All at once: the transfer is empty after the event.
   const items = [...transfer.items].filter((item) => item.kind === 'file');
-  const entries = items.map((item) => item.webkitGetAsEntry() ?? item.getAsFile());
+  const entries = items.map((item) => item.webkitGetAsEntry() ?? item.getAsFile()).filter(Boolean);
   const found = [];
   for (const entry of entries) {
     if (entry instanceof File) found.push({ name: entry.name, file: entry });
