@@ -1,13 +1,14 @@
 //! Adds documents and measures how long adding and searching take: figures for this machine.
 //!
 //! `cargo run --release -p registry-core --features documents --example document_search -- COUNT FOLDER…` takes COUNT files that can be
-//! read below the folders, keeps them in a folder that is removed afterwards, and asks for words out of their own titles.
+//! read below the folders, keeps them in a folder that is removed afterwards, and asks for words out of their own titles. With the
+//! feature `postgres` and `POSTGRES_URL` set it keeps them there, in an empty database.
 
 #![allow(clippy::print_stdout)]
 
 use std::{
     error::Error,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,17 @@ use registry_core::documents::{DocumentFilter, Documents, GraphQuery, files};
 
 /// Questions of each kind.
 const QUESTIONS: usize = 500;
+
+#[cfg(feature = "postgres")]
+fn open(file: &Path) -> Result<Documents, String> {
+    std::env::var("POSTGRES_URL")
+        .map_or_else(|_| Ok(Documents::in_file(file)), |url| Documents::in_postgres(&url))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open(file: &Path) -> Result<Documents, String> {
+    Ok(Documents::in_file(file))
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -27,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let chosen: Vec<PathBuf> = found.into_iter().step_by(step).take(count).collect();
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("documents.db");
-    let documents = Documents::in_file(&file);
+    let documents = open(&file)?;
 
     let started = Instant::now();
     let outcomes = stream::iter(chosen).map(|path| documents.add_file(path)).buffer_unordered(4);
@@ -36,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let list = documents.list(&DocumentFilter::default()).await?;
     let passages: u64 = list.iter().map(|document| document.passages).sum();
     let bytes: u64 = list.iter().map(|document| document.bytes).sum();
-    let kept = std::fs::metadata(&file)?.len();
+    let kept = std::fs::metadata(&file).map_or(0, |about| about.len());
     println!(
         "{} documents ({failed} could not be read), {passages} passages, {bytes} bytes: added in {seconds:.1} s, kept in {kept} bytes",
         list.len()

@@ -14,19 +14,22 @@ const FILE: &str = "documents.db";
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DocumentSettings {
-    /// The file; `documents.db` in the data folder where nothing is said.
+    /// The file. Where nothing is said, documents are in the PostgreSQL database that is the store, else in `documents.db` in the data
+    /// folder.
     pub file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The file that holds the documents.
-    fn documents_file(&self) -> PathBuf {
-        let named = self.documents.file.clone().filter(|file| !file.as_os_str().is_empty());
-        named.unwrap_or_else(|| self.data_dir.join(FILE))
-    }
-
-    /// The documents of all tenants, whether there are any or not.
-    pub fn documents(&self) -> Documents {
-        Documents::in_file(self.documents_file())
+    /// The documents of all tenants, whether there are any or not. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL of the database is none.
+    pub fn documents(&self) -> Result<Documents, String> {
+        let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
+        match (named, self.store.postgres()) {
+            (Some(file), _) => Ok(Documents::in_file(file)),
+            (None, Some(url)) => Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}")),
+            (None, None) => Ok(Documents::in_file(self.data_dir.join(FILE))),
+        }
     }
 }

@@ -3,7 +3,7 @@
 mod graph;
 mod presence;
 mod read;
-mod select;
+pub(super) mod select;
 mod write;
 
 use std::{
@@ -23,6 +23,7 @@ use presence::Presence;
 
 use super::{
     Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
+    walk::walk,
 };
 use crate::{
     builder::DEFAULT_TENANT,
@@ -157,6 +158,6 @@ impl DocumentIndex for SqliteDocuments {
     }
 
     fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>> {
-        Box::pin(self.draw_graph(query))
+        Box::pin(walk(self, query))
     }
 }
