@@ -1,7 +1,8 @@
 use std::time::{Duration, Instant};
 
+use registry_core::ErrorKind;
 use registry_core::documents::{DocumentFilter, Documents, Passage};
-use registry_core::model::{Model, ModelQuestion};
+use registry_core::model::{Model, ModelAnswer, ModelQuestion};
 use registry_core::prelude::*;
 
 use crate::citations::{Source, cited};
@@ -39,6 +40,8 @@ struct Analysis {
     sources: Vec<Source>,
     /// What was searched for.
     searches: Vec<String>,
+    /// Whether the answer was cut off, because it became too long.
+    truncated: bool,
 }
 
 /// Answers a question that takes more than one look into the user's documents: splits it, searches for each part, follows up on what is missing, and writes an answer with citations. Takes minutes; for a simple question use retrieve_documents.
@@ -61,11 +64,19 @@ async fn deep_analysis(
     #[arg(length = 1..=1500)]
     question: &str,
 ) -> Result<Analysis, ToolError> {
-    let mut work =
-        Work { ctx, documents: documents.of(ctx), model, question, passages: Vec::new(), searches: Vec::new(), tokens: 0 };
+    let mut work = Work {
+        ctx,
+        documents: documents.of(ctx),
+        model,
+        question,
+        passages: Vec::new(),
+        most_passages: MAX_PASSAGES,
+        searches: Vec::new(),
+        tokens: 0,
+    };
     let started = Instant::now();
     ctx.status("Splitting the question");
-    let mut searches = listed(&work.ask(SPLIT, LIST_TOKENS).await?);
+    let mut searches = listed(&work.ask(SPLIT, LIST_TOKENS).await?.text);
     // The question itself is a search, also where the model wrote no list.
     searches.insert(0, question.to_owned());
     for round in 1..=ROUNDS {
@@ -75,27 +86,26 @@ async fn deep_analysis(
         if round == ROUNDS || is_spent || work.passages.len() == read_before || work.is_full() {
             break;
         }
-        ctx.status(format!("Reading {} passages", work.passages.len()));
-        let follow = work.ask(FOLLOW, LIST_TOKENS).await?;
+        ctx.status(format!("Reading {}", work.read()));
+        let follow = work.ask(FOLLOW, LIST_TOKENS).await?.text;
         searches = if follow.contains("ENOUGH") { Vec::new() } else { listed(&follow) };
-        searches.retain(|search| !work.searches.contains(search));
-        if searches.is_empty() {
+        if searches.iter().all(|search| work.has_searched(search)) {
             break;
         }
     }
     if work.passages.is_empty() {
         let answer = "The documents say nothing of this.".to_owned();
-        return Ok(Analysis { answer, sources: Vec::new(), searches: work.searches });
+        return Ok(Analysis { answer, sources: Vec::new(), searches: work.searches, truncated: false });
     }
-    ctx.status(format!("Writing the answer from {} passages", work.passages.len()));
-    let answer = work.ask(WRITE, ANSWER_TOKENS).await?;
-    if answer.is_empty() {
+    ctx.status(format!("Writing the answer from {}", work.read()));
+    let ModelAnswer { text, truncated, .. } = work.ask(WRITE, ANSWER_TOKENS).await?;
+    if text.is_empty() {
         return Err(ToolError::failed("the model wrote no answer, or only its thinking fitted")
             .with_feedback("The analysis came to no answer. Use retrieve_documents and answer yourself.")
             .retryable());
     }
-    let (answer, sources) = cited(&answer, &work.passages);
-    Ok(Analysis { answer, sources, searches: work.searches })
+    let (answer, sources) = cited(&text, &work.passages);
+    Ok(Analysis { answer, sources, searches: work.searches, truncated })
 }
 
 /// An analysis on its way.
@@ -105,32 +115,67 @@ struct Work<'c> {
     model: Resource<Model>,
     question: &'c str,
     passages: Vec<Passage>,
+    /// How many passages are read at most: fewer once the model had no room for as many.
+    most_passages: usize,
     searches: Vec<String>,
     tokens: u64,
 }
 
 impl Work<'_> {
-    /// Asks the model about the question and what was read so far.
-    async fn ask(&mut self, system: &str, max_tokens: u32) -> Result<String, ToolError> {
+    /// Asks the model about the question and what was read so far. Of what it has no room for, half of the passages are left out, the
+    /// less fitting of each search.
+    async fn ask(&mut self, system: &str, max_tokens: u32) -> Result<ModelAnswer, ToolError> {
+        loop {
+            let question = ModelQuestion { system: system.to_owned(), prompt: self.prompt(), max_tokens };
+            match self.model.answer(question).await {
+                Ok(answer) => {
+                    self.tokens += answer.tokens;
+                    return Ok(answer);
+                }
+                Err(error) if error.kind() == ErrorKind::InvalidArguments && self.passages.len() > 1 => {
+                    let passages = std::mem::take(&mut self.passages);
+                    self.passages = passages.into_iter().step_by(2).collect();
+                    self.most_passages = self.passages.len();
+                    self.ctx.status(format!("That was too much for the model: reading {}", self.read()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn prompt(&self) -> String {
         let mut prompt = format!("Question: {}", self.question);
         for (passage, number) in self.passages.iter().zip(1..) {
             let Passage { path, section, text, .. } = passage;
             prompt.push_str(&format!("\n\n[{number}] {path}, {section}, {}\n{text}", passage.place()));
         }
-        let question = ModelQuestion { system: system.to_owned(), prompt, max_tokens };
-        let answer = self.model.answer(question).await?;
-        self.tokens += answer.tokens;
-        Ok(answer.text)
+        prompt
+    }
+
+    /// How much was read, in words.
+    fn read(&self) -> String {
+        match self.passages.len() {
+            1 => "1 passage".to_owned(),
+            many => format!("{many} passages"),
+        }
+    }
+
+    fn has_searched(&self, search: &str) -> bool {
+        self.searches.iter().any(|known| known.eq_ignore_ascii_case(search))
     }
 
     /// Adds what the searches find and was not read yet.
     async fn search(&mut self, searches: &[String]) -> Result<(), ToolError> {
         for search in searches {
+            // Models repeat themselves.
+            if self.has_searched(search) {
+                continue;
+            }
             self.ctx.status(format!("Searching the documents for \"{search}\""));
             // What has no word to look for finds nothing.
             let found = match self.documents.search(search, FOUND, &DocumentFilter::default()).await {
                 Ok(found) => found,
-                Err(error) if error.kind() == registry_core::ErrorKind::InvalidArguments => Vec::new(),
+                Err(error) if error.kind() == ErrorKind::InvalidArguments => Vec::new(),
                 Err(error) => return Err(error),
             };
             self.searches.push(search.clone());
@@ -146,7 +191,7 @@ impl Work<'_> {
 
     fn is_full(&self) -> bool {
         let characters: usize = self.passages.iter().map(|passage| passage.text.len()).sum();
-        self.passages.len() >= MAX_PASSAGES || characters >= MAX_CHARACTERS
+        self.passages.len() >= self.most_passages || characters >= MAX_CHARACTERS
     }
 }
 
@@ -163,13 +208,13 @@ fn listed(text: &str) -> Vec<String> {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use registry_core::{
-        BoxFuture,
-        model::{LanguageModel, ModelAnswer},
-    };
+    use registry_core::{BoxFuture, model::LanguageModel};
 
     use super::*;
     use crate::test_documents::documents;
+
+    /// In place of an answer: the question is too long.
+    const REFUSED: &str = "refused";
 
     /// Gives these answers, one after the other, and keeps what it was asked.
     #[derive(Clone, Default)]
@@ -185,7 +230,10 @@ mod tests {
             let answer = if answers.is_empty() { None } else { Some(answers.remove(0)) };
             Box::pin(async move {
                 let text = answer.ok_or_else(|| ToolError::unavailable("the model is gone"))?.to_owned();
-                Ok(ModelAnswer { text, tokens: 10 })
+                if text == REFUSED {
+                    return Err(ToolError::invalid("exceeds the context"));
+                }
+                Ok(ModelAnswer { truncated: text.ends_with('…'), text, tokens: 10 })
             })
         }
     }
@@ -262,6 +310,26 @@ mod tests {
         assert!(analysis.unwrap_err().is_retryable());
         let (analysis, _) = analyse("Green tea?", &["tea", "ENOUGH", ""]).await;
         assert!(analysis.unwrap_err().feedback().contains("Use retrieve_documents"));
+    }
+
+    #[tokio::test]
+    async fn p6_what_the_model_has_no_room_for_is_left_out() {
+        let question = "Is green tea dearer than espresso?";
+        let answers = ["tea house\nTEA HOUSE\nprice of espresso", REFUSED, "water", "Two [1] [2] [3] …"];
+        let (analysis, asked) = analyse(question, &answers).await;
+        let analysis = analysis.unwrap();
+        let passages = |asked: &ModelQuestion| asked.prompt.matches("\n\n[").count();
+        let (refused, taken) = (passages(&asked[1]), passages(&asked[2]));
+        assert!(refused > 1 && taken == refused.div_ceil(2), "{refused} {taken}");
+        assert_eq!(passages(&asked[3]), taken, "nothing is added to what is as much as it can take");
+        assert_eq!((analysis.truncated, analysis.sources.len()), (true, taken.min(3)));
+        assert_eq!(analysis.searches, [question, "tea house", "price of espresso", "water"]);
+
+        // A question that is refused by itself is told.
+        let (analysis, asked) = analyse(question, &[REFUSED]).await;
+        assert_eq!((analysis.unwrap_err().kind(), asked.len()), (ErrorKind::InvalidArguments, 1));
+        let (analysis, asked) = analyse("water?", &["water", REFUSED, REFUSED]).await;
+        assert!(analysis.is_err() && asked.len() <= 3, "{}", asked.len());
     }
 
     #[test]

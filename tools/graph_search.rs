@@ -6,7 +6,8 @@ const MAX_RELATIONS: usize = 30;
 
 /// Looks up what the user's documents say of a name (a person, product, place, identifier in code or concept): which other names it has to do with, how, and the passages that say so.
 ///
-/// On once the host provides [`Documents`]. The graph is drawn from the form of the text alone, so it knows less than a reader does.
+/// On once the host provides [`Documents`]. The graph is drawn from the form of the text, so it knows less than a reader does, unless a model
+/// was asked as well, as `toolrack documents extract` does.
 #[tool(
     title = "Search the graph of names",
     version = "1.0.0",
@@ -35,6 +36,8 @@ async fn graph_search(
 
 #[cfg(test)]
 mod tests {
+    use registry_core::documents::{DocumentKind, read};
+
     use super::*;
     use crate::test_documents::documents;
 
@@ -61,6 +64,34 @@ mod tests {
         assert_eq!(
             shown(&search("Uji Leaves", 1, Some("Part of")).await.unwrap()),
             ["Uji Leaves part_of Japan"]
+        );
+    }
+
+    #[tokio::test]
+    async fn p6_each_step_of_a_path_says_where_it_is_written() {
+        let graph = search("Kyoto Tea House", 2, Some("part of")).await.unwrap_err();
+        assert!(
+            graph.feedback().contains("say no `part_of`") && graph.feedback().contains("uses"),
+            "{graph}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let documents = documents(folder.path()).await;
+        let text = b"It is said that Japan is part of Asia Major.";
+        documents.add(read::document("asia.txt", DocumentKind::Text, text, None).unwrap()).await.unwrap();
+        let documents = Resource::new(documents);
+        let graph = graph_search(&ToolContext::default(), documents, "espresso", 2, None).await.unwrap();
+        let path = graph.paths.iter().find(|path| path.name == "Asia Major").unwrap();
+        let steps: Vec<String> = path
+            .steps
+            .iter()
+            .map(|it| format!("{} {} {}, {} {}", it.subject, it.relation, it.object, it.source, it.place))
+            .collect();
+        assert_eq!(
+            steps,
+            [
+                "Espresso mentioned_with Japan, drinks/tea.md line 9",
+                "Japan part_of Asia Major, asia.txt line 1"
+            ]
         );
     }
 

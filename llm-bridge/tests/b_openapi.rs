@@ -29,6 +29,8 @@ fn routes(access: Access) -> Router {
         module_name: "toolrack".into(),
         metrics: Default::default(),
         mcp_servers: None,
+        documents: None,
+        upload: Default::default(),
         schedule: None,
         grace: Duration::from_secs(1),
     };
@@ -223,10 +225,11 @@ async fn bad_requests_are_answered_in_one_form() {
         let post = |body: &str, kind: &str| {
             server.client.post(&address).header(header::CONTENT_TYPE, kind).body(body.to_owned()).send()
         };
+        let takes_json = says["requestBody"]["content"].get("application/json").is_some();
         // To serde an array can be a struct.
-        for body in
-            ["", "{", "null", "true", "[]", "[true]", "[true, \"no\"]", r#"["echo", {}]"#, "\"x\"", "7"]
-        {
+        let bodies =
+            ["", "{", "null", "true", "[]", "[true]", "[true, \"no\"]", r#"["echo", {}]"#, "\"x\"", "7"];
+        for body in bodies.into_iter().filter(|_| takes_json) {
             let response = post(body, "application/json").await.unwrap();
             assert_eq!(refused(response, StatusCode::BAD_REQUEST).await, "invalid_request_error", "{body}");
         }

@@ -14,6 +14,7 @@ mod support;
 use std::{process::Command, time::Duration};
 
 use llm_bridge::chat::{Upstream, UpstreamModel};
+use registry_core::ErrorKind;
 use registry_core::model::{LanguageModel, ModelAnswer, ModelQuestion};
 use serde_json::Value;
 use support::{Answer, Reply, Scripted};
@@ -34,7 +35,7 @@ async fn p6_a_model_is_asked_without_tools_and_its_thinking_is_no_answer() {
     let answer = Answer::text("<think>Hm. [1]</think>\nBecause ").say("of [2].").usage(30, 12);
     let (model, scripted) = model(answer.into()).await;
     let answer = model.answer(question()).await.unwrap();
-    assert_eq!(answer, ModelAnswer { text: "Because of [2].".into(), tokens: 42 });
+    assert_eq!(answer, ModelAnswer { text: "Because of [2].".into(), tokens: 42, truncated: false });
     let asked = scripted.asked();
     let body = &asked.first().unwrap().body;
     assert_eq!((&body["model"], &body["max_tokens"]), (&Value::from("m"), &Value::from(77)));
@@ -49,7 +50,13 @@ async fn p6_a_model_that_cannot_be_asked_is_told_and_may_be_asked_again() {
     let error = refusing.answer(question()).await.unwrap_err();
     assert!(error.message().contains("out of memory") && error.is_retryable(), "{error}");
     assert!(!error.feedback().contains("memory"), "{}", error.feedback());
+    let (refusing, _server) = model(Reply::error(400, "exceeds the available context size")).await;
+    let error = refusing.answer(question()).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidArguments, false));
+    assert!(error.message().contains("context size") && error.feedback().contains("too long"), "{error}");
+    assert_eq!(refusing.name().await.unwrap(), "m");
     let demo = UpstreamModel::new(Upstream::demo(), None);
+    assert!(demo.name().await.unwrap_err().message().contains("demo model"));
     let error = demo.answer(question()).await.unwrap_err();
     assert!(error.message().contains("demo model") && error.feedback().contains("no model"), "{error}");
 }
@@ -98,7 +105,7 @@ async fn p6_the_documents_are_analysed_through_the_upstream() {
     for status in [
         "Splitting the question",
         "Searching the documents for \"price of espresso\"",
-        "Writing the answer from 1 passages",
+        "Writing the answer from 1 passage",
     ] {
         assert!(told.contains(status), "{status}: {told}");
     }

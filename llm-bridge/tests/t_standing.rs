@@ -70,6 +70,8 @@ impl Rack {
             modules: None,
             metrics: llm_bridge::metrics::Metrics::default(),
             mcp_servers: None,
+            documents: None,
+            upload: Default::default(),
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

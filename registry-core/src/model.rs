@@ -37,8 +37,16 @@ impl fmt::Debug for Model {
 pub trait LanguageModel: Send + Sync + 'static {
     /// Asks for an answer. Whoever drops the future wants it no more.
     ///
-    /// Fails when the model cannot be asked or breaks off.
+    /// Fails when the model cannot be asked or breaks off, and as [`InvalidArguments`](crate::ErrorKind::InvalidArguments) when it refuses
+    /// the question, which then is mostly too long for it.
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>>;
+
+    /// The name of the model that answers, for what is kept of its answers.
+    ///
+    /// Fails when there is no model, or when it cannot be asked for its name.
+    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async { Ok("unnamed".to_owned()) })
+    }
 }
 
 /// A question to a model.
@@ -59,4 +67,6 @@ pub struct ModelAnswer {
     pub text: String,
     /// The tokens of question and answer; guessed where the model does not say.
     pub tokens: u64,
+    /// Whether it was cut off, because there was no room for more.
+    pub truncated: bool,
 }

@@ -4,16 +4,19 @@
 //! arguments from the question, writes the call as text, in another dialect each time, and answers from the
 //! result. Everything is deterministic, and there is no clock and no network in it.
 
+mod code;
 mod extract;
 mod figures;
 mod fill;
 mod find;
 mod hint;
 mod lexicon;
+mod outline;
 mod pattern;
 mod pick;
 mod place;
 mod question;
+mod recurrence;
 mod reply;
 mod schema;
 mod words;
@@ -81,24 +84,39 @@ impl DemoModel {
     /// What the model writes next, given messages as the OpenAI API has them and the tools on offer.
     pub(super) fn answer(&self, messages: &[Value], tools: &[DemoTool<'_>]) -> String {
         let outcomes = outcomes(messages);
-        if !outcomes.is_empty() {
+        let (finders, others): (Vec<_>, Vec<_>) =
+            tools.iter().copied().partition(|tool| pick::finds_tools(tool.name));
+        let is_finder =
+            |outcome: &Outcome| finders.iter().any(|finder| Some(finder.name) == outcome.tool.as_deref());
+        let searched = !outcomes.is_empty() && outcomes.iter().all(is_finder);
+        if !outcomes.is_empty() && !searched {
             return reply::from_results(&outcomes);
         }
         let asked =
             messages.iter().rev().find(|message| role(message) == "user").map(content).unwrap_or_default();
         let asked: String = asked.chars().take(LONGEST).collect();
-        let picks = pick::pick(&asked, tools);
-        let calls: Vec<Call> = picks
-            .iter()
-            .filter_map(|pick| {
-                let tool = tools.get(pick.tool)?;
-                let lead = words::split_name(tool.name).iter().map(|word| words::stem(word)).collect();
-                let question = Question::new(&pick.text, lead);
-                let arguments = fill::fill(tool.name, tool.parameters, &question);
-                Some(Call { name: tool.name.to_owned(), arguments })
-            })
-            .collect();
-        self.write(&asked, &calls).unwrap_or_else(|| reply::introduction(tools))
+        let calls = Self::calls(pick::pick(&asked, &others), &others);
+        // What none of these is for may be for one that has to be found first.
+        let calls = if calls.is_empty() && !searched {
+            Self::calls(pick::finder(&asked, &finders), &finders)
+        } else {
+            calls
+        };
+        let calls =
+            if calls.is_empty() { Self::calls(pick::for_questions(&asked, &others), &others) } else { calls };
+        self.write(&asked, &calls).unwrap_or_else(|| reply::introduction(&others))
+    }
+
+    /// The calls with their arguments.
+    fn calls(picks: Vec<pick::Pick>, tools: &[DemoTool<'_>]) -> Vec<Call> {
+        let filled = picks.iter().filter_map(|pick| {
+            let tool = tools.get(pick.tool)?;
+            let lead = words::split_name(tool.name).iter().map(|word| words::stem(word)).collect();
+            let question = Question::new(&pick.text, lead);
+            let arguments = fill::fill(tool.name, tool.parameters, &question);
+            Some(Call { name: tool.name.to_owned(), arguments })
+        });
+        filled.collect()
     }
 
     /// The calls as text; `None` where there is none, or no dialect can carry them.

@@ -148,7 +148,16 @@ impl Chat<'_> {
                     let how = "chat in a terminal, where you can allow it";
                     approve::ask(self.backend.registry(), &id, false, &mut self.input, how).await?;
                 }
-                Some(event) => note(&event),
+                Some(event) => {
+                    // What happens beside the answer stands on lines of its own.
+                    if matches!(event, TurnEvent::CallStarted { .. })
+                        && !answer.is_empty()
+                        && !answer.ends_with('\n')
+                    {
+                        tell("");
+                    }
+                    note(&event);
+                }
             }
         }
         if !answer.is_empty() {
@@ -180,7 +189,7 @@ fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> V
 fn note(event: &TurnEvent) {
     match event {
         TurnEvent::CallStarted { name, arguments, dialect, .. } => {
-            tell(format_args!("\n· {name} {arguments} ({dialect})"));
+            tell(format_args!("· {name} {arguments} ({dialect})"));
         }
         TurnEvent::CallStatus(status) => tell(format_args!("· {}: {}", status.tool_name, status.message)),
         TurnEvent::CallFinished(outcome) => {

@@ -17,7 +17,7 @@ use registry_core::{
 };
 
 use super::{
-    Settings, address,
+    Settings, address, extract,
     out::{one_line, print_line, tell},
     stopped_by_ctrl_c, tenant,
 };
@@ -43,6 +43,13 @@ enum DocumentsCommand {
     Remove {
         /// Files and folders
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
+        paths: Vec<PathBuf>,
+    },
+    /// Have the model server draw names and relations from the documents, for graph_search: a question to it for each passage. Passages
+    /// that it was asked about already are left; stopped with ctrl-C, it goes on with the next time
+    Extract {
+        /// Only these documents, or those in these folders
+        #[arg(value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },
     /// Search the documents as the tools do
@@ -76,6 +83,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
         DocumentsCommand::Add { paths } => add(documents, &paths).await,
         DocumentsCommand::List { path } => list(documents, path.as_deref()).await,
         DocumentsCommand::Remove { paths } => remove(documents, &paths).await,
+        DocumentsCommand::Extract { paths } => extract::run(documents, settings, &paths).await,
         DocumentsCommand::Search { words, limit } => search(documents, &words.join(" "), limit.into()).await,
     }
 }
@@ -200,7 +208,7 @@ async fn search(documents: &Documents, question: &str, limit: usize) -> Result<E
 }
 
 /// A path as documents are kept under, also where the file is there no more.
-fn absolute(path: &Path) -> Result<String, String> {
+pub(super) fn absolute(path: &Path) -> Result<String, String> {
     let fault = |error: &dyn Display| format!("{}: {error}", path.display());
     let absolute = std::path::absolute(path).map_err(|error| fault(&error))?;
     // Of a file that is gone, its folder may lead elsewhere still.
@@ -209,6 +217,6 @@ fn absolute(path: &Path) -> Result<String, String> {
     Ok(resolved.unwrap_or(absolute).to_string_lossy().into_owned())
 }
 
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }

@@ -1,16 +1,15 @@
 //! `toolrack mcp-servers list` and `accept`: they ask a server that runs, which alone knows how its MCP servers do.
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::process::ExitCode;
 
-use comfy_table::{ContentArrangement, Table, presets};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     Settings,
-    out::{one_line, print_line},
-    running::{Asked, Notes, Server},
+    reports::{self, Notes},
+    running::{Asked, Server},
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -37,12 +36,12 @@ pub(super) async fn run(
         McpServersCommand::List(asked) => {
             let mut answer = Server::new(&asked, settings)?.ask(Method::GET, &["api", "mcp-servers"]).await?;
             let servers = answer.get_mut("mcp_servers").map(Value::take).unwrap_or_default();
-            print(&servers, asked.json)
+            reports::print::<Report>(&servers, asked.json)
         }
         McpServersCommand::Accept { name, digest, asked } => {
             let server = Server::new(&asked, settings)?;
             let report = server.accept(&["api", "mcp-servers", &name, "accept"], &digest).await?;
-            print(&Value::Array(vec![report]), asked.json)
+            reports::print::<Report>(&Value::Array(vec![report]), asked.json)
         }
     }
 }
@@ -60,47 +59,25 @@ struct Report {
     address: Option<String>,
 }
 
-fn print(servers: &Value, json: bool) -> Result<ExitCode, String> {
-    if json {
-        print_line(serde_json::to_string_pretty(servers).map_err(|error| error.to_string())?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let reports = Vec::<Report>::deserialize(servers).map_err(|error| {
-        format!("the server's answer is not understood: {error}; is it of another version?")
-    })?;
-    if reports.is_empty() {
-        print_line("There are no MCP servers. They are named in the configuration, under mcp_servers.")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    print_line(table(&reports))?;
-    for note in reports.iter().flat_map(|report| report.notes.lines("mcp-servers")) {
-        print_line(note)?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
+impl reports::Report for Report {
+    const COMMAND: &'static str = "mcp-servers";
+    const NONE: &'static str =
+        "There are no MCP servers. They are named in the configuration, under mcp_servers.";
+    const HEADER: &'static [&'static str] =
+        &["server", "tools", "state", "breaker", "restarts", "protocol", "address"];
 
-fn table(reports: &[Report]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::stdout().is_terminal() {
-        table.set_width(140);
-        table.force_no_tty();
+    fn notes(&self) -> &Notes {
+        &self.notes
     }
-    table.set_header(["server", "tools", "state", "breaker", "restarts", "protocol", "address"]);
-    for report in reports {
-        let Notes { name, pinned, .. } = &report.notes;
-        let name = if *pinned { format!("{name} (pinned)") } else { name.clone() };
-        let [name, protocol, address] = [Some(&name), report.protocol.as_ref(), report.address.as_ref()]
-            .map(|text| one_line(text.map_or("", |text| text)));
-        table.add_row([
-            name,
-            report.tools.to_string(),
-            report.state.clone(),
-            report.breaker.replace('_', " "),
-            report.restarts.map(|count| count.to_string()).unwrap_or_default(),
-            protocol,
-            address,
-        ]);
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.tools.to_string(),
+            self.state.clone(),
+            self.breaker.replace('_', " "),
+            self.restarts.map(|count| count.to_string()).unwrap_or_default(),
+            self.protocol.clone().unwrap_or_default(),
+            self.address.clone().unwrap_or_default(),
+        ]
     }
-    table
 }

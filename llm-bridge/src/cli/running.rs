@@ -7,7 +7,6 @@ use std::{
 
 use registry_core::http::build_client;
 use reqwest::{Client, Method, RequestBuilder, Url, redirect};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Settings, out::one_line, settings::Secret};
@@ -97,58 +96,4 @@ impl Server {
 /// Where a server that listens there is found from this machine.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
-}
-
-/// What the server says of the tools of a module or an MCP server that are not as they should be.
-#[derive(Debug, Deserialize)]
-pub(super) struct Notes {
-    pub(super) name: String,
-    error: Option<String>,
-    #[serde(default)]
-    pub(super) pinned: bool,
-    #[serde(default)]
-    digest: String,
-    #[serde(default)]
-    changes: Vec<ToolChange>,
-    #[serde(default)]
-    faults: Vec<ToolFault>,
-    #[serde(default)]
-    duplicates: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ToolChange {
-    tool: String,
-    parts: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ToolFault {
-    tool: String,
-    message: String,
-    taken: bool,
-}
-
-impl Notes {
-    /// One line for each; `command` is the one that accepts changes.
-    pub(super) fn lines(&self, command: &str) -> Vec<String> {
-        let name = &self.name;
-        let error = self.error.iter().map(|error| format!("{name}: could not be asked: {error}"));
-        let off = if self.pinned { "; off until it is accepted" } else { "" };
-        let changes = self.changes.iter().map(|change| match change.parts.as_slice() {
-            [new] if new == "new" => format!("{name}: {} is new{off}", change.tool),
-            parts => {
-                format!("{name}: {} has another {} than was accepted{off}", change.tool, parts.join(" and "))
-            }
-        });
-        let accept = (!self.changes.is_empty())
-            .then(|| format!("{name}: to accept these: toolrack {command} accept {name} {}", self.digest));
-        let faults = self.faults.iter().map(|fault| {
-            let left_out = if fault.taken { "" } else { " is left out" };
-            format!("{name}: {}{left_out}: {}", fault.tool, fault.message)
-        });
-        let duplicates = self.duplicates.iter().map(|duplicate| format!("{name}: {duplicate}"));
-        let all = error.chain(changes).chain(accept).chain(faults).chain(duplicates);
-        all.map(|line| one_line(&line)).collect()
-    }
 }

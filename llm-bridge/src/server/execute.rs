@@ -11,7 +11,7 @@ use axum::{
 use jiff::Timestamp;
 use registry_core::{
     ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
-    source::module::{HOPS_HEADER, Hops, MAX_HOPS},
+    source::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -86,6 +86,12 @@ fn hops(headers: &HeaderMap) -> Hops {
     Hops::of_header(headers.get(HOPS_HEADER).map(HeaderValue::as_bytes))
 }
 
+/// How long a person's approval is waited for: what the body asks for, or the server that this one is a module of.
+fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
+    let said = headers.get(APPROVAL_WAIT_HEADER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    Duration::from_secs(wanted.approval_wait_seconds).max(Duration::from_millis(said.unwrap_or_default()))
+}
+
 /// With what tools of modules go by.
 fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
     let resources = context.resources().clone().with(hops);
@@ -101,6 +107,7 @@ pub(super) fn call_operation(id: &str, summary: &str) -> Operation {
     Operation::new("Tools", id, summary)
         .details("The status says why a call was not made; 200 that the tool was asked, and `success` whether it did it.")
         .header(HOPS_HEADER, "Through how many servers the call has come.", Type::String)
+        .header(APPROVAL_WAIT_HEADER, "How long to wait for a person's approval, in milliseconds.", Type::String)
         .reads::<Wanted>()
         .answers::<ToolReply>(200, "The tool was asked.")
         .answers::<ToolReply>(202, "A person has to approve the call: `approval` names the approval.")
@@ -147,6 +154,7 @@ pub(super) async fn make_call(
         }
     };
     drop(body);
+    let approval_wait = approval_wait(&wanted, headers);
     let own_name = door.own_name(&identity.registry, &wanted.tool_name);
     let alias = (own_name != wanted.tool_name).then_some(wanted.tool_name);
     let call = ToolCall::new(own_name, wanted.arguments).with_origin(Origin::Http);
@@ -181,9 +189,8 @@ pub(super) async fn make_call(
     // A client that goes away drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
     let _cancel = cancellation.clone().drop_guard();
-    let context = with_hops(identity.context(), hops)
-        .with_approval_wait(Duration::from_secs(wanted.approval_wait_seconds))
-        .with_cancellation(cancellation);
+    let context =
+        with_hops(identity.context(), hops).with_approval_wait(approval_wait).with_cancellation(cancellation);
     // As a task of its own, so that a call whose client has gone away still leaves its record.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });

@@ -4,6 +4,8 @@ mod access;
 mod approvals;
 mod body;
 mod chat;
+#[cfg(feature = "documents")]
+mod documents;
 mod execute;
 mod identity;
 mod markdown;
@@ -39,6 +41,8 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+#[cfg(feature = "documents")]
+pub use documents::Upload;
 use identity::Identities;
 #[cfg(feature = "cli")]
 pub(crate) use models::explained;
@@ -75,6 +79,12 @@ pub struct ServerSettings {
     /// The MCP servers whose tools are in the registry, where there are such.
     #[cfg(feature = "mcp")]
     pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
+    /// The documents that tools search, where the host keeps such.
+    #[cfg(feature = "documents")]
+    pub documents: Option<registry_core::documents::Documents>,
+    /// Who may add documents.
+    #[cfg(feature = "documents")]
+    pub upload: Upload,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
     /// The jobs that this server makes at their times, where it is to.
@@ -98,6 +108,8 @@ struct App {
     metrics: Metrics,
     #[cfg(feature = "mcp")]
     mcp_servers: Option<registry_core::source::mcp::McpServers>,
+    #[cfg(feature = "documents")]
+    documents: documents::DocumentDoor,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -143,6 +155,8 @@ fn routes(
         metrics: settings.metrics.clone(),
         #[cfg(feature = "mcp")]
         mcp_servers: settings.mcp_servers.clone(),
+        #[cfg(feature = "documents")]
+        documents: documents::DocumentDoor::new(settings.documents.clone(), settings.upload),
         module_name: settings.module_name.as_str().into(),
         closing,
     };
@@ -158,6 +172,11 @@ fn routes(
     let with_tools = with_tools
         .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
         .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
+    #[cfg(feature = "documents")]
+    let with_tools = with_tools
+        .get("/api/documents", documents::list, documents::list_operation())
+        .post("/api/documents", documents::add, documents::add_operation())
+        .delete("/api/documents", documents::remove, documents::remove_operation());
     let with_key = with_tools
         .get("/v1/models", models::list, models::list_operation())
         .get("/manifest", modules::manifest, modules::manifest_operation())

@@ -23,7 +23,9 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/answer.js": "answer.js" as "text/javascript; charset=utf-8",
     "/api.js": "api.js" as "text/javascript; charset=utf-8",
     "/call.js": "call.js" as "text/javascript; charset=utf-8",
+    "/documents.js": "documents.js" as "text/javascript; charset=utf-8",
     "/dom.js": "dom.js" as "text/javascript; charset=utf-8",
+    "/drop.js": "drop.js" as "text/javascript; charset=utf-8",
     "/key.js": "key.js" as "text/javascript; charset=utf-8",
     "/history.js": "history.js" as "text/javascript; charset=utf-8",
     "/markdown.js": "markdown.js" as "text/javascript; charset=utf-8",
@@ -31,6 +33,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/sse.js": "sse.js" as "text/javascript; charset=utf-8",
     "/storage.js": "storage.js" as "text/javascript; charset=utf-8",
     "/tools.js": "tools.js" as "text/javascript; charset=utf-8",
+    "/transfer.js": "transfer.js" as "text/javascript; charset=utf-8",
     "/welcome.js": "welcome.js" as "text/javascript; charset=utf-8",
 };
 

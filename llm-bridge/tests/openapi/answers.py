@@ -15,7 +15,8 @@ QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
 
 def ask(method, path, wanted, body=None, **more):
     """The answer, which has to have the status `wanted` and to be as the document says."""
-    given = {} if body is None else {"body": body, "media_type": "application/json"}
+    kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+    given = {} if body is None else {"body": body, "media_type": kind}
     case = DOCUMENT[path][method].Case(**given, **more)
     response = case.call()
     expect(response.status_code == wanted, f"{response.status_code} and not {wanted}: {response.text[:2000]}")
@@ -79,6 +80,23 @@ def _():
     expect(streamed.text.startswith('data: {"id":'), streamed.text)
     expect(streamed.headers["content-type"] == ["text/event-stream"], streamed.headers)
     ask("POST", "/v1/chat/completions", 400, {**body, "toolrack": []})
+
+
+@check("documents, added, listed and removed")
+def _():
+    tea, path = {"query": {"name": "notes/tea.md"}}, "uploads/ada/notes/tea.md"
+    for outcome in ("new", "unchanged"):
+        added = ask("POST", "/api/documents", 200, b"# Tea\n\nSteeped at 75 degrees.\n", **tea).json()
+        expect(added == {"path": path, "outcome": outcome, "passages": 1}, added)
+    listed = ask("GET", "/api/documents", 200, query={"below": "uploads/ada"}).json()["documents"]
+    expect([(one["path"], one["removable"]) for one in listed] == [(path, True)], listed)
+    for wanted, query, body in [
+            (400, {}, b"x"), (400, {"name": "../tea.md"}, b"x"), (413, {"name": "tea.md"}, b"x" * (50 * 1024 * 1024 + 1)),
+            (415, {"name": "tea.png"}, b"x"), (422, {"name": "tea.pdf"}, b"x")]:
+        ask("POST", "/api/documents", wanted, body, query=query)
+    ask("POST", "/api/documents", 415, {"name": "tea.md"}, **tea)
+    for wanted in (200, 404):
+        ask("DELETE", "/api/documents", wanted, query={"path": path})
 
 
 @check("what another page and another name of this machine get")

@@ -219,6 +219,8 @@ impl Setup {
             modules: None,
             metrics: Metrics::default().with_calls(self.calls),
             mcp_servers: None,
+            documents: None,
+            upload: Default::default(),
             module_name: "toolrack".into(),
             schedule: None,
             grace: self.grace,

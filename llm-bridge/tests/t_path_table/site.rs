@@ -152,6 +152,8 @@ impl Site {
             modules: None,
             metrics: llm_bridge::metrics::Metrics::default(),
             mcp_servers: None,
+            documents: None,
+            upload: Default::default(),
             module_name: "toolrack".into(),
             schedule: None,
             grace: Duration::from_secs(1),

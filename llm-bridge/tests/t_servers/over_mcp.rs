@@ -1,4 +1,4 @@
-//! Two servers of which one has the tools of the other over the Model Context Protocol: requirements B3, B5, B7, M8.
+//! Two servers of which one has the tools of the other, over the Model Context Protocol or as a module: requirements B3, B5, B7, M8, M10.
 
 use std::time::{Duration, Instant};
 
@@ -20,24 +20,30 @@ struct Two {
 
 impl Two {
     async fn start(client: &Client) -> Self {
+        let two = Self::connected(&|base| {
+            format!("[mcp_servers.far]\nurl = \"{base}/mcp\"\nkey_env = \"FAR_KEY\"\npin = true\n")
+        });
+        until("the far tools", || async { two.state(client).await["state"] == "connected" }).await;
+        two
+    }
+
+    /// With what the near one has to know of the far one, of its address.
+    fn connected(far_settings: &dyn Fn(&str) -> String) -> Self {
         let tools = mock("burn", "permission = \"user\"\neffect = \"destructive\"")
             + &mock("later", "permission = \"user\"");
         let far = Rack::new("", &tools);
         far.done(&["user", "add", "hop"]);
+        far.done(&["user", "add", "ada"]);
         far.done(&["user", "add", "root", "--level", "admin"]);
         far.done(&["tools", "disable", "later"]);
-        let ((_, hop), (_, far_root)) = (far.key("hop", &[]), far.key("root", &[]));
+        let ((_, hop), (_, far_root)) = (far.key("hop", &["--delegate"]), far.key("root", &[]));
         let on_far = far.serve();
-        let server =
-            format!("[mcp_servers.far]\nurl = \"{}/mcp\"\nkey_env = \"FAR_KEY\"\npin = true\n", on_far.base);
-        let near = Rack::new("", &server).with_variable("FAR_KEY", &hop);
+        let near = Rack::new("", &far_settings(&on_far.base)).with_variable("FAR_KEY", &hop);
         near.done(&["user", "add", "ada"]);
         near.done(&["user", "add", "root", "--level", "admin"]);
         let ((_, ada), (_, root)) = (near.key("ada", &[]), near.key("root", &[]));
         let on_near = near.serve();
-        let two = Self { far, near, on_far, on_near, far_root, ada, root };
-        until("the far tools", || async { two.state(client).await["state"] == "connected" }).await;
-        two
+        Self { far, near, on_far, on_near, far_root, ada, root }
     }
 
     /// What the near server says of the far one.
@@ -72,15 +78,28 @@ async fn answer(server: &Serving, client: &Client, root: &str, approve: bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b5_a_tool_that_two_servers_ask_a_person_about_runs_when_both_have_said_yes() {
     let client = client();
-    let two = Two::start(&client).await;
+    both_are_asked(&client, &Two::start(&client).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m10_a_modules_tool_that_both_servers_ask_a_person_about_runs_when_both_have_said_yes() {
+    let client = client();
+    let two = Two::connected(&|base| {
+        format!("[module_services]\nfar = {{ url = \"{base}\", key_env = \"FAR_KEY\", timeout = 4 }}\n")
+    });
+    both_are_asked(&client, &two).await;
+}
+
+/// Each person once, for each of three calls.
+async fn both_are_asked(client: &Client, two: &Two) {
     for (round, agreed) in [true, false, true].into_iter().enumerate() {
         let arguments = json!({"n": round});
         let body = json!({"tool_name": "far.burn", "arguments": arguments, "approval_wait_seconds": 50});
-        let calling = two.on_near.post(&client, "/execute", &two.ada, &body).send();
+        let calling = two.on_near.post(client, "/execute", &two.ada, &body).send();
         let calling = tokio::spawn(calling);
-        answer(&two.on_near, &client, &two.root, true).await;
+        answer(&two.on_near, client, &two.root, true).await;
         let asked = async {
-            answer(&two.on_far, &client, &two.far_root, agreed).await;
+            answer(&two.on_far, client, &two.far_root, agreed).await;
         };
         asked.await;
         let reply: Value = calling.await.unwrap().unwrap().json().await.unwrap();
@@ -92,7 +111,7 @@ async fn b5_a_tool_that_two_servers_ask_a_person_about_runs_when_both_have_said_
         }
         // Each was asked once.
         for (server, root) in [(&two.on_near, &two.root), (&two.on_far, &two.far_root)] {
-            let waiting = get(server, &client, root, "/api/approvals").await;
+            let waiting = get(server, client, root, "/api/approvals").await;
             assert_eq!(waiting["approvals"], json!([]), "{waiting}");
         }
     }

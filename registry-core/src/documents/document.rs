@@ -78,14 +78,18 @@ impl DocumentKind {
     /// The kind of a file, by the end of its name; `None` where it cannot be read.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        Some(match extension.as_str() {
-            "md" | "markdown" | "mdx" => Self::Markdown,
-            "txt" | "text" | "rst" | "adoc" | "org" | "log" => Self::Text,
-            "html" | "htm" | "xhtml" => Self::Html,
-            "csv" | "tsv" => Self::Csv,
-            "pdf" => Self::Pdf,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|kind| kind.extensions().contains(&extension.as_str()))
+    }
+
+    /// What the names of its files end in, without the dot.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Markdown => &["md", "markdown", "mdx"],
+            Self::Text => &["txt", "text", "rst", "adoc", "org", "log"],
+            Self::Html => &["html", "htm", "xhtml"],
+            Self::Csv => &["csv", "tsv"],
+            Self::Pdf => &["pdf"],
+        }
     }
 
     /// Its name, such as `markdown`.

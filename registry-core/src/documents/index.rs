@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Document, DocumentKind, Graph, GraphQuery};
+use super::{Document, DocumentKind, Extracted, Graph, GraphQuery};
 use crate::{execute::BoxFuture, result::ToolError};
 
 /// Keeps documents and finds passages in them. What it acknowledges it has kept.
@@ -45,6 +45,36 @@ pub trait DocumentIndex: Send + Sync + 'static {
     ///
     /// The error of what is refused or wrong says why, in the words of the database where they are its own.
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
+
+    /// At most `limit` passages that no model has been through for names and relations, oldest first. `model` is the one that is to; what
+    /// another has read is not read again.
+    fn unextracted<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+
+    /// As [`unextracted`](Self::unextracted), of the documents that pass the filter. An index that does not offer it takes no filter.
+    fn unextracted_in<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        if *filter == DocumentFilter::default() {
+            return self.unextracted(model, limit);
+        }
+        let refused = "where these documents are kept, they are read by a model all or none; name no path";
+        Box::pin(async move { Err(ToolError::invalid(refused)) })
+    }
+
+    /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
+    /// meanwhile is passed over.
+    fn keep_extracted<'a>(
+        &'a self,
+        model: &'a str,
+        passages: Vec<(i64, Extracted)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
 
     /// What has to do with a name. One that no document has is an error that tells those that are near.
     fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>>;
@@ -141,6 +171,19 @@ pub struct Passage {
     pub last: u32,
     /// How well it fits; more is better. Passages of one search can be compared.
     pub score: f64,
+    /// What it says.
+    pub text: String,
+}
+
+/// A passage that a model has not been through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadPassage {
+    /// Its number in the store.
+    pub id: i64,
+    /// The title of its document.
+    pub title: String,
+    /// The headings above it; empty where there are none.
+    pub section: String,
     /// What it says.
     pub text: String,
 }

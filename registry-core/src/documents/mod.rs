@@ -1,7 +1,8 @@
 //! Documents that tools search and cite.
 //!
 //! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
-//! the file, and draws a graph of names from them. Without a model passages are found by their words alone, ranked by BM25.
+//! the file, and draws a graph of names from them, to which a model adds with [`Documents::extract_unread`]. Without a model passages are
+//! found by their words alone, ranked by BM25.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -23,6 +24,7 @@
 
 mod chunk;
 mod document;
+mod extraction;
 pub mod files;
 mod graph;
 mod index;
@@ -40,15 +42,17 @@ mod walk;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
-pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, MENTIONED_WITH};
+pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
 use crate::{builder::DEFAULT_TENANT, context::ToolContext, result::ToolError};
 use tenants::Tenants;
 
 pub use document::{Document, DocumentKind, Line};
+pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
     Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
+    UnreadPassage,
 };
 
 /// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to

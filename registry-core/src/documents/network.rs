@@ -22,13 +22,13 @@ pub struct GraphQuery {
 /// A part of the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Graph {
-    /// The name it begins at, as it is written most.
+    /// The name it begins at, as it was written where it was found first.
     pub entity: String,
     /// What it is: `name`, `code`, `concept`, `link` or `document`.
     pub kind: String,
     /// The relations, nearest first.
     pub relations: Vec<GraphRelation>,
-    /// The names that are more than one relation away, and how they are reached.
+    /// The names that are more than one relation away, nearest first, and how they are reached.
     pub paths: Vec<GraphPath>,
 }
 
@@ -58,6 +58,30 @@ pub struct GraphRelation {
 pub struct GraphPath {
     /// The name.
     pub name: String,
-    /// The names on the way to it, from where the graph begins.
-    pub through: Vec<String>,
+    /// The relations on the way to it, from where the graph begins. What their passages say is in the relations of the graph.
+    pub steps: Vec<GraphStep>,
+}
+
+/// A relation on a path, and where it is written. It may be said of either name; a path goes along it both ways.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct GraphStep {
+    /// The name of which it is said.
+    pub subject: String,
+    /// What is said.
+    pub relation: String,
+    /// The other name.
+    pub object: String,
+    /// Where the passage is from.
+    pub source: String,
+    /// The headings above it.
+    pub section: String,
+    /// Its lines, or its page.
+    pub place: String,
+}
+
+impl From<&GraphRelation> for GraphStep {
+    fn from(relation: &GraphRelation) -> Self {
+        let GraphRelation { subject, relation, object, source, section, place, .. } = relation.clone();
+        Self { subject, relation, object, source, section, place }
+    }
 }

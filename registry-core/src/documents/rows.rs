@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
+use serde_json::json;
+
 use super::{
-    Document,
+    Document, ExtractedName, ExtractedRelation,
     chunk::{Chunk, chunks},
-    graph::{Mention, Relation, drawn},
+    graph::{Mention, Relation, drawn, key},
 };
 use crate::result::ToolError;
 
@@ -56,6 +58,18 @@ impl Rows {
     pub(super) fn count(&self) -> i64 {
         i64::try_from(self.chunks.len()).unwrap_or(i64::MAX)
     }
+}
+
+/// The names that a model drew from a passage, as one JSON text.
+pub(super) fn name_rows(names: &[ExtractedName]) -> String {
+    let row = |name: &ExtractedName| json!({"key": key(&name.name), "name": name.name, "kind": name.kind});
+    json!(names.iter().map(row).collect::<Vec<_>>()).to_string()
+}
+
+/// The relations that a model drew from a passage, as one JSON text.
+pub(super) fn relation_rows(relations: &[ExtractedRelation]) -> String {
+    let row = |it: &ExtractedRelation| json!({"subject": key(&it.subject), "relation": it.relation, "object": key(&it.object)});
+    json!(relations.iter().map(row).collect::<Vec<_>>()).to_string()
 }
 
 /// What is looked for as the title of a document: the name of its file is, too.

@@ -94,67 +94,15 @@ async fn a_page_is_fetched() {
     assert_eq!(page.url.path(), "/x");
 }
 
+/// All the ways to write them are in the attack table, `llm-bridge/tests/data/url_attacks.txt`.
 #[tokio::test]
-async fn literals_that_are_not_public_are_refused() {
+async fn what_may_not_be_fetched_is_told_in_two_texts() {
     let client = PublicHttpClient::new().unwrap();
-    for host in [
-        "127.0.0.1",
-        "2130706433",
-        "0x7f000001",
-        "0x7f.1",
-        "017700000001",
-        "0177.0.0.1",
-        "127.1",
-        "127.0.0.1.",
-        "１２７.０.０.１",
-        "0",
-        "0.0.0.0",
-        "169.254.169.254",
-        "0xA9FEA9FE",
-        "100.64.0.1",
-        "10.0.0.1",
-        "255.255.255.255",
-        "224.0.0.1",
-        "192.0.2.1",
-        "[::]",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[::127.0.0.1]",
-        "[fd00::1]",
-        "[fc00::1]",
-        "[fe80::1]",
-        "[ff02::1]",
-        "[64:ff9b::127.0.0.1]",
-        "[2002:7f00:1::]",
-        "[2001:0:1::80ff:fffe]",
-        "[2001:db8::1]",
-        "localhost",
-        "LOCALHOST",
-    ] {
-        let error = client.fetch(&format!("http://{host}:1/")).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{host}: {error}");
-        assert!(error.message().ends_with("is not a public address"), "{host}: {error}");
-        assert!(!error.is_retryable());
-    }
-}
-
-#[tokio::test]
-async fn what_is_no_plain_web_address_is_refused() {
-    let client = PublicHttpClient::new().unwrap();
-    for url in [
-        "",
-        "example.org",
-        "file:///etc/passwd",
-        "ftp://example.org/",
-        "gopher://127.0.0.1/",
-        "data:text/plain,x",
-        "http://",
-        "http://user@example.org/",
-        "http://user:secret@example.org/",
-        "http://user:secret@[/",
-        "http://[fe80::1%25eth0]/",
-    ] {
+    let error = client.fetch("http://2130706433:1/").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert_eq!(error.message(), "127.0.0.1 may not be fetched: 127.0.0.1 is not a public address");
+    assert!(!error.is_retryable());
+    for url in ["file:///etc/passwd", "http://user:secret@example.org/", "http://user:secret@[/"] {
         let error = client.fetch(url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{url}: {error}");
         assert!(!error.message().contains("secret"), "{error}");

@@ -7,6 +7,8 @@ pub(crate) mod config;
 #[cfg(feature = "config")]
 mod document;
 #[cfg(feature = "http")]
+mod far_approval;
+#[cfg(feature = "http")]
 mod hidden;
 #[cfg(feature = "mcp")]
 pub mod mcp;

@@ -149,3 +149,33 @@ async fn b3_a_key_and_headers_are_sent_and_no_redirect_is_followed() {
     );
     serving.shutdown_background();
 }
+
+#[tokio::test]
+async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
+    for (status, challenge) in [(401, true), (401, false), (403, true), (403, false)] {
+        for key in [None, Some("tr_key")] {
+            let refuse = any(move || async move {
+                let mut refusal = StatusCode::from_u16(status).unwrap().into_response();
+                if challenge {
+                    let value = axum::http::HeaderValue::from_static("Bearer error=\"insufficient_scope\"");
+                    refusal.headers_mut().insert("www-authenticate", value);
+                }
+                refusal
+            });
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let serving = serve(listener, Router::new().fallback(refuse));
+            let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
+            if let McpTransport::Http { key: place, .. } = &mut settings.transport {
+                *place = key.map(registry_core::source::module::ModuleKey::new);
+            }
+            let registry = registry();
+            let servers = settled(&registry, &[("h", settings)]).await;
+            let error = report(&servers).error.unwrap();
+            let told =
+                if key.is_some() { "does not take its key" } else { "name its variable under `key_env`" };
+            assert!(error.contains(told), "{status} {challenge}: {error}");
+            serving.shutdown_background();
+        }
+    }
+}

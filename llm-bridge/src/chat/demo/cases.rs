@@ -368,6 +368,133 @@ fn questions_become_calls() {
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), table.len(), wrong.join("\n"));
 }
 
+/// Tools that want something in another language than the question's.
+fn for_programs() -> Vec<Tool> {
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
+    let text = json!({"type": "string"});
+    let sql = json!({"type": "string", "examples": ["SELECT kind, count(*) FROM books GROUP BY kind"]});
+    vec![
+        Tool("clock_now", "The time of day.", object(json!({}), json!([]))),
+        Tool("count", "Counts letters.", object(json!({"word": text}), json!(["word"]))),
+        Tool("run_lua", "Runs a Lua program.", object(json!({"code": text}), json!(["code"]))),
+        Tool(
+            "books_table",
+            "Answers questions about books with one SELECT.",
+            object(json!({"sql": sql}), json!(["sql"])),
+        ),
+        Tool(
+            "ask_books",
+            "Finds passages.",
+            object(
+                json!({"query": {"type": "string", "description": "A question, or words."}}),
+                json!(["query"]),
+            ),
+        ),
+        Tool("fetch", "Fetches a web page.", object(json!({"url": text}), json!(["url"]))),
+        Tool(
+            "bookmark",
+            "Keeps a bookmark for later.",
+            object(json!({"description": text}), json!(["description"])),
+        ),
+        Tool(
+            "add_job",
+            "Schedules a call of a tool.",
+            object(
+                json!({"tool": text, "cron": text, "arguments": {"type": ["object", "null"]}, "time_zone": {"type": ["string", "null"]}}),
+                json!(["tool", "cron"]),
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn programs_statements_and_times_are_told_from_the_question() {
+    let tools = for_programs();
+    let tools = offered(&tools);
+    let grouped = json!({"sql": "SELECT kind, count(*) FROM books GROUP BY kind"});
+    for (question, tool, arguments) in [
+        (
+            "Run this Lua: print(1); print(clock_now)",
+            "run_lua",
+            json!({"code": "print(1); print(clock_now)"}),
+        ),
+        ("Run this Lua program: `print(\"a. b? c\")`", "run_lua", json!({"code": "print(\"a. b? c\")"})),
+        ("How many books do I have?", "books_table", grouped.clone()),
+        (
+            "Ask the books table: SELECT title FROM books",
+            "books_table",
+            json!({"sql": "SELECT title FROM books"}),
+        ),
+        (
+            "Keep the bookmark https://example.org/program about Lua",
+            "bookmark",
+            json!({"description": "https://example.org/program about Lua"}),
+        ),
+        ("Fetch https://example.org/bookmark", "fetch", json!({"url": "https://example.org/bookmark"})),
+        ("Use clock_now", "clock_now", json!({})),
+        ("Schedule clock_now every day at 8", "add_job", json!({"tool": "clock_now", "cron": "0 8 * * *"})),
+        (
+            "Schedule the tool count every 5 minutes with arguments {\"word\": \"tea\"}",
+            "add_job",
+            json!({"tool": "count", "cron": "*/5 * * * *", "arguments": {"word": "tea"}}),
+        ),
+        (
+            "Schedule clock_now with cron \"30 8 * * MON-FRI\" in Europe/Oslo",
+            "add_job",
+            json!({"tool": "clock_now", "cron": "30 8 * * MON-FRI", "time_zone": "Europe/Oslo"}),
+        ),
+    ] {
+        assert_eq!(calls(question, &tools), [(tool.to_owned(), arguments)], "{question}");
+    }
+}
+
+fn written(messages: &[Value], tools: &[DemoTool<'_>]) -> Vec<(String, String)> {
+    let answer = DemoModel::new().answer(messages, tools);
+    let parsed = parse(&answer, Offered::any().into(), ScanOptions::default());
+    parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect()
+}
+
+#[test]
+fn a_question_that_nothing_else_is_for_goes_where_questions_go() {
+    let tools = for_programs();
+    let tools = offered(&tools);
+    for (question, called) in [
+        ("At how many degrees is green tea steeped?", true),
+        ("Find what Ada wrote on tea", true),
+        ("How are you?", false),
+        ("Hello!", false),
+        ("Green tea is good", false),
+    ] {
+        let calls = written(&[json!({"role": "user", "content": question})], &tools);
+        assert_eq!(
+            calls.first().is_some_and(|(name, _)| name == "ask_books"),
+            called,
+            "{question}: {calls:?}"
+        );
+    }
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_looked_for_first() {
+    let (all, query) = (
+        for_programs(),
+        json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}),
+    );
+    let finder = DemoTool { name: "find_tools", description: "Finds further tools.", parameters: &query };
+    let all = offered(&all);
+    let mut tools = vec![finder];
+    let question = json!({"role": "user", "content": "Count the letters of \"tea\""});
+    let calls = written(std::slice::from_ref(&question), &tools);
+    assert_eq!(calls[0].0, "find_tools");
+    let found = [question, json!({"role": "tool", "name": "find_tools", "content": "{\"found\":1}"})];
+    let answer = DemoModel::new().answer(&found, &tools);
+    assert!(answer.contains("no intelligence"), "nothing fits yet, and it does not search again: {answer}");
+    tools.extend(all);
+    assert_eq!(written(&found, &tools), [("count".to_owned(), "{\"word\":\"tea\"}".to_owned())]);
+    let calls = written(&[json!({"role": "user", "content": "Hello!"})], &tools);
+    assert_eq!(calls, []);
+}
+
 #[test]
 fn two_questions_are_two_calls() {
     let tools = tools();
@@ -467,6 +594,18 @@ fn results_are_presented() {
             "- **city**: Oslo\n- **now**:\n  - **t**: -3.5\n- **days**:\n  - 1\n  - 2",
         ),
         ("[{\"title\":\"A\"}]", "- 1.\n  - **title**: A"),
+        ("{\"created\":\"a/b.md\"}", "`calculate` created a/b.md"),
+        ("{\"passages\":[]}", "found nothing"),
+        (
+            "{\"passages\":[{\"source\":\"tea.md\",\"section\":\"Green\",\"place\":\"line 3\",\"kind\":\"markdown\",\"text\":\"75 degrees.\\nTwo minutes.\"}]}",
+            "returned:\n\n1. 75 degrees. Two minutes.\n   — tea.md, Green, line 3 (kind: markdown)",
+        ),
+        (
+            "{\"columns\":[\"kind\",\"n\"],\"rows\":[[\"a|b\",2]],\"truncated\":false}",
+            "returned:\n\n| kind | n |\n|---|---|\n| a\\|b | 2 |\n\n*",
+        ),
+        ("{\"a\":{},\"b\":[],\"c\":1}", "- **a**: none\n- **b**: none\n- **c**: 1"),
+        ("{\"stdout\":\"3\\n2\\n\",\"exit_code\":0}", "- **stdout**:\n  > 3\n  > 2\n- **exit_code**: 0"),
         ("Error: no such city", "could not do it: no such city"),
         ("{\"result\":\"483\",\"exact\":true}", "`calculate` says: 483\n\n- **exact**: true"),
         ("{\"error\":{\"message\":\"too slow\"}}", "could not do it: too slow"),

@@ -6,7 +6,7 @@ use super::figures::numeric;
 use super::fill::{Filler, Leaf};
 use super::hint::Hint;
 use super::words::{is_stop, split_name, stem};
-use super::{find, lexicon, pattern, place, schema};
+use super::{code, find, lexicon, pattern, place, recurrence, schema};
 
 /// Words in front of what something is turned into.
 const INTO: &[&str] = &["to", "in", "into", "as", "many", "much"];
@@ -201,6 +201,10 @@ impl Filler<'_> {
             Hint::Sum => find::sum(question),
             Hint::Language => self.language(leaf),
             Hint::Currency => self.currency(leaf),
+            Hint::Code => code::program(question),
+            Hint::Sql => code::select(question),
+            Hint::Recurrence => recurrence::recurrence(question),
+            Hint::Tool => find::identifier(question),
             Hint::Place | Hint::Thing | Hint::Text => None,
         }?;
         self.accept(at, found)

@@ -166,6 +166,12 @@ impl<'a> Filler<'a> {
                 self.set(at, value);
             }
         }
+        // An object whose fields are open takes it whole, where it names no argument.
+        if self.leaves.iter().all(|leaf| leaf.value.is_none())
+            && let Some(at) = self.leaves.iter().position(|leaf| leaf.kind() == "object")
+        {
+            self.set(at, object);
+        }
         self.question.take(from..to + 1);
     }
 
@@ -219,7 +225,7 @@ impl<'a> Filler<'a> {
             let few = |text: &&String| {
                 !short || matches!(hint, Hint::Sum | Hint::Thing) || text.split_whitespace().count() <= 3
             };
-            let formed = matches!(hint, Hint::Url | Hint::Email);
+            let formed = matches!(hint, Hint::Url | Hint::Email | Hint::Sql | Hint::Recurrence);
             if let Some(text) = self.rest.clone().as_ref().filter(few).filter(|_| !formed)
                 && let Some(value) = self.text_for(at, text)
             {

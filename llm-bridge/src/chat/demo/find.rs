@@ -21,6 +21,8 @@ static ZONE: Pattern = LazyLock::new(|| {
 static PATH: Pattern = LazyLock::new(|| {
     Regex::new(r"(?:~|\.\.?)?(?:/[\w.@-]*\w)+/?|\b[\w.-]+(?:/[\w.-]*\w)+|\b[\w-]+\.[A-Za-z]\w{0,4}\b").ok()
 });
+static IDENTIFIER: Pattern =
+    LazyLock::new(|| Regex::new(r"\b[a-z][a-z0-9]*(?:[._][a-z0-9]+)+\b|\btool\s+([a-z][a-z0-9]*)\b").ok());
 static TIME: Pattern = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?:\s*[ap]m\b)?|\b(?:1[0-2]|0?[1-9])\s*[ap]m\b|\bnoon\b|\bmidnight\b").ok()
 });
@@ -62,6 +64,14 @@ pub(super) fn email(question: &Question<'_>) -> Option<Found> {
 /// A path in a file system.
 pub(super) fn path(question: &Question<'_>) -> Option<Found> {
     first(question, &PATH)
+}
+
+/// A name in the manner of programs: `current_time`, `files.read`, or what is said to be a tool's.
+pub(super) fn identifier(question: &Question<'_>) -> Option<Found> {
+    let found = IDENTIFIER.as_ref()?.captures(question.text)?;
+    let whole = found.get(0)?;
+    let name = found.get(1).unwrap_or(whole);
+    Some((whole.range(), vec![name.as_str().to_owned()]))
 }
 
 /// A time zone by its name in the IANA database.
@@ -240,7 +250,8 @@ mod tests {
     #[test]
     fn patterns_compile() {
         use super::super::question::{NUMBER, QUOTED};
-        for pattern in [&URL, &EMAIL, &PATH, &ZONE, &TIME, &DATE, &SUM, &ROOT, &NUMBER, &QUOTED] {
+        for pattern in [&URL, &EMAIL, &PATH, &IDENTIFIER, &ZONE, &TIME, &DATE, &SUM, &ROOT, &NUMBER, &QUOTED]
+        {
             assert!(pattern.is_some());
         }
     }

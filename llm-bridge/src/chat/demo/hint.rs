@@ -18,6 +18,13 @@ pub(super) enum Hint {
     Sum,
     Language,
     Currency,
+    /// A program in some language.
+    Code,
+    Sql,
+    /// How often, as a cron pattern.
+    Recurrence,
+    /// The name of another tool.
+    Tool,
     /// A name, an identifier: some words of the question, seldom all of them.
     Thing,
     Text,
@@ -73,6 +80,14 @@ impl Hint {
         }
         if has(&["url", "urls", "uri", "link", "links", "href", "webpage", "website"]) {
             Self::Url
+        } else if has(&["sql"]) {
+            Self::Sql
+        } else if has(&["cron", "crontab", "recurrence"]) {
+            Self::Recurrence
+        } else if matches!(name, "tool" | "tool_name") {
+            Self::Tool
+        } else if matches!(name, "code" | "program" | "script" | "command" | "commands") {
+            Self::Code
         } else if has(&["email", "emails", "mail"]) {
             Self::Email
         } else if has(&["timezone", "zone", "tz"]) {
@@ -155,7 +170,15 @@ impl Hint {
             Self::Zone => Some("UTC"),
             Self::Language => Some("English"),
             Self::Currency => Some("USD"),
-            Self::Place | Self::Path | Self::Sum | Self::Thing | Self::Text => None,
+            Self::Recurrence => Some("0 8 * * *"),
+            Self::Place
+            | Self::Path
+            | Self::Sum
+            | Self::Code
+            | Self::Sql
+            | Self::Tool
+            | Self::Thing
+            | Self::Text => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::hint::Hint;
 use super::question::Question;
 use super::words::{akin, is_jargon, is_stop, is_weak, split_name, stem, words};
-use super::{DemoTool, find, lexicon, place, schema};
+use super::{DemoTool, code, find, lexicon, place, recurrence, schema};
 
 /// Below this a question is not about any of the tools.
 const LEAST: f64 = 1.1;
@@ -26,10 +26,23 @@ pub(super) struct Pick {
 
 /// The tools to call for a question, in the order in which it asks for them; none if it is about none of them.
 pub(super) fn pick(text: &str, tools: &[DemoTool<'_>]) -> Vec<Pick> {
-    if let Some(pick) = named(text, tools) {
-        return vec![pick];
-    }
     let index = Index::new(tools);
+    // What stands in a program, names of tools and what looks like clauses, asks for nothing.
+    if let Some((program, _)) = code::program(&Question::new(text, Vec::new()))
+        && let Some((tool, score)) = index.best(text.get(..program.start).unwrap_or_default())
+        && index.tools.get(tool).is_some_and(|tool| tool.asks_for(Hint::Code))
+        && score >= LEAST
+    {
+        return vec![Pick { tool, text: text.to_owned() }];
+    }
+    if let Some(pick) = named(text, tools) {
+        // "Schedule current_time …" names the one tool for the other.
+        let other = index.best_that(text, |tool| tool.asks_for(Hint::Tool));
+        return match other.filter(|(other, score)| *other != pick.tool && *score >= STRONG) {
+            Some((other, _)) => vec![Pick { tool: other, text: text.to_owned() }],
+            None => vec![pick],
+        };
+    }
     let Some((whole, score)) = index.best(text) else { return Vec::new() };
     let mut parts: Vec<(Option<usize>, Range<usize>)> = Vec::new();
     for range in clauses(text) {
@@ -56,6 +69,39 @@ pub(super) fn pick(text: &str, tools: &[DemoTool<'_>]) -> Vec<Pick> {
         return several;
     }
     if score < LEAST { Vec::new() } else { vec![Pick { tool: whole, text: text.to_owned() }] }
+}
+
+/// The first tool that takes any question, for a text that is one and that nothing else is for.
+pub(super) fn for_questions(text: &str, tools: &[DemoTool<'_>]) -> Vec<Pick> {
+    let index = Index::new(tools);
+    let tool = index.tools.iter().position(|tool| tool.takes_questions).filter(|_| asks(text));
+    tool.map(|tool| Pick { tool, text: text.to_owned() }).into_iter().collect()
+}
+
+/// The first of the tools that find other tools, for a text that wants something.
+pub(super) fn finder(text: &str, finders: &[DemoTool<'_>]) -> Vec<Pick> {
+    let wants = words(text).iter().any(|word| !is_stop(&word.lower));
+    let found = finders.first().filter(|_| wants).map(|_| Pick { tool: 0, text: text.to_owned() });
+    found.into_iter().collect()
+}
+
+/// Whether a tool is there to find others, by its name.
+pub(super) fn finds_tools(name: &str) -> bool {
+    let parts = split_name(name);
+    let has = |names: &[&str]| parts.iter().any(|part| names.contains(&part.as_str()));
+    has(&["tool", "tools"]) && has(&["search", "find"])
+}
+
+/// Whether a text asks for something, and says what about.
+fn asks(text: &str) -> bool {
+    const ASKING: &[&str] = &[
+        "who", "why", "when", "where", "which", "what", "how", "whose", "find", "look", "search", "show",
+        "tell",
+    ];
+    let words = words(text);
+    let asking = words.first().is_some_and(|word| ASKING.contains(&word.lower.as_str()));
+    (asking || text.trim_end().ends_with('?'))
+        && words.iter().filter(|word| !is_stop(&word.lower) && !is_weak(&word.lower)).count() > 1
 }
 
 /// The parts of a question that may each ask for something.
@@ -174,6 +220,8 @@ struct Entry {
     hints: Vec<(Hint, bool)>,
     /// How many numbers it must have.
     numbers: usize,
+    /// Whether it takes a question, whatever that is about.
+    takes_questions: bool,
 }
 
 impl Index {
@@ -194,21 +242,38 @@ impl Index {
     }
 
     fn best(&self, text: &str) -> Option<(usize, f64)> {
-        let asked = words(text);
+        self.best_that(text, |_| true)
+    }
+
+    /// The best of some tools, and its score.
+    fn best_that(&self, text: &str, fits: impl Fn(&Entry) -> bool) -> Option<(usize, f64)> {
+        // The words of an address say nothing of what is to be done with it.
+        let address = find::url(&Question::new(text, Vec::new())).map(|(range, _)| range);
+        let inside = |word: &Range<usize>| {
+            address.as_ref().is_some_and(|address| address.start < word.end && word.start < address.end)
+        };
+        let asked: Vec<_> = words(text).into_iter().filter(|word| !inside(&word.range)).collect();
         let question = Question::new(text, Vec::new());
         let sum = find::sum(&question).is_some();
-        let url = find::url(&question).is_some();
+        let url = address.is_some();
         let email = find::email(&question).is_some();
         let path = !url && find::path(&question).is_some();
         let place = place::place(&question, None).is_some();
+        let program = code::program(&question).is_some();
+        let select = code::select(&question).is_some() || code::counts(&question);
+        let recurrence = recurrence::recurrence(&question).is_some();
         let numbers = question.numbers().len();
         let mut best: Option<(usize, f64)> = None;
-        for (at, tool) in self.tools.iter().enumerate() {
+        for (at, tool) in self.tools.iter().enumerate().filter(|(_, tool)| fits(tool)) {
             let mut score = self.overlap(tool, &asked);
             for (hint, required) in &tool.hints {
                 let (there, more, less) = match hint {
                     Hint::Sum => (sum, 4.0, 1.5),
-                    Hint::Url => (url, 4.0, 2.0),
+                    // Other tools deal with what has an address too.
+                    Hint::Url => (url, if score > 0.0 { 4.0 } else { 2.0 }, 2.0),
+                    Hint::Code => (program && score > 0.0, 2.0, 0.5),
+                    Hint::Sql => (select && score > 0.0, 1.5, 0.5),
+                    Hint::Recurrence => (recurrence && score > 0.0, 3.0, 0.5),
                     Hint::Email => (email, 1.5, 0.5),
                     Hint::Path => (path && score > 0.0, 2.0, 0.5),
                     Hint::Place | Hint::Zone => (place, 0.4, 0.0),
@@ -254,7 +319,8 @@ impl Index {
 
 impl Entry {
     fn new(tool: &DemoTool<'_>) -> Self {
-        let mut entry = Self { weights: BTreeMap::new(), hints: Vec::new(), numbers: 0 };
+        let mut entry =
+            Self { weights: BTreeMap::new(), hints: Vec::new(), numbers: 0, takes_questions: false };
         split_name(tool.name).iter().for_each(|word| entry.weigh(word, 3.0));
         entry.weigh_text(tool.description, 1.2);
         for flat in schema::expand(tool.parameters, tool.parameters) {
@@ -263,14 +329,21 @@ impl Entry {
         entry
     }
 
+    /// Whether it must have something of that kind.
+    fn asks_for(&self, wanted: Hint) -> bool {
+        self.hints.iter().any(|(hint, required)| *hint == wanted && *required)
+    }
+
     fn weigh_object(&mut self, root: &Value, flat: &serde_json::Map<String, Value>, depth: usize) {
         let needed: Vec<&str> = schema::required(flat).collect();
         for (name, of) in schema::properties(flat).into_iter().flatten() {
             split_name(name).iter().for_each(|word| self.weigh(word, 1.0));
             for inner in schema::expand(root, of) {
-                if let Some(text) = inner.get("description").and_then(Value::as_str) {
-                    self.weigh_text(text, 0.6);
-                }
+                let described = inner.get("description").and_then(Value::as_str).unwrap_or_default();
+                self.weigh_text(described, 0.6);
+                self.takes_questions |= schema::kind(&inner) == "string"
+                    && needed.contains(&name.as_str())
+                    && words(described).iter().any(|word| word.stem == "question");
                 let values = inner
                     .get("enum")
                     .and_then(Value::as_array)

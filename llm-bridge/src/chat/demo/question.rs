@@ -194,9 +194,9 @@ impl<'a> Question<'a> {
 
     fn leads_up(&self, word: &Word) -> bool {
         const LEAD: &[&str] = &[
-            "add", "called", "create", "display", "explain", "find", "get", "give", "google", "help", "know",
-            "let", "look", "make", "named", "new", "put", "say", "search", "set", "show", "some", "start",
-            "that", "titled", "write",
+            "add", "archive", "called", "create", "display", "explain", "find", "get", "give", "google",
+            "help", "keep", "know", "let", "look", "make", "named", "new", "put", "record", "remember",
+            "save", "say", "search", "set", "show", "some", "start", "that", "titled", "write",
         ];
         // "who", "why", "when" and "where" are part of what is asked, the rest of these words is not.
         let asks = matches!(word.lower.as_str(), "who" | "why" | "when" | "where" | "which" | "your");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::DemoTool;
+use super::{DemoTool, outline};
 
 /// A longer result is shortened to this many characters.
 const MOST: usize = 1_500;
@@ -42,32 +42,44 @@ fn present(outcome: &Outcome) -> String {
     match value {
         Some(Value::Object(fields)) if fields.is_empty() => format!("{tool} ran and returned nothing."),
         Some(Value::Array(items)) if items.is_empty() => format!("{tool} found nothing."),
-        Some(Value::Object(fields)) if fields.len() == 1 && fields.values().all(is_scalar) => {
-            let value = fields.values().next().map(scalar).unwrap_or_default();
-            format!("{tool} says: {}", quote(&value))
+        Some(Value::Object(fields)) if fields.len() == 1 => {
+            let (name, value) = fields.into_iter().next().unwrap_or_default();
+            match value {
+                Value::Array(items) if items.is_empty() => format!("{tool} found nothing."),
+                value @ (Value::Array(_) | Value::Object(_)) => returned(&tool, &value),
+                // What was done, and to what: "created", "deleted".
+                value if is_deed(&name) => format!("{tool} {name} {}", quote(&scalar(&value))),
+                value => format!("{tool} says: {}", quote(&scalar(&value))),
+            }
         }
         Some(Value::Object(mut fields)) if fields.keys().any(|name| is_main(name)) => {
             // What counts first, the rest below it.
             let main =
                 fields.keys().find(|name| is_main(name) && fields.get(*name).is_some_and(is_scalar)).cloned();
             let main = main.and_then(|name| fields.shift_remove(&name));
-            let mut list = String::new();
-            outline(&Value::Object(fields), 0, &mut list);
-            let list = shorten(list.trim_end());
             match main {
-                Some(main) => format!("{tool} says: {}\n\n{list}", quote(&scalar(&main))),
-                None => format!("Here is what {tool} returned:\n\n{list}"),
+                Some(main) => {
+                    let list = outlined(&Value::Object(fields));
+                    format!("{tool} says: {}\n\n{list}", quote(&scalar(&main)))
+                }
+                None => returned(&tool, &Value::Object(fields)),
             }
         }
-        Some(value @ (Value::Object(_) | Value::Array(_))) => {
-            let mut list = String::new();
-            outline(&value, 0, &mut list);
-            format!("Here is what {tool} returned:\n\n{}", shorten(list.trim_end()))
-        }
+        Some(value @ (Value::Object(_) | Value::Array(_))) => returned(&tool, &value),
         Some(Value::String(text)) => format!("{tool} says: {}", quote(&text)),
         // As it was written: parsing would turn 4.0 and 1e3 into something else.
         _ => format!("{tool} says: {}", quote(text)),
     }
+}
+
+fn returned(tool: &str, value: &Value) -> String {
+    format!("Here is what {tool} returned:\n\n{}", outlined(value))
+}
+
+/// JSON as Markdown, no longer than it may be.
+fn outlined(value: &Value) -> String {
+    let text = outline::outline(value, MOST * 4);
+    shorten(text.trim_end())
 }
 
 /// What went wrong, if that is what the result says.
@@ -126,54 +138,23 @@ fn shorten(text: &str) -> String {
     out
 }
 
-/// JSON as a nested Markdown list.
-fn outline(value: &Value, depth: usize, out: &mut String) {
-    // What is past the limit is cut off anyway.
-    if out.len() > MOST * 4 {
-        return;
-    }
-    let indent = "  ".repeat(depth);
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let name = one_line(name);
-                if is_scalar(field) {
-                    out.push_str(&format!("{indent}- **{name}**: {}\n", one_line(&scalar(field))));
-                } else if depth > 3 {
-                    out.push_str(&format!("{indent}- **{name}**: {field}\n"));
-                } else {
-                    out.push_str(&format!("{indent}- **{name}**:\n"));
-                    outline(field, depth + 1, out);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                if is_scalar(item) || depth > 3 {
-                    out.push_str(&format!("{indent}- {}\n", one_line(&scalar(item))));
-                } else {
-                    out.push_str(&format!("{indent}- {}.\n", at + 1));
-                    outline(item, depth + 1, out);
-                }
-            }
-        }
-        scalar_value => out.push_str(&format!("{indent}- {}\n", one_line(&scalar(scalar_value)))),
-    }
+pub(super) fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+fn is_deed(name: &str) -> bool {
+    name.len() > 4 && name.ends_with("ed") && name.chars().all(|c| c.is_ascii_lowercase())
 }
 
 fn is_main(name: &str) -> bool {
     matches!(name, "result" | "answer" | "value" | "text" | "message" | "summary")
 }
 
-fn is_scalar(value: &Value) -> bool {
+pub(super) fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
-fn scalar(value: &Value) -> String {
+pub(super) fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "none".to_owned(),
@@ -193,7 +174,9 @@ pub(super) fn introduction(tools: &[DemoTool<'_>]) -> String {
         for tool in tools.iter().take(NAMED) {
             let first =
                 tool.description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("a tool");
-            let first: String = first.chars().take(120).collect();
+            let first = first.split_inclusive(". ").next().unwrap_or(first).trim();
+            let short: String = first.chars().take(120).collect();
+            let first = if short.len() < first.len() { format!("{}…", short.trim_end()) } else { short };
             text.push_str(&format!("- `{}`: {}\n", tool.name, shorten(&first)));
         }
         if tools.len() > NAMED {

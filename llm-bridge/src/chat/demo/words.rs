@@ -158,6 +158,8 @@ pub(super) fn akin(lower: &str) -> &'static [&'static str] {
         "mail" => &["email"],
         "throw" => &["roll"],
         "far" => &["distance"],
+        "related" | "connected" => &["relation", "graph"],
+        "schedule" | "recurring" => &["schedule", "job"],
         _ => &[],
     }
 }

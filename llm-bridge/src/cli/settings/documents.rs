@@ -6,6 +6,7 @@ use registry_core::documents::Documents;
 use serde::Deserialize;
 
 use super::Settings;
+use crate::server::Upload;
 
 /// The file in the data folder that holds documents where nothing else is said.
 const FILE: &str = "documents.db";
@@ -17,19 +18,40 @@ pub struct DocumentSettings {
     /// The file. Where nothing is said, documents are in the PostgreSQL database that is the store, else in `documents.db` in the data
     /// folder.
     pub file: Option<PathBuf>,
+    /// Whether the server has its model draw names and relations from what is added, which costs a question for each passage.
+    pub extract: bool,
+    /// Who may add documents over HTTP.
+    pub upload: Upload,
 }
 
 impl Settings {
+    /// Where the documents are.
+    pub(super) fn document_place(&self) -> DocumentPlace<'_> {
+        let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
+        match (named, self.store.postgres()) {
+            (Some(file), _) => DocumentPlace::File(file.clone()),
+            (None, Some(url)) => DocumentPlace::Postgres(url),
+            (None, None) => DocumentPlace::File(self.data_dir.join(FILE)),
+        }
+    }
+
     /// The documents of all tenants, whether there are any or not. Needs a tokio runtime.
     ///
     /// # Errors
     /// When the URL of the database is none.
     pub fn documents(&self) -> Result<Documents, String> {
-        let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
-        match (named, self.store.postgres()) {
-            (Some(file), _) => Ok(Documents::in_file(file)),
-            (None, Some(url)) => Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}")),
-            (None, None) => Ok(Documents::in_file(self.data_dir.join(FILE))),
+        match self.document_place() {
+            DocumentPlace::File(file) => Ok(Documents::in_file(file)),
+            DocumentPlace::Postgres(url) => {
+                Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))
+            }
         }
     }
+}
+
+/// Where documents are.
+#[derive(Debug, PartialEq)]
+pub(super) enum DocumentPlace<'s> {
+    File(PathBuf),
+    Postgres(&'s str),
 }

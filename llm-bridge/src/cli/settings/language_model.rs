@@ -38,4 +38,8 @@ impl LanguageModel for Found {
     fn answer(&self, question: ModelQuestion) -> BoxFuture<'_, Result<ModelAnswer, ToolError>> {
         Box::pin(async { self.model().await?.answer(question).await })
     }
+
+    fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async { self.model().await?.name().await })
+    }
 }

@@ -397,6 +397,8 @@ impl Settings {
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
+            documents: None,
+            upload: self.documents.upload,
             module_name: self.module_name.clone(),
             schedule: None,
             access: Access {

@@ -20,6 +20,8 @@ use utoipa::openapi::{
     tag::TagBuilder,
 };
 
+#[cfg(feature = "documents")]
+pub(super) use operation::BYTES;
 pub(super) use operation::Operation;
 #[cfg(feature = "mcp")]
 pub(super) use shapes::JsonRpc;
@@ -39,11 +41,12 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
 const ABOUT_KEYS: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On a loopback address \
     none is needed unless the configuration asks for one.";
 
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("Chat", "Chat completions in the form of OpenAI's API."),
     ("Tools", "The tools, and calls of them."),
     ("MCP", "The tools for clients of the Model Context Protocol."),
     ("Modules", "Tools that live elsewhere, and this server as a module of another."),
+    ("Documents", "What the tools search."),
     ("Approvals", "Calls that wait for a person."),
     ("Webhooks", "Messages that could not be delivered."),
     ("Server", "The page and the server itself."),

@@ -16,6 +16,9 @@ use utoipa::openapi::{
 use super::{KEY, shapes::Error};
 
 const JSON: &str = "application/json";
+/// Bytes of whatever kind.
+#[cfg(feature = "documents")]
+pub(in crate::server) const BYTES: &str = "application/octet-stream";
 
 /// Where the schema of a type stands in the document.
 type SchemaOf = fn(&mut SchemaGenerator) -> Ref;
@@ -43,7 +46,8 @@ pub(in crate::server) struct Operation {
     summary: String,
     details: Option<&'static str>,
     parameters: Vec<Parameter>,
-    body: Option<SchemaOf>,
+    /// Its content type, and its schema where it has one.
+    body: Option<(&'static str, Option<SchemaOf>)>,
     answers: BTreeMap<String, Answer>,
     needs_key: bool,
 }
@@ -85,6 +89,16 @@ impl Operation {
         self.parameter(ParameterIn::Query, name, about, Type::String)
     }
 
+    /// The same, which may not be left out.
+    #[cfg(feature = "documents")]
+    pub(in crate::server) fn needed_query(mut self, name: &str, about: &str) -> Self {
+        let schema = ObjectBuilder::new().schema_type(Type::String).build();
+        let mut parameter = parameter(ParameterIn::Query, name, about, schema);
+        parameter.required = Required::True;
+        self.parameters.push(parameter);
+        self
+    }
+
     /// The same, which may also stand there several times.
     pub(in crate::server) fn query_list(mut self, name: &str, about: &str) -> Self {
         let texts = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::String));
@@ -113,7 +127,13 @@ impl Operation {
 
     /// Takes this as the body, without a word on what is answered where it is none.
     pub(in crate::server) fn takes<T: JsonSchema>(self) -> Self {
-        Self { body: Some(schema_of::<T>), ..self }
+        Self { body: Some((JSON, Some(schema_of::<T>))), ..self }
+    }
+
+    /// Takes bytes as the body.
+    #[cfg(feature = "documents")]
+    pub(in crate::server) fn takes_bytes(self) -> Self {
+        Self { body: Some((BYTES, None)), ..self }
     }
 
     /// Answers with this as JSON. Of one status there can be several: each may come.
@@ -172,9 +192,9 @@ impl Operation {
         read: &mut SchemaGenerator,
         answered: &mut SchemaGenerator,
     ) -> path::Operation {
-        let body = self.body.map(|schema| {
-            let content = ContentBuilder::new().schema(Some(schema(read))).build();
-            RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
+        let body = self.body.map(|(content_type, schema)| {
+            let content = ContentBuilder::new().schema(schema.map(|schema| schema(read))).build();
+            RequestBodyBuilder::new().content(content_type, content).required(Some(Required::True)).build()
         });
         let mut operation = OperationBuilder::new()
             .tag(self.tag)

@@ -29,6 +29,24 @@ export async function rendered(markdown) {
   return (await response.json()).html;
 }
 
+/** `{documents, total, may_add, extensions, max_bytes}`. */
+export function documents() {
+  return getJson('api/documents');
+}
+
+/** Adds a file; `progress` gets how much of it is sent, from 0 to 1. Gives `{path, outcome, passages}`. */
+export async function addDocument(name, file, progress, signal) {
+  const about = new URLSearchParams({ name, modified: new Date(file.lastModified).toISOString() });
+  const headers = { 'content-type': 'application/octet-stream' };
+  const sending = (address, options) => sent(address, options, progress);
+  return (await checked(`api/documents?${about}`, { method: 'POST', headers, body: file, signal }, sending)).json();
+}
+
+/** Removes a document, or all in a folder. */
+export async function removeDocuments(path) {
+  await checked(`api/documents?${new URLSearchParams({ path })}`, { method: 'DELETE' });
+}
+
 /** Says whether a call that waits for a person may be made. */
 export async function answerApproval(id, approve) {
   await send(`api/approvals/${encodeURIComponent(id)}`, { approve });
@@ -66,10 +84,10 @@ function send(address, body, signal) {
   });
 }
 
-async function checked(address, options) {
+async function checked(address, options, sending = fetch) {
   let response;
   try {
-    response = await withKey(address, options);
+    response = await withKey(address, options, sending);
   } catch (error) {
     throw error instanceof TypeError ? new Error(UNREACHABLE, { cause: error }) : error;
   }
@@ -78,13 +96,28 @@ async function checked(address, options) {
 }
 
 // Asks for a key where the server wants one, and as long as it wants another.
-async function withKey(address, options) {
+async function withKey(address, options, sending) {
   for (;;) {
     const key = givenKey();
     const headers = key ? { ...options.headers, authorization: `Bearer ${key}` } : options.headers;
-    const response = await fetch(address, { ...options, headers });
+    const response = await sending(address, { ...options, headers });
     if (response.status !== 401 || !(await askKey(key))) return response;
   }
+}
+
+// As `fetch`, which does not say how much is sent.
+function sent(address, { method, headers, body, signal }, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, address);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.addEventListener('progress', ({ loaded, total }) => progress(loaded / total));
+    request.addEventListener('load', () => resolve(new Response(request.responseText, { status: request.status, statusText: request.statusText })));
+    request.addEventListener('error', () => reject(new TypeError('not sent')));
+    request.addEventListener('abort', () => reject(signal.reason));
+    signal.addEventListener('abort', () => request.abort());
+    request.send(body);
+  });
 }
 
 async function failure(response) {

@@ -2,7 +2,9 @@
 
 import { Answer } from './answer.js';
 import * as api from './api.js';
+import { DocumentDialog } from './documents.js';
 import { announce, el } from './dom.js';
+import { onDrop } from './drop.js';
 import { forServer, load, save } from './history.js';
 import { follow } from './scroll.js';
 import { recall, remember } from './storage.js';
@@ -17,6 +19,8 @@ const touch = matchMedia('(pointer: coarse)');
 
 const scroll = follow(byId('scroller'), log, byId('to-end'));
 const panel = new ToolPanel();
+// With the first document the tools come that search it.
+const documents = new DocumentDialog(showTools);
 
 let messages = load();
 let running = null;
@@ -126,7 +130,8 @@ function onQuestionKey(event) {
 }
 
 function onEscape(event) {
-  if (event.key !== 'Escape' || event.isComposing) return;
+  // A dialog closes itself.
+  if (event.key !== 'Escape' || event.isComposing || document.querySelector('dialog[open]')) return;
   if (panel.covers) panel.close();
   else stop();
 }
@@ -160,10 +165,14 @@ function showBanner(...content) {
   byId('banner').hidden = false;
 }
 
+async function showTools() {
+  const usable = await panel.load();
+  if (!panel.failure) showExamples(usable, ask);
+}
+
 async function connect() {
   const health = api.health();
-  const [usable] = await Promise.all([panel.load(), showModels(health), showServer(health)]);
-  if (!panel.failure) showExamples(usable, ask);
+  await Promise.all([showTools(), showModels(health), showServer(health)]);
 }
 
 byId('composer').addEventListener('submit', submit);
@@ -173,6 +182,7 @@ modelSelect.addEventListener('change', () => remember('model', modelSelect.value
 question.addEventListener('input', fitQuestion);
 question.addEventListener('keydown', onQuestionKey);
 document.addEventListener('keydown', onEscape);
+onDrop(byId('drop'), (files) => documents.add(files));
 addEventListener('pagehide', () => save(messages));
 
 restore();

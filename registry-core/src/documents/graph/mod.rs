@@ -46,6 +46,16 @@ pub(crate) fn key(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
+/// The relation that words between two names mean.
+pub(crate) fn relation_of(words: &str) -> Option<&'static str> {
+    relations::relation_of(words.split(' '))
+}
+
+/// Whether a word, in small letters, is no name and no part of one.
+pub(crate) fn names_nothing(word: &str) -> bool {
+    names::NO_NAMES.contains(&word)
+}
+
 /// The names and relations of a passage of the document with that title.
 pub(crate) fn drawn(title: &str, text: &str) -> Drawn {
     let mut drawn = Drawn::default();

@@ -17,7 +17,7 @@ const JOINTS: [&str; 6] = ["of", "de", "der", "van", "von", "la"];
 /// A name has no more words.
 const MAX_WORDS: usize = 6;
 /// Words that are written with a capital for other reasons.
-const NO_NAMES: [&str; 94] = [
+pub(super) const NO_NAMES: [&str; 94] = [
     "a",
     "after",
     "all",

@@ -108,8 +108,13 @@ fn between_names(between: &[Word<'_>]) -> Option<&'static str> {
     if between.is_empty() || between.len() > MAX_BETWEEN || between.iter().any(|word| word.ends_phrase) {
         return None;
     }
-    let words = between.iter().map(|word| word.text.to_lowercase());
-    let said = words.filter(|word| !FILLERS.contains(&word.as_str())).collect::<Vec<_>>().join(" ");
+    let words: Vec<String> = between.iter().map(|word| word.text.to_lowercase()).collect();
+    relation_of(words.iter().map(String::as_str))
+}
+
+/// The relation that words in small letters mean.
+pub(super) fn relation_of<'w>(words: impl Iterator<Item = &'w str>) -> Option<&'static str> {
+    let said = words.filter(|word| !FILLERS.contains(word)).collect::<Vec<_>>().join(" ");
     PHRASES.iter().find(|(phrase, _)| *phrase == said).map(|(_, relation)| *relation)
 }
 

@@ -82,6 +82,16 @@ impl GraphRows for PostgresDocuments {
         Ok(edges.await.map_err(|error| self.fault(error))?.into_iter().map(Edge::from).collect())
     }
 
+    async fn said(&self, name: i64) -> Result<Vec<String>, ToolError> {
+        let said = sqlx::query_scalar(
+            "SELECT relation FROM document_relation WHERE subject = $1 OR object = $1
+             GROUP BY relation ORDER BY count(*) DESC, relation LIMIT 8",
+        )
+        .bind(name)
+        .fetch_all(self.server.opened().await?);
+        said.await.map_err(|error| self.fault(error))
+    }
+
     async fn names(&self, ids: Vec<i64>) -> Result<BTreeMap<i64, String>, ToolError> {
         let names = sqlx::query_as("SELECT id, name FROM document_entity WHERE id = ANY($1)")
             .bind(ids)

@@ -1,5 +1,6 @@
 //! Documents on a PostgreSQL server, for several servers that share them.
 
+mod extraction;
 mod graph;
 mod presence;
 mod read;
@@ -14,8 +15,8 @@ use sqlx::SqliteConnection;
 use tokio::sync::Mutex;
 
 use super::{
-    Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
-    walk::walk,
+    Added, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows, Passage,
+    StoredDocument, UnreadPassage, walk::walk,
 };
 use crate::{execute::BoxFuture, result::ToolError};
 pub(super) use server::Server;
@@ -74,6 +75,31 @@ impl DocumentIndex for PostgresDocuments {
 
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
         Box::pin(self.select_metadata(sql))
+    }
+
+    fn unextracted<'a>(
+        &'a self,
+        _model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(async move { self.passages_unextracted(limit, &DocumentFilter::default()).await })
+    }
+
+    fn unextracted_in<'a>(
+        &'a self,
+        _model: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(self.passages_unextracted(limit, filter))
+    }
+
+    fn keep_extracted<'a>(
+        &'a self,
+        model: &'a str,
+        passages: Vec<(i64, Extracted)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.write_extracted(model, passages))
     }
 
     fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>> {

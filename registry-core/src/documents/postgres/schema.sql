@@ -67,3 +67,9 @@ CREATE TABLE document_relation (
 );
 CREATE INDEX document_relation_of_object ON document_relation (object);
 CREATE INDEX document_relation_of_chunk ON document_relation (chunk);
+
+-- The passages that a model has been through.
+CREATE TABLE document_extraction (
+    chunk BIGINT PRIMARY KEY REFERENCES document_chunk ON DELETE CASCADE,
+    model TEXT NOT NULL
+);

@@ -81,7 +81,7 @@ impl PostgresDocuments {
     }
 
     /// What is done is kept whole, or none of it. Of a tenant one document is written at a time, as documents share names.
-    async fn in_transaction<T>(
+    pub(super) async fn in_transaction<T>(
         &self,
         work: impl AsyncFnOnce(&mut Transaction<'_, Postgres>) -> Result<T, sqlx::Error>,
     ) -> Result<T, ToolError> {
@@ -102,7 +102,7 @@ impl PostgresDocuments {
 }
 
 /// PostgreSQL has no place for a NUL in a text.
-fn without_nul(text: &str) -> String {
+pub(super) fn without_nul(text: &str) -> String {
     text.replace('\0', " ")
 }
 

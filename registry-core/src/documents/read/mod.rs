@@ -56,7 +56,8 @@ impl File {
         Ok(Self::new(&absolute.to_string_lossy(), kind, bytes, modified))
     }
 
-    fn new(path: &str, kind: DocumentKind, bytes: Vec<u8>, modified: Option<Timestamp>) -> Self {
+    /// What was a file, under the path that is to be cited.
+    pub fn new(path: &str, kind: DocumentKind, bytes: Vec<u8>, modified: Option<Timestamp>) -> Self {
         let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Self { path: path.to_owned(), kind, hash, modified, bytes }
     }

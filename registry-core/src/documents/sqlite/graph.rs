@@ -67,6 +67,16 @@ impl GraphRows for SqliteDocuments {
         self.edges(BESIDE, names, Some(MENTIONED_WITH), limit).await
     }
 
+    async fn said(&self, name: i64) -> Result<Vec<String>, ToolError> {
+        let said = sqlx::query_scalar(
+            "SELECT relation FROM relation WHERE subject = $1 OR object = $1
+             GROUP BY relation ORDER BY count(*) DESC, relation LIMIT 8",
+        )
+        .bind(name)
+        .fetch_all(&self.opened().await?.readers);
+        said.await.map_err(|error| self.fault(error))
+    }
+
     async fn names(&self, ids: Vec<i64>) -> Result<BTreeMap<i64, String>, ToolError> {
         let names =
             sqlx::query_as("SELECT id, name FROM entity WHERE id IN (SELECT value FROM json_each($1))")

@@ -1,5 +1,6 @@
 //! Documents in a SQLite file.
 
+mod extraction;
 mod graph;
 mod presence;
 mod read;
@@ -22,8 +23,8 @@ use tokio::sync::OnceCell;
 use presence::Presence;
 
 use super::{
-    Added, Document, DocumentFilter, DocumentIndex, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
-    walk::walk,
+    Added, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows, Passage,
+    StoredDocument, UnreadPassage, walk::walk,
 };
 use crate::{
     builder::DEFAULT_TENANT,
@@ -33,7 +34,7 @@ use crate::{
 };
 
 /// The version of the tables that this program knows.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -83,20 +84,23 @@ impl SqliteDocuments {
         Ok(Opened { writer, readers, strangers })
     }
 
-    /// Makes the tables of a new file.
+    /// Makes the tables of a new file, and those that one of an earlier version lacks.
     async fn make_tables(&self, writer: &SqlitePool) -> Result<(), ToolError> {
         let made = async {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
             let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
             if version == 0 {
                 sqlx::raw_sql(include_str!("schema.sql")).execute(&mut *transaction).await?;
-                sqlx::raw_sql("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+            }
+            if version < VERSION {
+                sqlx::raw_sql(include_str!("model_tables.sql")).execute(&mut *transaction).await?;
+                sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
             Ok(version)
         };
         match made.await.map_err(|error: sqlx::Error| self.fault(error))? {
-            0 | VERSION => Ok(()),
+            ..=VERSION => Ok(()),
             newer => {
                 Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
             }
@@ -153,6 +157,32 @@ impl DocumentIndex for SqliteDocuments {
     ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
         Box::pin(self.search_passages(query, limit, filter))
     }
+
+    fn unextracted<'a>(
+        &'a self,
+        _model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(async move { self.passages_unextracted(limit, &DocumentFilter::default()).await })
+    }
+
+    fn unextracted_in<'a>(
+        &'a self,
+        _model: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
+        Box::pin(self.passages_unextracted(limit, filter))
+    }
+
+    fn keep_extracted<'a>(
+        &'a self,
+        model: &'a str,
+        passages: Vec<(i64, Extracted)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(self.write_extracted(model, passages))
+    }
+
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
         Box::pin(self.select_metadata(sql))
     }

@@ -49,7 +49,7 @@ impl SqliteDocuments {
     }
 
     /// What is done is kept whole, or none of it. The lock is taken at the beginning, so that nothing fails half-way for want of it.
-    async fn in_transaction<T>(
+    pub(super) async fn in_transaction<T>(
         &self,
         work: impl AsyncFnOnce(&mut Transaction<'_, Sqlite>) -> Result<T, sqlx::Error>,
     ) -> Result<T, ToolError> {

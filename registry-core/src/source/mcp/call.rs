@@ -23,11 +23,10 @@ use super::{
 };
 use crate::{
     context::ToolContext,
-    execute::{BoxFuture, timed_out},
-    guard::{Lanes, approval::APPROVAL_TIMEOUT},
-    policy::{Effect, ToolPolicy},
+    execute::BoxFuture,
+    guard::Lanes,
     result::{ErrorKind, ToolError, ToolResult},
-    source::module::Guarded,
+    source::{far_approval::FarCall, module::Guarded},
     tool::Handler,
 };
 
@@ -93,17 +92,6 @@ impl Link {
     }
 }
 
-/// How long a call is made again that waits for a person on the server's side.
-pub(super) const PATIENCE: Duration = APPROVAL_TIMEOUT;
-/// How long is waited at least before it is.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Whether calls of such a tool may wait for a person. What a person said here is good for one call: were that over before another
-/// has answered there, it could never be made.
-pub(super) fn may_wait(policy: &ToolPolicy) -> bool {
-    policy.effect == Effect::Destructive || policy.requires_gate
-}
-
 /// A tool of a server.
 pub(super) struct McpTool {
     pub(super) link: Arc<Link>,
@@ -124,22 +112,21 @@ impl McpTool {
         context: &ToolContext,
         arguments: Map<String, Value>,
     ) -> Result<ToolResult, ToolError> {
-        let (begun, mut is_told) = (Instant::now(), false);
+        let tool = shown(&self.wire_name);
+        let mut call = FarCall {
+            context,
+            tool: &tool,
+            place: &self.link.name,
+            may_wait: self.may_wait,
+            timeout: self.timeout,
+            waits_since: None,
+        };
+        let wait = call.wait_there();
         loop {
-            let asked = Instant::now();
-            let answer = tokio::time::timeout(self.timeout, self.once(context, arguments.clone())).await;
-            let waits = match answer.unwrap_or_else(|_| Err(timed_out(self.timeout))) {
-                Err(error) if error.kind() == ErrorKind::ApprovalPending => error,
-                answer => return answer,
-            };
-            if !self.may_wait || begun.elapsed() >= PATIENCE {
-                return Err(waits);
+            let once = self.once(context, arguments.clone(), self.options(wait));
+            if let Some(answer) = call.answered(once).await {
+                return answer;
             }
-            if !std::mem::replace(&mut is_told, true) {
-                let (tool, server) = (&self.wire_name, &self.link.name);
-                context.status(format!("Waiting for a person to approve {} on {server}", shown(tool)));
-            }
-            tokio::time::sleep_until(asked + PAUSE).await;
         }
     }
 
@@ -148,6 +135,7 @@ impl McpTool {
         &self,
         context: &ToolContext,
         arguments: Map<String, Value>,
+        options: PeerRequestOptions,
     ) -> Result<ToolResult, ToolError> {
         let _turn = self.link.lanes.enter(&self.link.name, 0).await.map_err(|_full| self.link.busy())?;
         // The wait for a turn says nothing about the server.
@@ -156,7 +144,7 @@ impl McpTool {
         let trial = self.link.guarded.admit(context, self.timeout, deadline)?;
         let params = CallToolRequestParams::new(self.wire_name.clone()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = live.peer.send_cancellable_request(request, self.options()).await;
+        let sent = live.peer.send_cancellable_request(request, options).await;
         let sent = match sent {
             Ok(sent) => sent,
             Err(closed) => {
@@ -191,10 +179,10 @@ impl McpTool {
     }
 
     /// A Toolrack on the other side is told to answer in time where it waits for a person.
-    fn options(&self) -> PeerRequestOptions {
+    fn options(&self, wait: Duration) -> PeerRequestOptions {
         let mut options = PeerRequestOptions::no_options();
         if self.may_wait {
-            let wait = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
+            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             let meta = Map::from_iter([(APPROVAL_WAIT.to_owned(), wait.into())]);
             options.meta = Some(RequestMetaObject(MetaObject(meta)));
         }

@@ -3,21 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
-    time::Duration,
 };
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
-    call::{PATIENCE, may_wait},
     listing::{Annotations, Listed, Listing},
     settings::McpServerSettings,
 };
 use crate::{
     arguments::ArgumentChecker,
     policy::{Effect, ToolPolicy},
-    source::{acceptance::Pin, module::ToolFault},
+    source::{acceptance::Pin, far_approval::whole_timeout, module::ToolFault},
     spec::ToolSpec,
 };
 
@@ -174,9 +172,7 @@ fn policy(listed: &Listed, settings: &McpServerSettings) -> ToolPolicy {
         idempotent: trusted && hints.idempotent_hint == Some(true),
         ..ToolPolicy::new()
     };
-    // The server may have to ask a person of its own.
-    let patience = if may_wait(&policy) { PATIENCE } else { Duration::ZERO };
-    ToolPolicy { timeout: settings.timeout.saturating_add(patience), ..policy }
+    ToolPolicy { timeout: whole_timeout(&policy, settings.timeout), ..policy }
 }
 
 #[cfg(test)]

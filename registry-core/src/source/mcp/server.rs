@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     McpServerReport, McpState,
-    call::{Link, McpTool, may_wait},
+    call::{Link, McpTool},
     intake::{self, Taken},
     listing::{self, Listing},
     session::{Introduced, Session, Way},
@@ -24,6 +24,7 @@ use crate::{
     source::{
         Offer, Remote,
         acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
+        far_approval::may_wait,
         module::ToolFault,
     },
     tool::Source,

@@ -163,12 +163,9 @@ impl Road {
                 open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }
             Self::Http { http, config } => {
-                open(
-                    StreamableHttpClientTransport::with_client(http.clone(), config.clone()),
-                    lifecycle,
-                    None,
-                )
-                .await
+                let transport = StreamableHttpClientTransport::with_client(http.clone(), config.clone());
+                let opened = open(transport, lifecycle, None).await;
+                opened.map_err(|fault| with_word_of_the_key(fault, config.auth_header.is_some()))
             }
             Self::InProcess(connect) => {
                 let (input, output) =
@@ -201,6 +198,17 @@ fn why(error: ClientInitializeError) -> String {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why(*fallback),
         error => cause_of(error),
+    }
+}
+
+/// What to do where a server wants a key, or another one. It is known by the words of the client library alone, whose errors lie in
+/// one another without their types.
+fn with_word_of_the_key(fault: String, has_key: bool) -> String {
+    let is_turned_away = ["Auth required", "Insufficient scope", "HTTP 401", "HTTP 403"];
+    match (is_turned_away.iter().any(|words| fault.contains(words)), has_key) {
+        (false, _) => fault,
+        (true, true) => format!("the server does not take its key: {fault}"),
+        (true, false) => format!("the server asks for a key; name its variable under `key_env`: {fault}"),
     }
 }
 

@@ -10,6 +10,8 @@ use crate::{http::build_client, result::ToolError};
 
 /// Says through how many servers a request has gone already.
 pub const HOPS_HEADER: &str = "x-toolrack-hops";
+/// Says for how many milliseconds a call may wait for a person's approval. A module that knows nothing of it answers as it does.
+pub const APPROVAL_WAIT_HEADER: &str = "x-toolrack-approval-wait-ms";
 /// How large a manifest may be, in bytes after decompression.
 pub const MAX_MANIFEST: usize = 2 * 1024 * 1024;
 /// How large the reply to a call may be, in bytes after decompression.
@@ -110,8 +112,17 @@ impl Client {
     }
 
     /// The answer to a call that has come through `hops` servers, this one not counted.
-    pub(super) async fn execute(&self, call: &Value, hops: u8, timeout: Duration) -> Result<Vec<u8>, Fault> {
-        let request = self.request(Method::POST, "execute", hops.saturating_add(1)).json(call);
+    pub(super) async fn execute(
+        &self,
+        call: &Value,
+        hops: u8,
+        wait: Duration,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, Fault> {
+        let mut request = self.request(Method::POST, "execute", hops.saturating_add(1)).json(call);
+        if !wait.is_zero() {
+            request = request.header(APPROVAL_WAIT_HEADER, wait.as_millis().to_string());
+        }
         within(timeout, self.send(request, MAX_REPLY)).await
     }
 

@@ -24,6 +24,7 @@ use crate::{
     source::{
         Offer, Remote,
         acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
+        far_approval::may_wait,
     },
     store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore},
     tool::Source,
@@ -324,6 +325,7 @@ impl Offered {
         let tool = RemoteTool {
             peer: Arc::clone(peer),
             wire_name: taken.wire_name.clone(),
+            may_wait: may_wait(&taken.policy),
             quarantine: quarantine.clone(),
         };
         let offer = Offer { spec: taken.spec.clone(), policy: taken.policy, handler: Arc::new(tool) };

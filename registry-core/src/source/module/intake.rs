@@ -10,7 +10,7 @@ use super::manifest::{Manifest, ManifestTool};
 use crate::{
     arguments::ArgumentChecker,
     policy::{Effect, Permission, ToolPolicy},
-    source::acceptance::Pin,
+    source::{acceptance::Pin, far_approval::whole_timeout},
     spec::ToolSpec,
 };
 
@@ -140,12 +140,8 @@ fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Vec<String>) {
         Some(Ok(effect)) => rules.effect.max(effect),
         Some(Err(_)) => Effect::Destructive,
     };
-    let policy = ToolPolicy {
-        permission: permission.max(rules.permission),
-        effect,
-        timeout: rules.timeout,
-        ..ToolPolicy::new()
-    };
+    let policy = ToolPolicy { permission: permission.max(rules.permission), effect, ..ToolPolicy::new() };
+    let policy = ToolPolicy { timeout: whole_timeout(&policy, rules.timeout), ..policy };
     (policy, warnings)
 }
 

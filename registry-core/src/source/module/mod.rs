@@ -49,7 +49,7 @@ use tokio::{sync::OnceCell, task::JoinSet};
 pub(in crate::source) use self::trial::Guarded;
 pub use self::{
     breaker::BreakerState,
-    client::{HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
+    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
     discovery::RETRY,
     intake::{MAX_HOPS, ToolFault},
     manifest::{MAX_TOOL_BYTES, MAX_TOOLS, ManifestParameter, ManifestTool},

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::{
     guard::Lanes,
     registry::Registry,
     result::{ErrorKind, ToolError, ToolResult},
+    source::far_approval::FarCall,
     tool::Handler,
 };
 
@@ -47,11 +49,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// Makes the call once; `body` is the request, and `wait` how long a person there may be waited for.
     async fn call(
         &self,
         context: &ToolContext,
-        tool: &str,
-        arguments: Map<String, Value>,
+        body: &Value,
+        wait: Duration,
     ) -> Result<ToolResult, ToolError> {
         let hops = context.resource::<Hops>().map_or(0, |hops| hops.0);
         if hops >= MAX_HOPS {
@@ -61,10 +64,10 @@ impl Peer {
         // The wait for a turn says nothing about the module.
         let deadline = Instant::now() + self.timeout;
         let trial = self.guarded.admit(context, self.timeout, deadline)?;
-        let tenant = context.registry().map_or(DEFAULT_TENANT, Registry::tenant);
-        let call = body(tenant, context.caller(), tool, arguments);
         let left = deadline.saturating_duration_since(Instant::now());
-        let answer = match self.client.execute(&call, hops, left).await {
+        let answer = self.client.execute(body, hops, wait, left).await;
+        let is_pending = matches!(&answer, Err(Fault::Status(StatusCode::ACCEPTED, _)));
+        let answer = match answer {
             Err(Fault::Status(_, text)) if reply::is_refusal(&text) => Ok(text.into_bytes()),
             // What was left of it says nothing to anybody.
             Err(Fault::Timeout(_)) => Err(Fault::Timeout(self.timeout)),
@@ -73,9 +76,13 @@ impl Peer {
         let outage = answer.as_ref().err().filter(|fault| fault.is_outage());
         trial.end(outage.map(Outage::from));
         let result = answer.and_then(|json| reply::read(&json));
-        result.unwrap_or_else(|fault| match fault {
+        let result = result.unwrap_or_else(|fault| match fault {
             Fault::Timeout(limit) => Err(timed_out(limit)),
             other => Err(reply::error_of(&other)),
+        });
+        result.map_err(|error| match is_pending {
+            true => ToolError::new(ErrorKind::ApprovalPending, error.message()),
+            false => error,
         })
     }
 
@@ -113,8 +120,30 @@ fn body(tenant: &str, caller: &Caller, tool: &str, arguments: Map<String, Value>
 pub(super) struct RemoteTool {
     pub(super) peer: Arc<Peer>,
     pub(super) wire_name: String,
+    /// Whether it is made again while a person on the module's side has not answered.
+    pub(super) may_wait: bool,
     /// Why it may not be called until somebody has looked at it.
     pub(super) quarantine: Option<String>,
+}
+
+impl RemoteTool {
+    async fn run(&self, context: &ToolContext, body: Value) -> Result<ToolResult, ToolError> {
+        let peer = &*self.peer;
+        let mut call = FarCall {
+            context,
+            tool: &self.wire_name,
+            place: &peer.name,
+            may_wait: self.may_wait,
+            timeout: peer.timeout,
+            waits_since: None,
+        };
+        let wait = if self.may_wait { call.wait_there() } else { Duration::ZERO };
+        loop {
+            if let Some(answer) = call.answered(peer.call(context, &body, wait)).await {
+                return answer;
+            }
+        }
+    }
 }
 
 impl Handler for RemoteTool {
@@ -127,7 +156,9 @@ impl Handler for RemoteTool {
         context: &'a ToolContext,
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.peer.call(context, &self.wire_name, arguments))
+        let tenant = context.registry().map_or(DEFAULT_TENANT, Registry::tenant);
+        let body = body(tenant, context.caller(), &self.wire_name, arguments);
+        Box::pin(self.run(context, body))
     }
 }
 

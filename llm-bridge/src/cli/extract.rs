@@ -1,0 +1,105 @@
+//! `toolrack documents extract`.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use registry_core::documents::{DocumentFilter, Documents, Extraction};
+
+use super::{
+    Settings,
+    documents::{absolute, shown},
+    out::tell,
+    stopped_by_ctrl_c,
+};
+
+/// Has the model server draw names and relations from the documents at these paths, or from all, where that was not done yet.
+pub(super) async fn run(
+    documents: &Documents,
+    settings: &Settings,
+    paths: &[PathBuf],
+) -> Result<ExitCode, String> {
+    let model = settings.language_model().ok_or(
+        "the built-in demo model cannot read documents; name a model server with --upstream or `upstream` in toolrack.toml",
+    )?;
+    let name = model.name().await.map_err(|error| error.message().to_owned())?;
+    let mut filters = Vec::new();
+    for path in paths {
+        let filter = DocumentFilter { below: Some(absolute(path)?), ..DocumentFilter::default() };
+        if documents.list(&filter).await.map_err(|error| error.message().to_owned())?.is_empty() {
+            return Err(format!("there is no document {}; see `toolrack documents list`", shown(path)));
+        }
+        filters.push(filter);
+    }
+    if filters.is_empty() {
+        filters.push(DocumentFilter::default());
+    }
+    let mut total = 0;
+    for filter in &filters {
+        let unread = documents.unextracted_in(&name, usize::MAX, filter).await;
+        total += unread.map_err(|error| error.message().to_owned())?.len();
+    }
+    // Nobody sees it where standard error is no terminal.
+    let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} passages, {msg} {eta}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let stop = stopped_by_ctrl_c();
+    let mut before = Extraction::default();
+    let mut now = before;
+    let mut failure = None;
+    for filter in &filters {
+        let extract = documents.extract_unread(&model, filter, |done| {
+            now = sum(before, *done);
+            bar.set_position(u64::try_from(now.passages + now.failed).unwrap_or(u64::MAX));
+            bar.set_message(format!("{} names, {} relations", now.names, now.relations));
+        });
+        let ended = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            ended = extract => Some(ended),
+        };
+        before = now;
+        match ended {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => failure = Some(error.message().to_owned()),
+            None => {}
+        }
+        if failure.is_some() || stop.is_cancelled() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let Extraction { passages, names, relations, unreadable, failed, tokens } = now;
+    tell(format_args!(
+        "{passages} passages read, {names} names and {relations} relations found, {tokens} tokens"
+    ));
+    if unreadable > 0 {
+        tell(format_args!(
+            "of {unreadable} passages the answer of {name} could not be read; is it too small a model?"
+        ));
+    }
+    if let Some(failure) = failure {
+        return Err(format!("{failure}; extract again to go on"));
+    }
+    if failed > 0 {
+        tell(format_args!("{name} failed at {failed} passages; extract again to try them again"));
+    }
+    let left = total.saturating_sub(passages + failed);
+    if stop.is_cancelled() {
+        tell(format_args!("stopped with {left} passages to go; extract again to go on"));
+    }
+    Ok(if failed > 0 || stop.is_cancelled() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What came of both.
+fn sum(one: Extraction, other: Extraction) -> Extraction {
+    Extraction {
+        passages: one.passages + other.passages,
+        names: one.names + other.names,
+        relations: one.relations + other.relations,
+        unreadable: one.unreadable + other.unreadable,
+        failed: one.failed + other.failed,
+        tokens: one.tokens.saturating_add(other.tokens),
+    }
+}

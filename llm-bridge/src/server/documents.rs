@@ -1,0 +1,345 @@
+//! `GET`, `POST` and `DELETE /api/documents`: what tools search, listed, added and removed by those who use them.
+//!
+//! A file that was sent lies nowhere on the server's disk. Its document is kept under `uploads/USER/NAME`, and is that user's.
+
+mod intake;
+mod refusal;
+mod upload_path;
+
+use axum::{
+    Extension, Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
+};
+use jiff::Timestamp;
+use registry_core::{
+    Caller, Permission,
+    documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{App, identity::Identity, openapi::Operation};
+use intake::Intake;
+use refusal::Refusal;
+use upload_path::{is_below, upload_path, uploads_of};
+
+/// So many documents are listed at most.
+const LISTED: usize = 1000;
+/// So many documents a user may have added.
+const KEPT: usize = 2000;
+/// So large they may be together, in bytes.
+const KEPT_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Who may add documents over HTTP. Whoever is a user lists them and removes what is his own; an admin removes any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Upload {
+    /// Whoever is a user, but no guest.
+    #[default]
+    User,
+    /// Admins.
+    Admin,
+    /// Nobody.
+    Off,
+}
+
+impl Upload {
+    fn allows(self, level: Permission) -> bool {
+        match self {
+            Self::User => level >= Permission::User,
+            Self::Admin => level >= Permission::Admin,
+            Self::Off => false,
+        }
+    }
+}
+
+/// The documents as they are reached from outside.
+#[derive(Debug, Clone)]
+pub(super) struct DocumentDoor {
+    documents: Option<Documents>,
+    upload: Upload,
+    intake: Intake,
+}
+
+impl DocumentDoor {
+    pub(super) fn new(documents: Option<Documents>, upload: Upload) -> Self {
+        let upload = if documents.is_some() { upload } else { Upload::Off };
+        Self { documents, upload, intake: Intake::default() }
+    }
+
+    /// The documents of the request's tenant.
+    fn of(&self, identity: &Identity) -> Option<Documents> {
+        self.documents.as_ref().map(|documents| documents.for_tenant(identity.registry.tenant()))
+    }
+
+    /// The same where there are any, since looking leaves nothing behind.
+    fn there(&self, identity: &Identity) -> Option<Documents> {
+        self.of(identity).filter(|documents| documents.are_there())
+    }
+}
+
+/// Documents are for users, as the tools are that search them.
+fn check_user(caller: &Caller) -> Result<(), Refusal> {
+    let Caller { user, level, .. } = caller;
+    if *level >= Permission::User {
+        return Ok(());
+    }
+    Err(Refusal::denied(format!("documents are for the level user, {user} has {level}")))
+}
+
+fn may_remove(caller: &Caller, path: &str) -> bool {
+    caller.level >= Permission::Admin || is_below(&uploads_of(&caller.user), path)
+}
+
+/// Names and values as they stand behind the `?`.
+type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
+
+/// The values of these parameters. What is empty is not asked for, as a form sends it.
+fn values<const N: usize>(given: Parameters, names: [&str; N]) -> Result<[Option<String>; N], Refusal> {
+    let Query(given) = given.map_err(|fault| Refusal::invalid("query", fault.body_text()))?;
+    let mut values: [Option<String>; N] = names.map(|_| None);
+    for (name, value) in given {
+        let Some((_, known)) = names.iter().zip(&mut values).find(|(known, _)| **known == name) else {
+            let names = names.map(|name| format!("`{name}`")).join(" and ");
+            return Err(Refusal::invalid("query", format!("only {names} can be said here, not `{name}`")));
+        };
+        if known.is_some() {
+            return Err(Refusal::invalid("query", format!("`{name}` is there twice")));
+        }
+        *known = Some(value).filter(|value| !value.is_empty());
+    }
+    Ok(values)
+}
+
+/// The document of a path and those in the folder of that path.
+async fn below(documents: &Documents, path: Option<String>) -> Result<Vec<StoredDocument>, Refusal> {
+    let filter = DocumentFilter { below: path, ..DocumentFilter::default() };
+    Ok(documents.list(&filter).await?)
+}
+
+/// Documents, and what can be added to them.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DocumentList {
+    /// At most 1000: first those that the user has added, then by path.
+    documents: Vec<ListedDocument>,
+    /// How many there are.
+    total: usize,
+    /// Whether the user may add documents.
+    may_add: bool,
+    /// What the names of files that can be read end in.
+    extensions: Vec<&'static str>,
+    /// The size of the largest file that is read, in bytes.
+    max_bytes: u64,
+}
+
+/// A document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedDocument {
+    /// Where it is from: the path of a file, or `uploads/USER/NAME`.
+    path: String,
+    title: String,
+    kind: DocumentKind,
+    /// The size of the file.
+    bytes: u64,
+    /// How many passages it was cut into.
+    passages: u64,
+    /// When it was changed last, where that is known.
+    modified: Option<Timestamp>,
+    added: Timestamp,
+    /// Whether the user may remove it.
+    removable: bool,
+}
+
+impl ListedDocument {
+    fn new(document: StoredDocument, caller: &Caller) -> Self {
+        let removable = may_remove(caller, &document.path);
+        let StoredDocument { path, title, kind, bytes, passages, modified, added, .. } = document;
+        Self { path, title, kind, bytes, passages, modified, added, removable }
+    }
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("Documents", "list_documents", "The documents that tools search")
+        .query("below", "The path of a folder, or of one document.")
+        .answers::<DocumentList>(200, "The documents.")
+        .refuses(400, "Something else is asked for, or something twice (`invalid_request_error`).")
+        .refuses(403, "The user is a guest (`permission_denied`).")
+}
+
+pub(super) async fn list(
+    State(App { documents: door, .. }): State<App>,
+    Extension(identity): Extension<Identity>,
+    parameters: Parameters,
+) -> Result<Json<DocumentList>, Refusal> {
+    let caller = &identity.caller;
+    check_user(caller)?;
+    let [folder] = values(parameters, ["below"])?;
+    let mut documents = match door.there(&identity) {
+        Some(documents) => below(&documents, folder).await?,
+        None => Vec::new(),
+    };
+    let own = uploads_of(&caller.user);
+    documents.sort_by_cached_key(|document| !is_below(&own, &document.path));
+    let total = documents.len();
+    documents.truncate(LISTED);
+    Ok(Json(DocumentList {
+        documents: documents.into_iter().map(|document| ListedDocument::new(document, caller)).collect(),
+        total,
+        may_add: door.upload.allows(caller.level),
+        extensions: DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions).copied().collect(),
+        max_bytes: read::MAX_BYTES,
+    }))
+}
+
+/// What became of a document that was to be added.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AddedDocument {
+    /// Under what it is cited, listed and removed.
+    path: String,
+    outcome: Outcome,
+    /// How many passages it was cut into.
+    passages: u64,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "AddedOutcome")]
+pub(super) enum Outcome {
+    /// It is new.
+    New,
+    /// It took the place of an older one.
+    Updated,
+    /// It was there already.
+    Unchanged,
+}
+
+pub(super) fn add_operation() -> Operation {
+    Operation::new("Documents", "add_document", "Adds a document, or updates the one of that name")
+        .details("The kind is known by the end of the name. Who may is set by `upload` in the configuration.")
+        .needed_query("name", "The name of the file, with folders before it as in `notes/tea.md`.")
+        .query("modified", "When the file was changed last, such as `2026-01-31T08:00:00Z`.")
+        .takes_bytes()
+        .answers::<AddedDocument>(200, "It can be found.")
+        .refuses(400, "The name is missing or no good, or the file did not come whole (`invalid_request_error`).")
+        .refuses(403, "The user may not add documents (`permission_denied`).")
+        .refuses(408, "The file did not come in time (`timeout`).")
+        .refuses(409, "The user has added as many documents as may be (`too_many_documents`).")
+        .refuses(413, "The file is larger than 50 MiB (`invalid_request_error`).")
+        .refuses(415, "By its name the file is of no kind that can be read (`unknown_kind`), or it was not sent as `application/octet-stream` (`invalid_request_error`).")
+        .refuses(422, "The file cannot be read (`unreadable`).")
+        .refuses(503, "As many documents are added already as can be at once (`busy`).")
+        .retry_after(503)
+}
+
+pub(super) async fn add(
+    State(App { documents: door, .. }): State<App>,
+    Extension(identity): Extension<Identity>,
+    parameters: Parameters,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<AddedDocument>, Refusal> {
+    intake::check_bytes(&headers)?;
+    let Caller { user, level, .. } = &identity.caller;
+    let documents = door.of(&identity).filter(|_| door.upload.allows(*level)).ok_or_else(|| {
+        let message = match door.upload {
+            Upload::Off => {
+                "this server takes no documents over HTTP; see `upload` under [documents]".to_owned()
+            }
+            Upload::Admin => format!("adding documents needs the level admin, {user} has {level}"),
+            Upload::User => format!("adding documents needs the level user, {user} has {level}"),
+        };
+        Refusal::denied(message)
+    })?;
+    let [name, modified] = values(parameters, ["name", "modified"])?;
+    let name = name
+        .ok_or_else(|| Refusal::invalid("name", "say what the file is called, as in `?name=notes/tea.md`"))?;
+    let path = upload_path(user, &name).map_err(|message| Refusal::invalid("name", message))?;
+    let modified = modified.map(|at| at.parse::<Timestamp>()).transpose().map_err(|fault| {
+        Refusal::invalid("modified", format!("this is no time such as 2026-01-31T08:00:00Z: {fault}"))
+    })?;
+    let kind = intake::kind_of(&name)?;
+    let kept_under = path.clone();
+    let file = move |bytes| read::File::new(&kept_under, kind, bytes, modified);
+    let taken = door.intake.take(&headers, body, file).await?;
+    let is_there = documents.has(&path, taken.file.hash()).await?;
+    let outcome = if is_there {
+        Added::Unchanged
+    } else {
+        check_room(&documents, user, &path, taken.size).await?;
+        let document = door.intake.read(taken.file).await?;
+        documents.add(document).await?
+    };
+    let kept = below(&documents, Some(path.clone())).await?;
+    let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);
+    let outcome = match outcome {
+        Added::New => Outcome::New,
+        Added::Updated => Outcome::Updated,
+        Added::Unchanged => Outcome::Unchanged,
+    };
+    tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
+    Ok(Json(AddedDocument { path, outcome, passages }))
+}
+
+/// Whether a document of that size may still be added. Those that come at the same time are not counted.
+async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) -> Result<(), Refusal> {
+    let mut others = below(documents, Some(uploads_of(user))).await?;
+    others.retain(|document| document.path != path);
+    let bytes = others.iter().map(|document| document.bytes).fold(size, u64::saturating_add);
+    if others.len() < KEPT && bytes <= KEPT_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "a user may add {KEPT} documents with {} MiB in all; remove some, or have them added with `toolrack documents add`",
+        KEPT_BYTES >> 20
+    );
+    Err(Refusal::new(StatusCode::CONFLICT, "too_many_documents", message, None))
+}
+
+/// What was removed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RemovedDocuments {
+    /// The paths of the documents.
+    removed: Vec<String>,
+}
+
+pub(super) fn remove_operation() -> Operation {
+    Operation::new("Documents", "remove_documents", "Removes a document, or all in a folder")
+        .needed_query("path", "The path of the document, or of the folder.")
+        .answers::<RemovedDocuments>(200, "They are gone.")
+        .refuses(400, "The path is missing (`invalid_request_error`).")
+        .refuses(403, "The user has not added it, and is no admin (`permission_denied`).")
+        .refuses(404, "There is no such document (`document_not_found`).")
+}
+
+pub(super) async fn remove(
+    State(App { documents: door, .. }): State<App>,
+    Extension(identity): Extension<Identity>,
+    parameters: Parameters,
+) -> Result<Json<RemovedDocuments>, Refusal> {
+    check_user(&identity.caller)?;
+    let [path] = values(parameters, ["path"])?;
+    let path = path.ok_or_else(|| {
+        Refusal::invalid("path", "say which document, as in `?path=uploads/ada/notes/tea.md`")
+    })?;
+    let Caller { user, level, .. } = &identity.caller;
+    if !may_remove(&identity.caller, &path) {
+        let message = format!(
+            "{user} has not added `{path}`; others remove it with the level admin, {user} has {level}"
+        );
+        return Err(Refusal::denied(message));
+    }
+    let removed = match door.there(&identity) {
+        Some(documents) => documents.remove(&path).await?,
+        None => Vec::new(),
+    };
+    if removed.is_empty() {
+        let message = format!("there is no document `{path}`");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "document_not_found", message, Some("path")));
+    }
+    let documents = removed.len();
+    tracing::info!(tenant = identity.registry.tenant(), user, path, documents, "document_removed");
+    Ok(Json(RemovedDocuments { removed }))
+}

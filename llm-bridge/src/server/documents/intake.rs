@@ -1,0 +1,157 @@
+//! Takes in a file that is sent, and reads it, so many at once and no more.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, StatusCode, header},
+};
+use futures_util::StreamExt;
+use registry_core::{
+    ToolError,
+    documents::{Document, DocumentKind, read},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use super::refusal::Refusal;
+use crate::server::openapi::BYTES;
+
+/// So many files are held in memory at once.
+const TAKEN_AT_ONCE: usize = 8;
+/// So many files are read at once.
+const READ_AT_ONCE: usize = 2;
+/// A file that takes longer to come is given up.
+const COMES_IN: Duration = Duration::from_secs(10 * 60);
+/// So is one of which nothing comes for so long.
+const SILENCE: Duration = Duration::from_secs(30);
+/// A file that takes longer to be read is given up.
+const READ_IN: Duration = Duration::from_secs(90);
+
+/// Takes files in and reads them.
+#[derive(Debug, Clone)]
+pub(super) struct Intake {
+    taking: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { taking: semaphore(TAKEN_AT_ONCE), reading: semaphore(READ_AT_ONCE) }
+    }
+}
+
+/// A file that has come whole.
+pub(super) struct Taken {
+    pub(super) file: read::File,
+    /// In bytes.
+    pub(super) size: u64,
+    /// For as long as it is held.
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Whether something was sent as bytes, which a form of another page cannot do without asking first.
+///
+/// # Errors
+/// Where it was not.
+pub(super) fn check_bytes(headers: &HeaderMap) -> Result<(), Refusal> {
+    let sent_as = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if sent_as.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(BYTES) {
+        return Ok(());
+    }
+    let message = format!("send the file as it is, as `Content-Type: {BYTES}`");
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message, None))
+}
+
+/// The kind of a file of that name.
+///
+/// # Errors
+/// Where it is of none that can be read.
+pub(super) fn kind_of(name: &str) -> Result<DocumentKind, Refusal> {
+    DocumentKind::of(Path::new(name)).ok_or_else(|| {
+        let known = DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions);
+        let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
+        let known = known.join(", ");
+        let message =
+            format!("files of this kind cannot be read; by the end of their names, these can: {known}");
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind", message, Some("name"))
+    })
+}
+
+impl Intake {
+    /// Waits for all the bytes of a file.
+    ///
+    /// # Errors
+    /// Where they do not come, or are too many.
+    pub(super) async fn take(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        file: impl FnOnce(Vec<u8>) -> read::File + Send + 'static,
+    ) -> Result<Taken, Refusal> {
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > read::MAX_BYTES) {
+            return Err(too_large());
+        }
+        let permit = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        // Its hash takes a while.
+        let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
+        Ok(Taken { file, size, _permit: permit })
+    }
+
+    /// Makes it out, beside the server's other work.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(super) async fn read(&self, file: read::File) -> Result<Document, Refusal> {
+        let unreadable = |reason: &str| {
+            let message = format!("the file cannot be read: {reason}");
+            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message, Some("body"))
+        };
+        let permit = timeout(READ_IN, Arc::clone(&self.reading).acquire_owned()).await;
+        let permit = permit.ok().and_then(Result::ok).ok_or(Refusal::Busy)?;
+        // A thread cannot be ended from outside: one that is given up counts until it has come to its end.
+        let reading = spawn_blocking(move || {
+            let _permit = permit;
+            file.read()
+        });
+        match timeout(READ_IN, reading).await {
+            Ok(Ok(read)) => read.map_err(|reason| unreadable(&reason)),
+            Ok(Err(_)) => Err(unreadable("it is damaged, or written in a way that is not understood")),
+            Err(_) => Err(unreadable(&format!("it was not read in {} s", READ_IN.as_secs()))),
+        }
+    }
+}
+
+/// All that comes.
+async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
+    let mut stream = body.into_data_stream();
+    let mut bytes = Vec::new();
+    while let Some(piece) = timeout(SILENCE, stream.next()).await.map_err(|_| late())? {
+        let piece = piece
+            .map_err(|fault| Refusal::invalid("body", format!("the file did not come whole: {fault}")))?;
+        let length = u64::try_from(bytes.len().saturating_add(piece.len())).unwrap_or(u64::MAX);
+        if length > read::MAX_BYTES {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+fn late() -> Refusal {
+    let message = "the file did not come in time; try again";
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", message, Some("body"))
+}
+
+fn too_large() -> Refusal {
+    let most = read::MAX_BYTES >> 20;
+    let message = format!("the file is larger than {most} MiB, which is the most that is read; split it");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message, Some("body"))
+}
