@@ -23,10 +23,12 @@ use registry_core::{
     result::ToolError,
 };
 
+type Answer = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Answers as a function of the question says; nothing of it is a failure.
 #[derive(Clone)]
 struct Scripted {
-    answer: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    answer: Arc<Answer>,
     asked: Arc<Mutex<Vec<ModelQuestion>>>,
     now: Arc<AtomicUsize>,
     most_at_once: Arc<AtomicUsize>,

@@ -29,7 +29,7 @@ const RANKED: &str = "
         WHERE numnode(query) > 0
     ),
     hit AS MATERIALIZED (
-        SELECT number, chunk, length, sum, ts_rank('{1, 0, 0, 0}', words, query) AS in_text,
+        SELECT number, chunk, length::float8 AS length, sum, ts_rank('{1, 0, 0, 0}', words, query) AS in_text,
             3 * ts_rank('{0, 0, 1, 0}', words, query) + 2 * ts_rank('{0, 0, 0, 1}', words, query) AS in_heading
         FROM asked JOIN document_words ON tenant = $1 AND words @@ query
     ),
@@ -39,7 +39,7 @@ const RANKED: &str = "
         FROM hit
     ),
     rarity AS (
-        SELECT number, greatest(ln((total.passages - count(*) + 0.5) / (count(*) + 0.5)), 0.000001) AS weight
+        SELECT number, greatest(ln((total.passages - count(*) + 0.5) / (count(*)::float8 + 0.5)), 0.000001) AS weight
         FROM hit, total GROUP BY number, total.passages
     ),
     scored AS (
