@@ -62,7 +62,7 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     }
     let code: CodeExecutorSettings = settings.host_table("code_executor")?;
     code.provide("/proc/self/exe".into(), &mut resources)?;
-    resources.insert_where(Arc::new(settings.documents()), Documents::missing);
+    resources.insert_where(Arc::new(settings.documents()?), Documents::missing);
     match settings.language_model() {
         Some(model) => resources.insert(Arc::new(model)),
         None => resources.explain_absence::<Model>(Model::HOW_TO_PROVIDE),

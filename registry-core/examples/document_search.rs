@@ -2,13 +2,14 @@
 //!
 //! `cargo run --release -p registry-core --features documents --example document_search -- COUNT FOLDER…` takes COUNT files that can be
 //! read below the folders, keeps them in a folder that is removed afterwards, and asks for words out of their own titles: by words, and
-//! by words and vectors. The vectors are made here and of no use; they are as many and as long as those of a small model.
+//! by words and vectors. The vectors are made here and of no use; they are as many and as long as those of a small model. With the feature
+//! `postgres` and `POSTGRES_URL` set it keeps them there, in an empty database.
 
 #![allow(clippy::print_stdout)]
 
 use std::{
     error::Error,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -23,6 +24,17 @@ const QUESTIONS: usize = 500;
 /// How long the vectors are.
 const DIMENSIONS: u16 = 384;
 
+#[cfg(feature = "postgres")]
+fn open(file: &Path) -> Result<Documents, String> {
+    std::env::var("POSTGRES_URL")
+        .map_or_else(|_| Ok(Documents::in_file(file)), |url| Documents::in_postgres(&url))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open(file: &Path) -> Result<Documents, String> {
+    Ok(Documents::in_file(file))
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut arguments = std::env::args().skip(1);
@@ -33,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let chosen: Vec<PathBuf> = found.into_iter().step_by(step).take(count).collect();
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("documents.db");
-    let documents = Documents::in_file(&file);
+    let documents = open(&file)?;
 
     let started = Instant::now();
     let outcomes = stream::iter(chosen).map(|path| documents.add_file(path)).buffer_unordered(4);
@@ -42,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let list = documents.list(&DocumentFilter::default()).await?;
     let passages: u64 = list.iter().map(|document| document.passages).sum();
     let bytes: u64 = list.iter().map(|document| document.bytes).sum();
-    let kept = std::fs::metadata(&file)?.len();
+    let kept = std::fs::metadata(&file).map_or(0, |about| about.len());
     println!(
         "{} documents ({failed} could not be read), {passages} passages, {bytes} bytes: added in {seconds:.1} s, kept in {kept} bytes",
         list.len()

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+mod documents_kept;
 mod retrieval;
 
+use documents_kept::Place;
 use registry_core::documents::{DocumentFilter, DocumentKind, Documents, Passage, reciprocal_rank_fusion};
 use retrieval::{GIVEN, Quality, add_docs, questions};
 use sqlx::{Row, SqlitePool};
@@ -65,4 +67,18 @@ async fn found_as_it_stands(database: &SqlitePool, question: &str) -> Vec<Passag
         text: String::new(),
     };
     rows.into_iter().map(passage).collect()
+}
+
+#[tokio::test]
+async fn p6_postgresql_finds_them_as_well() {
+    for place in Place::all("p6_postgresql_finds_them_as_well") {
+        let documents = place.open();
+        add_docs(&documents).await;
+        let found =
+            async |words: &str| documents.search(words, GIVEN, &DocumentFilter::default()).await.unwrap();
+        let quality = Quality::of(async |asked| found(asked.question).await).await;
+        println!("{place:?}: {quality}");
+        let [(_, recall, mrr), ..] = FLOORS;
+        assert!(quality.recall >= recall && quality.mrr >= mrr, "{place:?}: {quality}");
+    }
 }

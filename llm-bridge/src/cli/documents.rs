@@ -76,7 +76,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<ExitCode, String> {
     let Arguments { command, tenant } = arguments;
-    let documents = &settings.documents().for_tenant(&tenant);
+    let documents = &settings.documents()?.for_tenant(&tenant);
     // Looking leaves nothing behind.
     if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
         return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());

@@ -49,6 +49,10 @@ pub(super) async fn run(
 
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
+    // Those that the tools search.
+    let provided = backend.registry().context(settings.caller());
+    server_settings.documents =
+        provided.resources().get::<Documents>().map(|documents| Documents::clone(&documents));
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);

@@ -76,10 +76,10 @@ enum Place<'s> {
 }
 
 fn place(settings: &Settings) -> Result<Place<'_>, String> {
-    let url = settings.store.url.as_deref().unwrap_or_default();
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+    if let Some(url) = settings.store.postgres() {
         return Ok(Place::Postgres(url));
     }
+    let url = settings.store.url.as_deref().unwrap_or_default();
     match url.strip_prefix("sqlite:") {
         Some(file) => Ok(Place::File(file.strip_prefix("//").unwrap_or(file).into())),
         None if url.is_empty() => Ok(Place::File(settings.data_dir.join(FILE))),

@@ -30,14 +30,20 @@ mod extraction;
 pub mod files;
 mod graph;
 mod index;
+mod loaded_vectors;
 mod network;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod query;
 mod rank_fusion;
 pub mod read;
+mod rows;
+mod sql;
 mod sqlite;
 mod statement;
 mod tenants;
 mod vectors;
+mod walk;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
@@ -73,6 +79,19 @@ impl Documents {
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
         let file = file.into();
         Self::by_tenant(move |tenant| Arc::new(sqlite::SqliteDocuments::new(sqlite::file_of(&file, tenant))))
+    }
+
+    /// The documents in a PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, for several servers that share them. Its
+    /// tables are made with the first use, in the schema that is first in the search path. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL is none.
+    #[cfg(feature = "postgres")]
+    pub fn in_postgres(url: &str) -> Result<Self, String> {
+        let server = Arc::new(postgres::Server::new(url)?);
+        Ok(Self::by_tenant(move |tenant| {
+            Arc::new(postgres::PostgresDocuments::new(Arc::clone(&server), tenant))
+        }))
     }
 
     /// Documents that are kept otherwise. Every tenant finds all of them.

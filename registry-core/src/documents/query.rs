@@ -1,5 +1,8 @@
 //! Makes a full-text query of what somebody asks in plain words.
 
+use super::Passage;
+use crate::result::ToolError;
+
 /// More words than this are not looked for: a question has fewer.
 const MAX_WORDS: usize = 32;
 /// Shorter words stand for themselves only and not for those that begin so.
@@ -16,15 +19,24 @@ const STOP_WORDS: [&str; 86] = [
     "you", "your", "happens",
 ];
 
-/// The words of a question, as queries in the language of FTS5. Every word is quoted, so nothing in it is an operator.
+/// The words of a question.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TextQuery {
     words: Vec<String>,
 }
 
 impl TextQuery {
+    /// The words of a question.
+    ///
+    /// # Errors
+    /// When it has none, for whoever asks.
+    pub(crate) fn of(question: &str) -> Result<Self, ToolError> {
+        let fault = || ToolError::invalid("there is no word to look for; say what the passages are about");
+        Self::new(question).ok_or_else(fault)
+    }
+
     /// `None` where there is no word to look for.
-    pub(crate) fn new(question: &str) -> Option<Self> {
+    fn new(question: &str) -> Option<Self> {
         let all: Vec<String> =
             question.split(|c: char| c.is_whitespace() || is_control(c)).filter_map(word).collect();
         let telling: Vec<String> =
@@ -40,21 +52,40 @@ impl TextQuery {
         (!words.is_empty()).then_some(Self { words })
     }
 
-    /// Any of the words. Those that have more of them, and rarer ones, are ranked first.
+    /// Any of the words, in the language of FTS5. Every word is quoted, so nothing in it is an operator.
     pub(crate) fn any(&self) -> String {
         self.joined(quoted)
     }
 
-    /// Any word that begins like one of these.
+    /// Any word that begins like one of these, in the language of FTS5.
     pub(crate) fn beginning(&self) -> String {
-        self.joined(|word| match word.chars().count() < MIN_PREFIX {
-            true => quoted(word),
-            false => format!("{}*", quoted(word)),
-        })
+        self.joined(|word| format!("{}{}", quoted(word), if has_beginning(word) { "*" } else { "" }))
+    }
+
+    /// The words, and of each whether others that begin so are meant too where `beginning` is asked for.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn words(&self, beginning: bool) -> impl Iterator<Item = (&str, bool)> {
+        self.words.iter().map(move |word| (word.as_str(), beginning && has_beginning(word)))
     }
 
     fn joined(&self, form: impl Fn(&str) -> String) -> String {
         self.words.iter().map(|word| form(word)).collect::<Vec<_>>().join(" OR ")
+    }
+}
+
+fn has_beginning(word: &str) -> bool {
+    word.chars().count() >= MIN_PREFIX
+}
+
+/// Adds what is not there yet behind what is, up to the limit.
+pub(crate) fn fill_up(passages: &mut Vec<Passage>, others: Vec<Passage>, limit: usize) {
+    for passage in others {
+        // A long line and a page of a PDF are several passages with one place.
+        let is = |known: &Passage| known.first == passage.first && known.text == passage.text;
+        let is_known = passages.iter().any(|known| known.path == passage.path && is(known));
+        if passages.len() < limit && !is_known {
+            passages.push(passage);
+        }
     }
 }
 

@@ -15,7 +15,8 @@ const FILE: &str = "documents.db";
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DocumentSettings {
-    /// The file; `documents.db` in the data folder where nothing is said.
+    /// The file. Where nothing is said, documents are in the PostgreSQL database that is the store, else in `documents.db` in the data
+    /// folder.
     pub file: Option<PathBuf>,
     /// Whether the server has its model draw names and relations from what is added, which costs a question for each passage.
     pub extract: bool,
@@ -26,14 +27,34 @@ pub struct DocumentSettings {
 }
 
 impl Settings {
-    /// The file that holds the documents.
-    pub(super) fn documents_file(&self) -> PathBuf {
-        let named = self.documents.file.clone().filter(|file| !file.as_os_str().is_empty());
-        named.unwrap_or_else(|| self.data_dir.join(FILE))
+    /// Where the documents are.
+    pub(super) fn document_place(&self) -> DocumentPlace<'_> {
+        let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
+        match (named, self.store.postgres()) {
+            (Some(file), _) => DocumentPlace::File(file.clone()),
+            (None, Some(url)) => DocumentPlace::Postgres(url),
+            (None, None) => DocumentPlace::File(self.data_dir.join(FILE)),
+        }
     }
 
-    /// The documents of all tenants, whether there are any or not.
-    pub fn documents(&self) -> Documents {
-        self.with_embedder(Documents::in_file(self.documents_file()))
+    /// The documents of all tenants, whether there are any or not. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL of the database is none.
+    pub fn documents(&self) -> Result<Documents, String> {
+        let documents = match self.document_place() {
+            DocumentPlace::File(file) => Documents::in_file(file),
+            DocumentPlace::Postgres(url) => {
+                Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))?
+            }
+        };
+        Ok(self.with_embedder(documents))
     }
+}
+
+/// Where documents are.
+#[derive(Debug, PartialEq)]
+pub(super) enum DocumentPlace<'s> {
+    File(PathBuf),
+    Postgres(&'s str),
 }

@@ -16,6 +16,14 @@ pub struct StoreSettings {
     pub durability: Durability,
 }
 
+impl StoreSettings {
+    /// The PostgreSQL database, where it is one.
+    pub fn postgres(&self) -> Option<&str> {
+        let url = self.url.as_deref()?;
+        (url.starts_with("postgres://") || url.starts_with("postgresql://")).then_some(url)
+    }
+}
+
 impl Default for StoreSettings {
     fn default() -> Self {
         Self { url: None, redis: None, server: "main".to_owned(), durability: Durability::Process }

@@ -1,4 +1,4 @@
-use super::*;
+use super::{documents::DocumentPlace, *};
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -224,10 +224,19 @@ fn m12_a_wrong_module_is_told_with_its_line_or_name() {
 
 #[test]
 fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
-    let file = |text: &str| load(text, Flags::default()).unwrap().documents_file();
-    assert_eq!(file("data_dir = \"d\""), PathBuf::from("d/documents.db"));
-    assert_eq!(file("data_dir = \"d\"\n[documents]\nfile = \"\""), PathBuf::from("d/documents.db"));
-    assert_eq!(file("[documents]\nfile = \"e.db\""), PathBuf::from("e.db"));
+    let postgres = "[store]\nurl = \"postgres://u@h/d\"\n";
+    for (text, place) in [
+        ("data_dir = \"d\"", DocumentPlace::File("d/documents.db".into())),
+        ("data_dir = \"d\"\n[documents]\nfile = \"\"", DocumentPlace::File("d/documents.db".into())),
+        ("[documents]\nfile = \"e.db\"", DocumentPlace::File("e.db".into())),
+        (postgres, DocumentPlace::Postgres("postgres://u@h/d")),
+        (&format!("{postgres}[documents]\nfile = \"e.db\""), DocumentPlace::File("e.db".into())),
+    ] {
+        assert_eq!(load(text, Flags::default()).unwrap().document_place(), place, "{text}");
+    }
+    let bad = load("[store]\nurl = \"postgres://u:hush@[h/d\"", Flags::default()).unwrap();
+    let error = bad.documents().unwrap_err();
+    assert!(error.starts_with("store.url: ") && !error.contains("hush"), "{error}");
     let extract = |text: &str| load(text, Flags::default()).unwrap().documents.extract;
     assert!(!extract("") && extract("[documents]\nextract = true"));
     let error = load("[documents]\nfolder = \"x\"", Flags::default()).unwrap_err();

@@ -1,11 +1,14 @@
 //! What models draw from the passages, beside what is known by its form.
 
-use serde_json::json;
 use sqlx::QueryBuilder;
 
-use super::{SqliteDocuments, read::narrow};
+use super::SqliteDocuments;
 use crate::{
-    documents::{DocumentFilter, Extracted, ExtractedName, ExtractedRelation, UnreadPassage, graph::key},
+    documents::{
+        DocumentFilter, Extracted, UnreadPassage,
+        rows::{name_rows, relation_rows},
+        sql::narrow,
+    },
     result::ToolError,
 };
 
@@ -48,14 +51,9 @@ impl SqliteDocuments {
                 if marked.rows_affected() == 0 {
                     continue;
                 }
-                let names: Vec<_> = names.iter().map(name_row).collect();
-                let relations: Vec<_> = relations.iter().map(relation_row).collect();
+                let (names, relations) = (name_rows(names), relation_rows(relations));
                 for (statement, rows) in [(NAMES, &names), (MENTIONS, &names), (RELATIONS, &relations)] {
-                    sqlx::query(statement)
-                        .bind(passage)
-                        .bind(json!(rows).to_string())
-                        .execute(&mut **transaction)
-                        .await?;
+                    sqlx::query(statement).bind(passage).bind(rows).execute(&mut **transaction).await?;
                 }
             }
             Ok(())
@@ -81,11 +79,3 @@ const RELATIONS: &str = "
     CROSS JOIN entity AS object ON object.key = value ->> 'object'
     WHERE TRUE
     ON CONFLICT DO NOTHING";
-
-fn name_row(name: &ExtractedName) -> serde_json::Value {
-    json!({"key": key(&name.name), "name": name.name, "kind": name.kind})
-}
-
-fn relation_row(it: &ExtractedRelation) -> serde_json::Value {
-    json!({"subject": key(&it.subject), "relation": it.relation, "object": key(&it.object)})
-}

@@ -4,7 +4,7 @@ mod extraction;
 mod graph;
 mod presence;
 mod read;
-mod select;
+pub(super) mod select;
 mod vectors;
 mod write;
 
@@ -21,12 +21,11 @@ use sqlx::{
 };
 use tokio::sync::OnceCell;
 
-use self::vectors::LoadedVectors;
 use presence::Presence;
 
 use super::{
     Added, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows, Passage,
-    StoredDocument, UnreadPassage,
+    StoredDocument, UnreadPassage, loaded_vectors::LoadedVectors, walk::walk,
 };
 use crate::{
     builder::DEFAULT_TENANT,
@@ -222,6 +221,6 @@ impl DocumentIndex for SqliteDocuments {
     }
 
     fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>> {
-        Box::pin(self.draw_graph(query))
+        Box::pin(walk(self, query))
     }
 }

@@ -41,36 +41,44 @@ impl SqliteDocuments {
         let sql = checked(sql).map_err(ToolError::invalid)?;
         let pool = &self.opened().await?.strangers;
         let mut connection = pool.acquire().await.map_err(|error| self.fault(error))?;
-        let deadline = Instant::now() + TIME;
-        // A statement that nobody waits for any more is ended by it too.
-        connection
-            .lock_handle()
-            .await
-            .map_err(|error| self.fault(error))?
-            .set_progress_handler(STEPS, move || Instant::now() < deadline);
-        match look_through(&mut connection, &sql).await {
-            Ok(None) => {}
-            Ok(Some(fault)) => return Err(ToolError::invalid(fault)),
-            Err(error) => return Err(self.told(error)),
-        }
-        rows(&mut connection, sql).await.map_err(|error| self.told(error))
+        select(&mut connection, sql, |error| self.fault(error)).await
     }
+}
 
-    /// What is wrong with a statement in SQLite's own words, for whoever wrote it; what is wrong with the file is for the operator.
-    fn told(&self, error: sqlx::Error) -> ToolError {
-        match error.as_database_error() {
-            // SQLITE_ERROR, SQLITE_RANGE, SQLITE_MISMATCH: https://sqlite.org/rescode.html
-            Some(fault) if matches!(fault.code().as_deref(), Some("1" | "25" | "20")) => {
-                ToolError::invalid(format!("SQLite says: {}", fault.message()))
-            }
-            // SQLITE_INTERRUPT
-            Some(fault) if fault.code().as_deref() == Some("9") => ToolError::invalid(format!(
-                "the query was ended after {} s; ask for less, as with a condition or without a join",
-                TIME.as_secs()
-            )),
-            _ => self.fault(error),
-        }
-    }
+/// The rows of a statement that was [checked]. `fault` says what is wrong with the database.
+pub(in crate::documents) async fn select(
+    connection: &mut SqliteConnection,
+    sql: String,
+    fault: impl Fn(sqlx::Error) -> ToolError,
+) -> Result<MetadataRows, ToolError> {
+    let deadline = Instant::now() + TIME;
+    // A statement that nobody waits for any more is ended by it too.
+    connection
+        .lock_handle()
+        .await
+        .map_err(&fault)?
+        .set_progress_handler(STEPS, move || Instant::now() < deadline);
+    let looked = match look_through(connection, &sql).await {
+        Ok(None) => rows(connection, sql).await,
+        Ok(Some(refusal)) => return Err(ToolError::invalid(refusal)),
+        Err(error) => Err(error),
+    };
+    looked.map_err(|error| told(&error).unwrap_or_else(|| fault(error)))
+}
+
+/// What is wrong with a statement in SQLite's own words, for whoever wrote it. What is wrong with the file is for the operator.
+fn told(error: &sqlx::Error) -> Option<ToolError> {
+    let fault = error.as_database_error()?;
+    Some(ToolError::invalid(match fault.code().as_deref()? {
+        // SQLITE_ERROR, SQLITE_RANGE, SQLITE_MISMATCH: https://sqlite.org/rescode.html
+        "1" | "25" | "20" => format!("SQLite says: {}", fault.message()),
+        // SQLITE_INTERRUPT
+        "9" => format!(
+            "the query was ended after {} s; ask for less, as with a condition or without a join",
+            TIME.as_secs()
+        ),
+        _ => return None,
+    }))
 }
 
 /// What a statement's program does that it may not; `None` where it only looks at documents.

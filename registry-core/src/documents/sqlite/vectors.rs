@@ -3,31 +3,19 @@
 use std::{collections::HashSet, sync::Arc};
 
 use futures_util::TryStreamExt;
-use sqlx::{FromRow, QueryBuilder, Row, SqliteConnection, sqlite::SqliteRow};
-use tokio::{sync::Mutex, task::spawn_blocking};
+use sqlx::{FromRow, QueryBuilder, Row, Sqlite, Transaction, sqlite::SqliteRow};
+use tokio::task::spawn_blocking;
 
-use super::{SqliteDocuments, read::narrow};
+use super::SqliteDocuments;
 use crate::{
     documents::{
         DocumentFilter, Passage, UnreadPassage,
+        loaded_vectors::{VectorRows, Wanted},
+        sql::narrow,
         vectors::{Place, VectorMatrix, normalised, to_bytes},
     },
     result::ToolError,
 };
-
-/// Vectors in memory take no more bytes.
-const MAX_BYTES: usize = 1 << 30;
-
-/// The vectors that were asked for last, as they were in the file then.
-#[derive(Default)]
-pub(super) struct LoadedVectors(Mutex<Option<Loaded>>);
-
-struct Loaded {
-    model: String,
-    /// The number of the write that they are up to.
-    change: i64,
-    matrix: Arc<VectorMatrix>,
-}
 
 impl SqliteDocuments {
     pub(super) async fn passages_without_vectors(
@@ -132,80 +120,59 @@ impl SqliteDocuments {
         found.map(|ids: Vec<i64>| Some(ids.into_iter().collect())).map_err(|error| self.fault(error))
     }
 
-    /// The vectors of a model that are so long, as they are in the file now. One at a time looks whether there are others.
+    /// The vectors of a model that are so long, as they are in the file now.
     async fn matrix(&self, model: &str, dimensions: usize) -> Result<Arc<VectorMatrix>, ToolError> {
-        let readers = &self.opened().await?.readers;
-        let mut held = self.vectors.0.lock().await;
-        let of_this = |loaded: &Loaded| loaded.model == model && loaded.matrix.dimensions() == dimensions;
-        let loaded = held.take().filter(of_this).unwrap_or_else(|| Loaded {
-            model: model.to_owned(),
-            change: -1,
-            matrix: Arc::new(VectorMatrix::new(dimensions)),
-        });
-        let fresh = async {
-            // What is read is of one moment.
-            let mut transaction = readers.begin().await?;
-            loaded.brought_up(&mut transaction).await
-        };
-        let loaded = fresh.await.map_err(|error: sqlx::Error| self.fault(error))?;
-        let loaded = loaded.ok_or_else(|| {
-            self.fault(format!("the vectors of {model} take more than {} MiB of memory", MAX_BYTES >> 20))
-        })?;
-        Ok(Arc::clone(&held.insert(loaded).matrix))
+        // What is read is of one moment.
+        let transaction = self.opened().await?.readers.begin().await.map_err(|error| self.fault(error))?;
+        let matrix = self.vectors.matrix(&mut Rows(transaction), model, dimensions).await;
+        matrix.map_err(|fault| self.fault(fault.told(model)))
     }
 }
 
-impl Loaded {
-    /// With what changed since; `None` where that is too much.
-    async fn brought_up(mut self, connection: &mut SqliteConnection) -> Result<Option<Self>, sqlx::Error> {
-        let change: i64 =
-            sqlx::query_scalar("SELECT number FROM vector_change").fetch_one(&mut *connection).await?;
-        if change == self.change {
-            return Ok(Some(self));
-        }
-        let dimensions = self.matrix.dimensions();
-        let length = i64::try_from(dimensions).unwrap_or(i64::MAX);
-        let (all, new): (i64, i64) = sqlx::query_as(
+struct Rows(Transaction<'static, Sqlite>);
+
+impl VectorRows for Rows {
+    async fn last_write(&mut self) -> Result<i64, sqlx::Error> {
+        sqlx::query_scalar("SELECT number FROM vector_change").fetch_one(&mut *self.0).await
+    }
+
+    async fn count(&mut self, wanted: Wanted<'_>) -> Result<(i64, i64), sqlx::Error> {
+        sqlx::query_as(
             "SELECT count(*), count(*) FILTER (WHERE change > $3) FROM embedding WHERE model = $1 AND dimensions = $2",
         )
-        .bind(&self.model)
-        .bind(length)
-        .bind(self.change)
-        .fetch_one(&mut *connection)
-        .await?;
-        let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
-        if count(all).saturating_mul(dimensions * size_of::<f32>()) > MAX_BYTES {
-            return Ok(None);
-        }
-        let matrix = Arc::make_mut(&mut self.matrix);
-        // Those that changed, that went, and that were taken from the model are not among the old ones any more.
-        if matrix.len() > 0 {
-            let stay = sqlx::query_scalar(
-                "SELECT chunk FROM embedding WHERE model = $1 AND dimensions = $2 AND change <= $3",
-            );
-            let stay =
-                stay.bind(&self.model).bind(length).bind(self.change).fetch_all(&mut *connection).await?;
-            if stay.len() < matrix.len() {
-                let stay: HashSet<i64> = stay.into_iter().collect();
-                matrix.retain(|passage| stay.contains(&passage));
-            }
-        }
-        matrix.reserve(count(new));
+        .bind(wanted.model)
+        .bind(wanted.dimensions)
+        .bind(wanted.since)
+        .fetch_one(&mut *self.0)
+        .await
+    }
+
+    async fn unchanged(&mut self, wanted: Wanted<'_>) -> Result<HashSet<i64>, sqlx::Error> {
+        let unchanged = sqlx::query_scalar(
+            "SELECT chunk FROM embedding WHERE model = $1 AND dimensions = $2 AND change <= $3",
+        )
+        .bind(wanted.model)
+        .bind(wanted.dimensions)
+        .bind(wanted.since)
+        .fetch_all(&mut *self.0);
+        Ok(unchanged.await?.into_iter().collect())
+    }
+
+    async fn add_new(&mut self, wanted: Wanted<'_>, matrix: &mut VectorMatrix) -> Result<(), sqlx::Error> {
         let mut rows = sqlx::query(
             "SELECT embedding.chunk, chunk.document, embedding.vector
              FROM embedding CROSS JOIN chunk ON chunk.id = embedding.chunk
              WHERE embedding.model = $1 AND embedding.dimensions = $2 AND embedding.change > $3",
         )
-        .bind(&self.model)
-        .bind(length)
-        .bind(self.change)
-        .fetch(&mut *connection);
+        .bind(wanted.model)
+        .bind(wanted.dimensions)
+        .bind(wanted.since)
+        .fetch(&mut *self.0);
         while let Some(row) = rows.try_next().await? {
             let place = Place { passage: row.try_get("chunk")?, document: row.try_get("document")? };
             matrix.push(place, row.try_get("vector")?);
         }
-        drop(rows);
-        Ok(Some(Self { change, ..self }))
+        Ok(())
     }
 }
 

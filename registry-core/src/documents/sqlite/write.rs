@@ -1,54 +1,17 @@
 //! Adding and removing.
 
 use jiff::Timestamp;
-use serde::Serialize;
 use sqlx::{Sqlite, Transaction};
 
 use super::SqliteDocuments;
 use crate::{
     documents::{
         Added, Document,
-        chunk::{Chunk, chunks},
-        graph::{Mention, Relation, drawn},
+        rows::{Rows, folder, title},
+        sql::seconds,
     },
     result::ToolError,
 };
-
-/// What is drawn from a document, as one text for each statement: SQLite reads a list of a thousand rows sooner than it is asked a
-/// thousand times.
-struct Rows {
-    chunks: String,
-    mentions: String,
-    relations: String,
-    count: i64,
-}
-
-/// A row of a passage.
-#[derive(Serialize)]
-struct Of<T> {
-    chunk: usize,
-    #[serde(flatten)]
-    row: T,
-}
-
-impl Rows {
-    fn of(document: &Document) -> Result<Self, serde_json::Error> {
-        let chunks: Vec<Chunk> = chunks(&document.lines);
-        let mut mentions: Vec<Of<Mention>> = Vec::new();
-        let mut relations: Vec<Of<Relation>> = Vec::new();
-        for (chunk, passage) in chunks.iter().enumerate() {
-            let drawn = drawn(&document.title, &passage.text);
-            mentions.extend(drawn.mentions.into_iter().map(|row| Of { chunk, row }));
-            relations.extend(drawn.relations.into_iter().map(|row| Of { chunk, row }));
-        }
-        Ok(Self {
-            count: i64::try_from(chunks.len()).unwrap_or(i64::MAX),
-            chunks: serde_json::to_string(&chunks)?,
-            mentions: serde_json::to_string(&mentions)?,
-            relations: serde_json::to_string(&relations)?,
-        })
-    }
-}
 
 impl SqliteDocuments {
     pub(super) async fn has_document(&self, path: &str, hash: &str) -> Result<bool, ToolError> {
@@ -63,13 +26,9 @@ impl SqliteDocuments {
         if self.has_document(&document.path, &document.hash).await? {
             return Ok(Added::Unchanged);
         }
-        let (document, rows) = tokio::task::spawn_blocking(move || {
-            let rows = Rows::of(&document);
-            (document, rows)
-        })
-        .await?;
-        let rows = rows.map_err(|error| self.fault(error))?;
-        self.in_transaction(async |transaction| replace(transaction, &document, &rows).await).await
+        let (document, rows) = Rows::of(document).await?;
+        let chunks = serde_json::to_string(&rows.chunks).map_err(|error| self.fault(error))?;
+        self.in_transaction(async |transaction| replace(transaction, &document, &rows, &chunks).await).await
     }
 
     pub(super) async fn remove_documents(&self, path: &str) -> Result<Vec<String>, ToolError> {
@@ -105,15 +64,11 @@ impl SqliteDocuments {
     }
 }
 
-/// A path as what the paths in that folder begin with.
-pub(super) fn folder(path: &str) -> String {
-    format!("{}{}", path.trim_end_matches(['/', '\\']), if path.contains('\\') { '\\' } else { '/' })
-}
-
 async fn replace(
     transaction: &mut Transaction<'_, Sqlite>,
     document: &Document,
     rows: &Rows,
+    chunks: &str,
 ) -> Result<Added, sqlx::Error> {
     let before: Option<(i64, String)> = sqlx::query_as("SELECT id, hash FROM document WHERE path = $1")
         .bind(&document.path)
@@ -127,7 +82,6 @@ async fn replace(
         }
         None => Added::New,
     };
-    let seconds = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let id: i64 = sqlx::query_scalar(
         "INSERT INTO document (path, title, kind, bytes, passages, language, modified, added, hash, metadata)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id",
@@ -136,7 +90,7 @@ async fn replace(
     .bind(&document.title)
     .bind(document.kind.as_str())
     .bind(i64::try_from(document.bytes).unwrap_or(i64::MAX))
-    .bind(rows.count)
+    .bind(rows.count())
     .bind(&document.language)
     .bind(document.modified.map(seconds))
     .bind(seconds(Timestamp::now()))
@@ -150,20 +104,19 @@ async fn replace(
          FROM json_each($2), chunk_number",
     )
     .bind(id)
-    .bind(&rows.chunks)
+    .bind(chunks)
     .execute(&mut **transaction)
     .await?;
     sqlx::query("UPDATE chunk_number SET highest = highest + $1")
-        .bind(rows.count)
+        .bind(rows.count())
         .execute(&mut **transaction)
         .await?;
-    // The name of the file is looked for as well as the title.
     sqlx::query(
         "INSERT INTO chunk_words (rowid, title, section, text)
          SELECT id, $2, section, text FROM chunk WHERE document = $1",
     )
     .bind(id)
-    .bind(format!("{} {}", document.title, file_name(&document.path)))
+    .bind(title(document))
     .execute(&mut **transaction)
     .await?;
     for (statement, rows) in [
@@ -213,8 +166,4 @@ async fn delete(transaction: &mut Transaction<'_, Sqlite>, id: i64) -> Result<()
     .execute(&mut **transaction)
     .await?;
     Ok(())
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -1,0 +1,94 @@
+//! What the databases that hold documents have in common.
+
+use jiff::Timestamp;
+use sqlx::{ColumnIndex, Database, Decode, Encode, FromRow, QueryBuilder, Row, Type};
+
+use super::{DocumentFilter, DocumentKind, Passage, StoredDocument, rows::folder};
+
+/// A time as it is kept, to the second. Such texts sort like the times.
+pub(super) fn seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Leaves the documents that pass the filter, of a table `document`.
+pub(super) fn narrow<DB: Database>(query: &mut QueryBuilder<DB>, filter: &DocumentFilter)
+where
+    String: for<'q> Encode<'q, DB> + Type<DB>,
+    i32: for<'q> Encode<'q, DB> + Type<DB>,
+{
+    if !filter.kinds.is_empty() {
+        let mut kinds = query.push(" AND document.kind IN (").separated(", ");
+        for kind in &filter.kinds {
+            kinds.push_bind(kind.as_str().to_owned());
+        }
+        query.push(")");
+    }
+    if let Some(path) = &filter.below {
+        let folder = folder(path);
+        query.push(" AND (document.path = ").push_bind(path.clone());
+        query
+            .push(" OR substr(document.path, 1, ")
+            .push_bind(i32::try_from(folder.chars().count()).unwrap_or(0));
+        query.push(") = ").push_bind(folder).push(")");
+    }
+    if let Some(since) = filter.modified_since {
+        query.push(" AND document.modified >= ").push_bind(seconds(since));
+    }
+    if let Some(before) = filter.modified_before {
+        query.push(" AND document.modified < ").push_bind(seconds(before));
+    }
+}
+
+/// A row whose columns are found by name.
+macro_rules! from_row {
+    ($this:ty, |$row:ident| $read:expr) => {
+        impl<'r, R: Row> FromRow<'r, R> for $this
+        where
+            &'static str: ColumnIndex<R>,
+            String: Decode<'r, R::Database> + Type<R::Database>,
+            Option<String>: Decode<'r, R::Database> + Type<R::Database>,
+            i64: Decode<'r, R::Database> + Type<R::Database>,
+            f64: Decode<'r, R::Database> + Type<R::Database>,
+        {
+            fn from_row($row: &'r R) -> Result<Self, sqlx::Error> {
+                $read
+            }
+        }
+    };
+}
+
+from_row!(Passage, |row| {
+    let place = |number: i64| u32::try_from(number).unwrap_or_default();
+    Ok(Self {
+        path: row.try_get("path")?,
+        title: row.try_get("title")?,
+        kind: kind(row.try_get("kind")?)?,
+        section: row.try_get("section")?,
+        first: place(row.try_get("first")?),
+        last: place(row.try_get("last")?),
+        score: row.try_get("score")?,
+        text: row.try_get("text")?,
+    })
+});
+
+from_row!(StoredDocument, |row| {
+    let time = |text: String| text.parse::<Timestamp>().map_err(|error| sqlx::Error::Decode(error.into()));
+    let size = |number: i64| u64::try_from(number).unwrap_or_default();
+    let metadata: String = row.try_get("metadata")?;
+    Ok(Self {
+        path: row.try_get("path")?,
+        title: row.try_get("title")?,
+        kind: kind(row.try_get("kind")?)?,
+        bytes: size(row.try_get("bytes")?),
+        passages: size(row.try_get("passages")?),
+        language: row.try_get("language")?,
+        modified: row.try_get::<Option<String>, _>("modified")?.map(time).transpose()?,
+        added: time(row.try_get("added")?)?,
+        hash: row.try_get("hash")?,
+        metadata: serde_json::from_str(&metadata).map_err(|error| sqlx::Error::Decode(error.into()))?,
+    })
+});
+
+fn kind(name: String) -> Result<DocumentKind, sqlx::Error> {
+    name.parse().map_err(|error: String| sqlx::Error::Decode(error.into()))
+}
