@@ -214,13 +214,14 @@ impl CodeExecutorSettings {
     /// How to switch the tools on, for listings.
     pub const HOW_TO_PROVIDE: &str = "set `enabled = true` under [code_executor] in toolrack.toml";
 
-    /// Provides a [`Python`] and a [`Shell`], or says why they are not there. The launcher is as [`Sandbox::start`] wants it.
+    /// Provides a [`Python`], a [`Shell`] and the [`Sandbox`] itself, or says why they are not there. The launcher is as [`Sandbox::start`] wants it.
     ///
     /// # Errors
     /// What cannot be meant. That the sandbox does not hold here is none: then the tools are off.
     pub fn provide(&self, launcher: PathBuf, resources: &mut Resources) -> Result<(), String> {
         let limits = self.limits()?;
         let mut off = |why: &str| {
+            resources.explain_absence::<Sandbox>(why);
             resources.explain_absence::<Python>(why);
             resources.explain_absence::<Shell>(why);
         };
@@ -235,6 +236,8 @@ impl CodeExecutorSettings {
                 return Ok(());
             }
         };
+        // For tools that run programs of their own.
+        resources.insert(sandbox.clone().into());
         match Python::start(sandbox.clone(), self.python.as_deref()) {
             Ok(python) => resources.insert(python.into()),
             Err(why) => resources.explain_absence::<Python>(why),

@@ -103,7 +103,8 @@ fn row(
     })
 }
 
-/// About how many tokens a definition takes: four bytes each, which is what tokenizers come to with JSON in English.
+/// About how many tokens a definition takes: four bytes each. Of the definitions of the bundled tools the tokenizers of GPT-4o and
+/// Llama 3 make 8 and 10 % less in all, and from 18 % less to 6 % more of one.
 fn tokens(tool: &Tool) -> usize {
     let mut definition = String::new();
     tool.write_definition(tool.name(), &mut definition);

@@ -101,7 +101,7 @@ pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
-#[cfg(all(doctest, feature = "http"))]
+#[cfg(all(doctest, feature = "http", feature = "documents", feature = "sandbox"))]
 #[doc = include_str!("../../docs/writing-tools.md")]
 struct WritingTools;
 

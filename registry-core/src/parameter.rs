@@ -106,11 +106,8 @@ impl<T> Parameter<T> {
         self
     }
 
-    /// The argument out of those that were given.
-    ///
-    /// # Errors
-    /// When it is not there and has to be, or does not fit the type.
-    pub fn take(&self, given: &mut Map<String, Value>) -> Result<T, ToolError> {
+    /// The argument out of those that were given. It may be missing where it has to be there, or not fit the type.
+    fn take(&self, given: &mut Map<String, Value>) -> Result<T, ToolError> {
         match (given.remove(self.name), self.absent) {
             (Some(value), _) => {
                 (self.read)(value).map_err(|error| ToolError::invalid(format!("`{}`: {error}", self.name)))
@@ -119,6 +116,45 @@ impl<T> Parameter<T> {
             (None, None) => Err(ToolError::invalid(format!("`{}` is missing", self.name))),
         }
     }
+}
+
+/// Arguments that are taken together, as a chain of pairs that ends in `()`.
+pub trait Take {
+    /// Their values, as a chain of the same form.
+    type Values;
+
+    /// The arguments out of those that were given.
+    ///
+    /// # Errors
+    /// As [`take`].
+    fn take(&self, given: &mut Map<String, Value>) -> Result<Self::Values, ToolError>;
+}
+
+impl Take for () {
+    type Values = ();
+
+    fn take(&self, _: &mut Map<String, Value>) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
+impl<T, Rest: Take> Take for (&Parameter<T>, Rest) {
+    type Values = (T, Rest::Values);
+
+    fn take(&self, given: &mut Map<String, Value>) -> Result<Self::Values, ToolError> {
+        Ok((self.0.take(given)?, self.1.take(given)?))
+    }
+}
+
+/// All arguments of a tool.
+///
+/// # Errors
+/// When one is not there and has to be, or does not fit its type.
+pub fn take<Chain: Take>(
+    parameters: Chain,
+    mut given: Map<String, Value>,
+) -> Result<Chain::Values, ToolError> {
+    parameters.take(&mut given)
 }
 
 /// A list with one value, as the schema shows examples.
@@ -192,9 +228,8 @@ impl<T> Whole<T> {
     ///
     /// # Errors
     /// When they do not fit the type.
-    pub fn take(&self, given: &mut Map<String, Value>) -> Result<T, ToolError> {
-        (self.read)(Value::Object(std::mem::take(given)))
-            .map_err(|error| ToolError::invalid(error.to_string()))
+    pub fn take(&self, given: Map<String, Value>) -> Result<T, ToolError> {
+        (self.read)(Value::Object(given)).map_err(|error| ToolError::invalid(error.to_string()))
     }
 }
 
@@ -223,6 +258,22 @@ impl<T> Returns<T> {
     pub fn give(&self, value: T) -> Result<ToolResult, ToolError> {
         (self.give)(value)
     }
+
+    /// The value as a result, or the failure.
+    ///
+    /// # Errors
+    /// As [`give`](Self::give), and the failure.
+    pub fn give_or<E>(&self, fails: &Fails<E>, done: Result<T, E>) -> Result<ToolResult, ToolError> {
+        done.map_err(fails.0).and_then(self.give)
+    }
+
+    /// The same for a `Result` whose alias does not show its `E`.
+    ///
+    /// # Errors
+    /// As [`give_or`](Self::give_or).
+    pub fn give_or_fail<E: IntoToolError>(&self, done: Result<T, E>) -> Result<ToolResult, ToolError> {
+        done.map_err(E::into_tool_error).and_then(self.give)
+    }
 }
 
 /// The `E` of the `Result<T, E>` that a tool's function gives.
@@ -232,21 +283,6 @@ pub struct Fails<E>(fn(E) -> ToolError);
 /// The `E` of the `Result<T, E>` that a tool's function gives.
 pub const fn fails<E: IntoToolError>() -> Fails<E> {
     Fails(E::into_tool_error)
-}
-
-impl<E> Fails<E> {
-    /// The failure as the registry reports it.
-    pub fn give(&self, error: E) -> ToolError {
-        (self.0)(error)
-    }
-}
-
-/// The `E` of a `Result` whose alias does not show it.
-///
-/// # Errors
-/// Always: the failure.
-pub fn fail<E: IntoToolError>(error: E) -> Result<ToolResult, ToolError> {
-    Err(error.into_tool_error())
 }
 
 /// What a tool's function asks of the host.

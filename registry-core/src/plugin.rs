@@ -32,6 +32,7 @@ pub struct Plugin {
     pub(crate) run: Run,
     pub(crate) missing: fn(&ToolContext) -> Option<String>,
     pub(crate) enabled: Option<fn(&ToolContext) -> bool>,
+    pub(crate) needs: Option<&'static str>,
     pub(crate) place: Place,
 }
 
@@ -99,6 +100,7 @@ impl Plugin {
             run,
             missing: nothing_missing,
             enabled: None,
+            needs: None,
             place,
         }
     }
@@ -196,6 +198,12 @@ impl Plugin {
     /// A condition that is asked for every request, beside the resources that the function asks for.
     pub const fn enabled(mut self, enabled: fn(&ToolContext) -> bool) -> Self {
         self.enabled = Some(enabled);
+        self
+    }
+
+    /// What has to be there for the condition to hold, for listings: `"the variable WEATHER_KEY"`.
+    pub const fn needs(mut self, needs: &'static str) -> Self {
+        self.needs = Some(needs);
         self
     }
 

@@ -74,7 +74,10 @@ impl Handler for Plugin {
     fn unavailable(&self, context: &ToolContext) -> Option<String> {
         (self.missing)(context).or_else(|| {
             let off = self.enabled.is_some_and(|enabled| !enabled(context));
-            off.then(|| "its `enabled` condition does not hold for this request".to_owned())
+            off.then(|| match self.needs {
+                Some(needs) => format!("needs {needs}"),
+                None => "its `enabled` condition does not hold for this request".to_owned(),
+            })
         })
     }
 

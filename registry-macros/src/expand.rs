@@ -78,7 +78,7 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
         #cleaned
 
         #(#cfgs)*
-        #[allow(non_upper_case_globals, unused_mut, deprecated #lints)]
+        #[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated #lints)]
         const _: () = {
             use #core::__private;
             #(#constants)*
@@ -110,6 +110,11 @@ fn description(function: &ToolFn, errors: &mut Errors) -> String {
 /// The name of what is known about a parameter. No other generated name begins like it.
 fn constant_of(parameter: &Ident) -> Ident {
     format_ident!("__of_{}", parameter.unraw(), span = Span::call_site())
+}
+
+/// The name of an argument's value.
+fn value_of(parameter: &Ident) -> Ident {
+    format_ident!("__value_{}", parameter.unraw(), span = Span::call_site())
 }
 
 /// What is known about one parameter. Each type is named once, so that a fault in it is told once.
@@ -173,27 +178,18 @@ fn plugin(
     let schema = schema(inputs);
     let missing = missing(inputs);
     let passed = inputs.iter().map(pass);
-    let takes_given = inputs.iter().any(|input| matches!(input, Input::Whole(_) | Input::Argument(_)));
-    let given = if takes_given { quote!(mut __given) } else { quote!(_) };
+    let taken = taken(inputs);
+    let given = if taken.is_some() { quote!(__given) } else { quote!(_) };
     let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
     let context = if takes_context { quote!(__context) } else { quote!(_) };
     let call = quote!(#ident(#(#passed),*).await);
-    let fail = match returns.failure {
-        Failure::Never => None,
-        Failure::Hidden => Some(quote!(__private::fail(__error))),
-        Failure::Named(_) => Some(quote!(::core::result::Result::Err(__FAILS.give(__error)))),
-    };
-    let outcome = match fail {
-        None => quote!(__RETURNS.give(#call)),
-        Some(fail) => quote! {
-            match #call {
-                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
-                ::core::result::Result::Err(__error) => #fail,
-            }
-        },
+    let outcome = match returns.failure {
+        Failure::Never => quote!(__RETURNS.give(#call)),
+        Failure::Hidden => quote!(__RETURNS.give_or_fail(#call)),
+        Failure::Named(_) => quote!(__RETURNS.give_or(&__FAILS, #call)),
     };
     // The span is what rustc points at when the future cannot be sent between threads.
-    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #outcome }));
+    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #taken #outcome }));
     quote! {
         fn __run<'__a>(
             #context: &'__a __private::ToolContext,
@@ -247,6 +243,25 @@ fn missing(inputs: &[Input]) -> Option<TokenStream> {
     })
 }
 
+/// The statement that reads the arguments. One for all of them: each that stands by itself costs the user's build the time of
+/// a `?` in an `async` block.
+fn taken(inputs: &[Input]) -> Option<TokenStream> {
+    let (mut values, mut constants) = (quote!(()), quote!(()));
+    for input in inputs.iter().rev() {
+        match input {
+            Input::Whole(_) => return Some(quote!(let __value = __ARGUMENTS.take(__given)?;)),
+            Input::Argument(argument) => {
+                let (value, constant) = (value_of(&argument.ident), constant_of(&argument.ident));
+                values = quote!((#value, #values));
+                constants = quote!((&#constant, #constants));
+            }
+            Input::Context | Input::Resource(_) => {}
+        }
+    }
+    let takes_any = inputs.iter().any(|input| matches!(input, Input::Argument(_)));
+    takes_any.then(|| quote!(let #values = __private::take(#constants, __given)?;))
+}
+
 /// The expression that the function is called with, for one parameter.
 fn pass(input: &Input) -> TokenStream {
     match input {
@@ -255,10 +270,10 @@ fn pass(input: &Input) -> TokenStream {
             let constant = constant_of(&need.ident);
             if need.required { quote!(#constant.take(__context)?) } else { quote!(#constant.find(__context)) }
         }
-        Input::Whole(shape) => shape.pass(&quote!(__ARGUMENTS.take(&mut __given)?)),
+        Input::Whole(shape) => shape.pass(&quote!(__value)),
         Input::Argument(argument) => {
-            let constant = constant_of(&argument.ident);
-            argument.shape.pass(&quote!(#constant.take(&mut __given)?))
+            let value = value_of(&argument.ident);
+            argument.shape.pass(&quote!(#value))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The developer's commands. One file for each; they link next to nothing, so they start at once.
 
 mod corpus;
+mod many_tools;
 mod new_tool;
 mod toolrack;
 
@@ -15,13 +16,15 @@ usage: cargo xtask COMMAND
 
   new-tool [MODULE/]NAME                       write a tool that compiles, with a test of it
   list-tools [--json] [--user LEVEL] [--module M] [--allowed NAMES] [--search TEXT] [--tag T] [--tenant NAME]
-                                               the tools, and why one is off
+                                               the tools, about how many tokens each takes in a prompt (four bytes
+                                               of its definition for one), and why one is off
   list-tools --format PROVIDER [--strict]      their definitions as a provider takes them
   call NAME [JSON] [--user LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
   list-modules [--server URL] [--json]         the modules of a running server, and how they do; the key is in TOOLRACK_KEY
   refresh-tools [--server URL] [--json]        have a running server ask its modules for their tools
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
   corpus DIR [--all] [--verbose] [--exceptions FILE]   score the scanner against a folder of cases
+  many-tools [COUNT]                           how a thousand tools build, start and fill a prompt, beside few and beside rmcp
 ";
 
 type Result<T = ()> = std::result::Result<T, String>;
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         "refresh-tools" => toolrack::run(&["modules", "refresh"], &rest),
         "check" => toolrack::run(&["tools", "check"], &rest),
         "corpus" => corpus::run(&project_root(), &rest),
+        "many-tools" => many_tools::run(&project_root(), &rest),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -120,7 +120,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ToolsCommand {
-    /// List the tools and whether they can be used (what happens without a command)
+    /// List the tools, about how many tokens each takes in a prompt, and whether it can be used (what happens without a command)
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of the prompt
     Check(tools::CheckArguments),

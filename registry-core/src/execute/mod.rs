@@ -21,7 +21,9 @@ use crate::{
     select::refusal,
     tool::{Handler, Tool},
 };
-pub(crate) use running::{caught, timed_out, within};
+#[cfg(feature = "http")]
+pub(crate) use running::timed_out;
+pub(crate) use running::{caught, within};
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

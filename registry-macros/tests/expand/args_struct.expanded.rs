@@ -66,20 +66,21 @@ struct Written {
 async fn write_note(note: Note) -> Written {
     note.write()
 }
-#[allow(non_upper_case_globals, unused_mut, deprecated)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
     const __ARGUMENTS: __private::Whole<Note> = __private::whole::<Note>();
     const __RETURNS: __private::Returns<Written> = __private::returns::<Written>();
     fn __run<'__a>(
         _: &'__a __private::ToolContext,
-        mut __given: __private::Map<::std::string::String, __private::Value>,
+        __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
         ::std::boxed::Box::pin(async move {
-            __RETURNS.give(write_note(__ARGUMENTS.take(&mut __given)?).await)
+            let __value = __ARGUMENTS.take(__given)?;
+            __RETURNS.give(write_note(__value).await)
         })
     }
     const __PLUGIN: __private::Plugin = {

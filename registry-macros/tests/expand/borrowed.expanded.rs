@@ -14,7 +14,7 @@ async fn join(
 ) -> String {
     words.join(between)
 }
-#[allow(non_upper_case_globals, unused_mut, deprecated)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
     const __of_between: __private::Parameter<::std::string::String> = __private::parameter::<
@@ -47,19 +47,26 @@ const _: () = {
     const __RETURNS: __private::Returns<String> = __private::returns::<String>();
     fn __run<'__a>(
         _: &'__a __private::ToolContext,
-        mut __given: __private::Map<::std::string::String, __private::Value>,
+        __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
         ::std::boxed::Box::pin(async move {
+            let (
+                __value_between,
+                (__value_words, (__value_before, (__value_how, ()))),
+            ) = __private::take(
+                (&__of_between, (&__of_words, (&__of_before, (&__of_how, ())))),
+                __given,
+            )?;
             __RETURNS
                 .give(
                     join(
-                            &__of_between.take(&mut __given)?,
-                            &__of_words.take(&mut __given)?,
-                            __of_before.take(&mut __given)?.as_deref(),
-                            &__of_how.take(&mut __given)?,
+                            &__value_between,
+                            &__value_words,
+                            __value_before.as_deref(),
+                            &__value_how,
                         )
                         .await,
                 )

@@ -5,7 +5,7 @@
 async fn hello(name: String, times: u8) -> String {
     name.repeat(times.into())
 }
-#[allow(non_upper_case_globals, unused_mut, deprecated, dead_code)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated, dead_code)]
 const _: () = {
     use ::registry_core::__private;
     const __of_name: __private::Parameter<String> = __private::parameter::<

@@ -17,7 +17,7 @@ async fn weather(
 ) -> Result<Forecast, ToolError> {
     forecast(ctx, city, days, style).await
 }
-#[allow(non_upper_case_globals, unused_mut, deprecated)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
     const __of_city: __private::Parameter<String> = __private::parameter::<
@@ -43,26 +43,28 @@ const _: () = {
     const __FAILS: __private::Fails<ToolError> = __private::fails::<ToolError>();
     fn __run<'__a>(
         __context: &'__a __private::ToolContext,
-        mut __given: __private::Map<::std::string::String, __private::Value>,
+        __given: __private::Map<::std::string::String, __private::Value>,
     ) -> __private::BoxFuture<
         '__a,
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
         ::std::boxed::Box::pin(async move {
-            match weather(
-                    __context,
-                    __of_city.take(&mut __given)?,
-                    __of_days.take(&mut __given)?,
-                    __of_style.take(&mut __given)?,
-                    &__of_key.take(&mut __given)?,
+            let (__value_city, (__value_days, (__value_style, (__value_key, ())))) = __private::take(
+                (&__of_city, (&__of_days, (&__of_style, (&__of_key, ())))),
+                __given,
+            )?;
+            __RETURNS
+                .give_or(
+                    &__FAILS,
+                    weather(
+                            __context,
+                            __value_city,
+                            __value_days,
+                            __value_style,
+                            &__value_key,
+                        )
+                        .await,
                 )
-                .await
-            {
-                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
-                ::core::result::Result::Err(__error) => {
-                    ::core::result::Result::Err(__FAILS.give(__error))
-                }
-            }
         })
     }
     const __PLUGIN: __private::Plugin = {

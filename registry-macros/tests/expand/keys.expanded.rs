@@ -2,7 +2,7 @@
 #[cfg(feature = "forget")]
 async fn forget() {}
 #[cfg(feature = "forget")]
-#[allow(non_upper_case_globals, unused_mut, deprecated)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use core_of_tools::__private;
     const __RETURNS: __private::Returns<()> = __private::returns::<()>();

@@ -6,7 +6,7 @@ pub async fn look_up(
 ) -> anyhow::Result<()> {
     Ok(())
 }
-#[allow(non_upper_case_globals, unused_mut, deprecated)]
+#[allow(non_upper_case_globals, non_snake_case, unused_mut, deprecated)]
 const _: () = {
     use ::registry_core::__private;
     const __of_resource_0: __private::Need<HttpClient> = __private::need::<HttpClient>();
@@ -21,16 +21,15 @@ const _: () = {
         ::core::result::Result<__private::ToolResult, __private::ToolError>,
     > {
         ::std::boxed::Box::pin(async move {
-            match look_up(
-                    __of_resource_0.take(__context)?,
-                    __of_resource_1.take(__context)?,
-                    __of_resource_2.find(__context),
+            __RETURNS
+                .give_or_fail(
+                    look_up(
+                            __of_resource_0.take(__context)?,
+                            __of_resource_1.take(__context)?,
+                            __of_resource_2.find(__context),
+                        )
+                        .await,
                 )
-                .await
-            {
-                ::core::result::Result::Ok(__value) => __RETURNS.give(__value),
-                ::core::result::Result::Err(__error) => __private::fail(__error),
-            }
         })
     }
     const __PLUGIN: __private::Plugin = {
