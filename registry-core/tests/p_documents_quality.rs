@@ -12,10 +12,10 @@ use sqlx::{Row, SqlitePool};
 
 /// What has to hold for recall and mean reciprocal rank; a little below what was measured.
 const FLOORS: [(&str, f64, f64); 4] = [
-    ("the question", 0.77, 0.67),
-    ("every word of it, as it stands", 0.82, 0.69),
-    ("the rewrite", 0.77, 0.59),
-    ("the question and the rewrite", 0.85, 0.70),
+    ("the question", 0.81, 0.69),
+    ("every word of it, as it stands", 0.81, 0.69),
+    ("the rewrite", 0.79, 0.59),
+    ("the question and the rewrite", 0.90, 0.73),
 ];
 
 #[tokio::test]

@@ -10,6 +10,9 @@ const TARGET: usize = 1000;
 /// No passage has more characters.
 const MAX: usize = 1600;
 
+/// A heading with more characters is text: it stands over every passage below it.
+const MAX_HEADING: usize = 200;
+
 /// A passage as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Chunk {
@@ -49,7 +52,7 @@ struct Cutter {
 
 impl Cutter {
     fn line(&mut self, line: &Line) {
-        if line.heading > 0 {
+        if line.heading > 0 && !has_more(&line.text, MAX_HEADING) {
             // One that has others below it is in their section.
             self.bare_heading = self.bare_heading.take().filter(|bare| line.heading <= bare.heading);
             self.close();
@@ -108,12 +111,12 @@ impl Cutter {
 /// A line in pieces that each fit a passage: whole where it does, else its sentences, else its words.
 fn pieces(line: &Line) -> Vec<&str> {
     let text = line.text.trim_end();
-    if text.chars().count() < MAX {
+    if !has_more(text, MAX - 1) {
         return vec![text];
     }
     let mut pieces = Vec::new();
     let mut rest = text;
-    while rest.chars().count() >= TARGET {
+    while has_more(rest, TARGET - 1) {
         let end = rest.char_indices().nth(TARGET).map_or(rest.len(), |(at, _)| at);
         let head = rest.get(..end).unwrap_or(rest);
         let cut = sentence_end(head).or_else(|| head.rfind(char::is_whitespace)).filter(|cut| *cut > 0);
@@ -124,6 +127,11 @@ fn pieces(line: &Line) -> Vec<&str> {
     pieces.push(rest.trim_end());
     pieces.retain(|piece| !piece.is_empty());
     pieces
+}
+
+/// Whether a text has more characters. A long one is not read to its end.
+fn has_more(text: &str, characters: usize) -> bool {
+    text.chars().nth(characters).is_some()
 }
 
 /// Where the last whole sentence ends.
@@ -164,6 +172,14 @@ mod tests {
 
     fn cut(text: &str) -> Vec<Chunk> {
         chunks(&lines(text))
+    }
+
+    #[test]
+    fn p6_a_heading_that_is_too_long_is_text() {
+        let long = "word ".repeat(100_000);
+        let cut = cut(&format!("# Top\n## {long}\nBelow.\n# {long}"));
+        assert!(cut.iter().all(|chunk| chunk.section == "Top" && chunk.text.chars().count() <= MAX));
+        assert!(cut.len() > 500 && cut.iter().any(|chunk| chunk.text.contains("Below.")));
     }
 
     #[test]

@@ -65,14 +65,16 @@ impl From<sqlx::Error> for NotLoaded {
 }
 
 impl LoadedVectors {
-    /// The vectors of a model that are so long, as they are in the store now. One at a time looks whether there are others.
-    pub(super) async fn matrix(
+    /// The vectors of a model that are so long, as they are in the store now. One at a time looks whether there are others, and only
+    /// that one begins to read, so that those who wait hold no connection.
+    pub(super) async fn matrix<R: VectorRows>(
         &self,
-        rows: &mut impl VectorRows,
+        begin: impl Future<Output = Result<R, sqlx::Error>> + Send,
         model: &str,
         dimensions: usize,
     ) -> Result<Arc<VectorMatrix>, NotLoaded> {
         let mut held = self.0.lock().await;
+        let rows = &mut begin.await?;
         let of_this = |loaded: &Loaded| loaded.model == model && loaded.matrix.dimensions() == dimensions;
         let loaded = held.take().filter(of_this).unwrap_or_else(|| Loaded {
             model: model.to_owned(),

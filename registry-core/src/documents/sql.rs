@@ -24,8 +24,10 @@ where
         query.push(")");
     }
     if let Some(path) = &filter.below {
-        let folder = folder(path);
-        query.push(" AND (document.path = ").push_bind(path.clone());
+        // No path has a NUL, and PostgreSQL takes none.
+        let path = path.replace('\0', " ");
+        let folder = folder(&path);
+        query.push(" AND (document.path = ").push_bind(path);
         query
             .push(" OR substr(document.path, 1, ")
             .push_bind(i32::try_from(folder.chars().count()).unwrap_or(0));

@@ -275,7 +275,12 @@ fn around(text: &str, subject: &str, object: &str) -> String {
         small.match_indices(&name.to_ascii_lowercase()).map(|(place, _)| place).collect()
     };
     let (subjects, objects) = (places(subject), places(object));
-    let pairs = subjects.iter().flat_map(|one| objects.iter().map(move |other| (*one, *other)));
+    // Next to a place of the one, the nearest of the other is the last before it or the first behind it.
+    let pairs = subjects.iter().flat_map(|one| {
+        let behind = objects.partition_point(|other| other < one);
+        let beside = [behind.checked_sub(1), Some(behind)].into_iter().flatten();
+        beside.filter_map(|at| Some((*one, *objects.get(at)?)))
+    });
     let nearest = pairs.min_by_key(|(one, other)| one.abs_diff(*other));
     let only = objects.first().or(subjects.first()).copied().unwrap_or(0);
     let (first, last) = nearest.map_or((only, only), |(one, other)| (one.min(other), one.max(other)));

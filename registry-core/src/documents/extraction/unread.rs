@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Read, read};
+use super::{Extracted, Read, read};
 use crate::{
     documents::{DocumentFilter, Documents},
     model::Model,
-    result::ToolError,
+    result::{ErrorKind, ToolError},
 };
 
 /// Passages that are taken from the store at once.
@@ -27,7 +27,7 @@ pub struct Extraction {
     pub names: usize,
     /// So many relations.
     pub relations: usize,
-    /// To so many there was nothing in the answer that could be read. They count as read.
+    /// So many the model refused, or there was nothing in its answer that could be read. They count as read.
     pub unreadable: usize,
     /// So many the model failed at. They are left for another time.
     pub failed: usize,
@@ -73,6 +73,12 @@ impl Documents {
                         done.unreadable += usize::from(!is_readable);
                         done.tokens = done.tokens.saturating_add(tokens);
                         self.keep_extracted(&name, vec![(passage, extracted)]).await?;
+                    }
+                    // Of this passage, as where it is too long for the model; that will not change.
+                    Err(error) if error.kind() == ErrorKind::InvalidArguments => {
+                        done.passages += 1;
+                        done.unreadable += 1;
+                        self.keep_extracted(&name, vec![(passage, Extracted::default())]).await?;
                     }
                     Err(error) => {
                         failures += 1;

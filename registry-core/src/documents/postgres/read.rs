@@ -16,7 +16,8 @@ use crate::{
 /// counts 2, in the section 3, in the text 1.
 ///
 /// How often a word is in a text is told by `ts_rank`, the one function that looks at a single word without unpacking all of them. Of a
-/// word that is there n times it makes 6/π² (1 + 1/4 + … + 1/n²), so that n follows; what it makes of a phrase says only that it is there.
+/// word that is there n times it makes 6/π² (1 + 1/4 + … + 1/n²), so that n follows; what it makes of a phrase, and of a beginning that several words
+/// have, says only that it is there.
 /// It counts the places in their order, which is why those of the text come first.
 const RANKED: &str = "
     WITH total AS (
@@ -24,7 +25,7 @@ const RANKED: &str = "
         FROM document WHERE tenant = $1
     ),
     asked AS (
-        SELECT number, query, CASE WHEN numnode(query) = 1 THEN pi() ^ 2 / 6 END AS sum
+        SELECT number, query, CASE WHEN numnode(query) = 1 AND text NOT LIKE '%:*' THEN pi() ^ 2 / 6 END AS sum
         FROM unnest($2::text[]) WITH ORDINALITY AS given (text, number), to_tsquery('toolrack_words', text) AS query
         WHERE numnode(query) > 0
     ),
@@ -35,7 +36,8 @@ const RANKED: &str = "
     ),
     counted AS (
         SELECT number, chunk, length, in_heading * coalesce(sum, 1)
-            + CASE WHEN in_text = 0 OR sum IS NULL THEN in_text ELSE round(1 / (sum * (1 - in_text)) - 0.5) END AS times
+            + CASE WHEN in_text = 0 OR sum IS NULL THEN in_text
+                ELSE round(1 / (sum * greatest(1 - in_text, 0.001)) - 0.5) END AS times
         FROM hit
     ),
     rarity AS (

@@ -131,12 +131,13 @@ impl PostgresDocuments {
 
     /// The vectors of a model that are so long, as they are in the database now.
     async fn matrix(&self, model: &str, dimensions: usize) -> Result<Arc<VectorMatrix>, ToolError> {
+        let pool = self.server.opened().await?;
         // What is read is of one moment.
-        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        let transaction = self.server.opened().await?.begin_with(begin).await;
-        let transaction = transaction.map_err(|error| self.fault(error))?;
-        let mut rows = Rows { transaction, tenant: &self.tenant };
-        let matrix = self.vectors.matrix(&mut rows, model, dimensions).await;
+        let begin = async {
+            let transaction = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            Ok(Rows { transaction, tenant: &self.tenant })
+        };
+        let matrix = self.vectors.matrix(begin, model, dimensions).await;
         matrix.map_err(|fault| self.fault(fault.told(model)))
     }
 }

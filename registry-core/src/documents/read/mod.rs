@@ -5,7 +5,7 @@ mod html;
 mod markdown;
 mod pdf;
 
-use std::{fs, io::Read, path::Path};
+use std::{fs, io::Read, path::Path, process::ExitCode};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -15,6 +15,20 @@ use super::document::{Document, DocumentKind, Line};
 
 /// Larger files are not read, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
+
+/// A longer title is cut, in characters.
+const MAX_TITLE: usize = 300;
+/// So much is kept of what a document says of itself: so many values, each of so many bytes as JSON.
+const MAX_VALUES: usize = 64;
+const MAX_VALUE: usize = 2000;
+/// The tag of a language has no more bytes (RFC 5646).
+const MAX_LANGUAGE: usize = 35;
+
+/// Does the work of a reader where the program was started as one: then `main` ends with this code. It has to be called at the
+/// beginning of `main`. A program that does so reads PDFs in processes of their own, of which a bad one ends none but its own.
+pub fn launched() -> Option<ExitCode> {
+    pdf::launched()
+}
 
 /// What a reader takes from a file.
 #[derive(Debug, Default, PartialEq)]
@@ -97,13 +111,13 @@ impl File {
         }
         Ok(Document {
             path: self.path,
-            title: text.title.filter(|title| !title.is_empty()).unwrap_or(name),
+            title: shortened(text.title.filter(|title| !title.is_empty()).unwrap_or(name)),
             kind: self.kind,
             bytes: size,
             hash: self.hash,
-            language: text.language.filter(|language| !language.is_empty()),
+            language: text.language.filter(|language| (1..=MAX_LANGUAGE).contains(&language.len())),
             modified: self.modified,
-            metadata: text.metadata,
+            metadata: bounded(text.metadata),
             lines: text.lines,
         })
     }
@@ -120,6 +134,21 @@ pub fn document(
     modified: Option<Timestamp>,
 ) -> Result<Document, String> {
     File::new(path, kind, bytes.to_vec(), modified).read()
+}
+
+/// A title, which stands at every passage.
+fn shortened(mut title: String) -> String {
+    if let Some((end, _)) = title.char_indices().nth(MAX_TITLE) {
+        title.truncate(end);
+        title.push('…');
+    }
+    title
+}
+
+/// Without values that are too long, and those that are too many.
+fn bounded(metadata: Map<String, Value>) -> Map<String, Value> {
+    let fits = |(name, value): &(String, Value)| name.len() + value.to_string().len() <= MAX_VALUE;
+    metadata.into_iter().filter(fits).take(MAX_VALUES).collect()
 }
 
 fn is_utf16(bytes: &[u8]) -> bool {
@@ -179,6 +208,16 @@ mod tests {
         assert!(read(DocumentKind::Csv, b"").contains("no text"));
         assert!(File::open(Path::new("/")).unwrap_err().contains("neither Markdown"));
         assert!(File::open(Path::new("there/is/no.md")).is_err());
+    }
+
+    #[test]
+    fn p6_what_a_document_says_of_itself_is_bounded() {
+        let long = "x".repeat(100_000);
+        let many: String = (0..200).map(|number| format!("key{number}: {number}\n")).collect();
+        let text = format!("---\nlang: {long}\nabstract: {long}\n{many}---\n# {long}\n\nText.\n");
+        let document = document("a.md", DocumentKind::Markdown, text.as_bytes(), None).unwrap();
+        assert!(document.title.chars().count() <= MAX_TITLE + 1 && document.language.is_none());
+        assert!(document.metadata.len() == MAX_VALUES && !document.metadata.contains_key("abstract"));
     }
 
     #[test]

@@ -122,9 +122,10 @@ impl SqliteDocuments {
 
     /// The vectors of a model that are so long, as they are in the file now.
     async fn matrix(&self, model: &str, dimensions: usize) -> Result<Arc<VectorMatrix>, ToolError> {
+        let readers = &self.opened().await?.readers;
         // What is read is of one moment.
-        let transaction = self.opened().await?.readers.begin().await.map_err(|error| self.fault(error))?;
-        let matrix = self.vectors.matrix(&mut Rows(transaction), model, dimensions).await;
+        let begin = async { readers.begin().await.map(Rows) };
+        let matrix = self.vectors.matrix(begin, model, dimensions).await;
         matrix.map_err(|fault| self.fault(fault.told(model)))
     }
 }
