@@ -179,3 +179,39 @@ fn p6_a_tenant_has_documents_of_its_own() {
     let (_, told, well) = run(at, &["documents", "list", "--tenant", "*"]);
     assert!(!well && told.contains("every tenant"), "{told}");
 }
+
+/// A PDF with one page, which draws the object X beside its text.
+fn pdf(text: &str, x: &str) -> String {
+    let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET /X Do");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Count 1 /Kids [4 0 R] >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> /XObject << /X 6 0 R >> >> /Contents 5 0 R >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+        format!("<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 6 0 R >> >> /Length {} >>\nstream\n{x}\nendstream", x.len()),
+    ];
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut places = String::new();
+    for (object, number) in objects.iter().zip(1..) {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{number} 0 obj\n{object}\nendobj\n"));
+    }
+    let start = file.len();
+    file + &format!(
+        "xref\n0 7\n0000000000 65535 f \n{places}trailer\n<< /Size 7 /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
+    )
+}
+
+#[test]
+fn p6_a_pdf_that_draws_itself_within_itself_ends_nothing_but_its_own_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("self.pdf"), pdf("Green tea.", "/X Do")).unwrap();
+    fs::write(at.join("tea.pdf"), pdf("Green tea.", "q Q")).unwrap();
+    let (_, told, well) = run(at, &["documents", "add", "self.pdf", "tea.pdf"]);
+    assert!(!well && told.contains("cannot add self.pdf: this PDF cannot be read"), "{told}");
+    assert!(told.contains("1 added, 0 updated, 0 unchanged, 1 failed"), "{told}");
+    let (found, _, _) = run(at, &["documents", "search", "green tea"]);
+    assert!(found.contains("tea.pdf, page 1"), "{found}");
+}

@@ -342,3 +342,22 @@ async fn until(holds: impl Fn() -> bool, patience: Duration) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// Of words that begin so, a passage may have several: that must make it no worse than one that has fewer.
+#[tokio::test]
+async fn p6_more_words_that_begin_so_are_no_reason_against_a_passage() {
+    for place in Place::all("p6_more_words_that_begin_so_are_no_reason_against_a_passage") {
+        let documents = place.open();
+        let filler = (0..27).map(|number| format!(" w{number}")).collect::<String>();
+        add(&documents, "all.txt", &format!("Plantation plantain planted planting{filler}.")).await;
+        add(&documents, "one.txt", "Plantation by the sea.").await;
+        for number in 0..11 {
+            add(&documents, &format!("{number}.txt"), &format!("Number {number} of the others.")).await;
+        }
+        for words in ["plan", "plant", "planta", "sea plan"] {
+            let found = documents.search(words, 5, &DocumentFilter::default()).await.unwrap();
+            assert_eq!(found.len(), 2, "{place:?}, {words}: {found:?}");
+            assert!(found.iter().all(|passage| passage.score > 0.0), "{place:?}, {words}: {found:?}");
+        }
+    }
+}
