@@ -46,9 +46,15 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let full_name = module.map_or_else(|| name.to_owned(), |module| format!("{module}.{name}"));
     let shown = file.strip_prefix(root).unwrap_or(&file).display();
     println!("Wrote {shown}. Now:");
-    println!("  cargo test -p tools {name}                        run its test");
-    println!("  cargo xtask call {full_name} '{{\"text\": \"hello\"}}'   call it");
-    println!("  cargo run                                       chat with it");
+    let next = [
+        (format!("cargo test -p tools {name}"), "run its test"),
+        (format!("cargo xtask call {full_name} '{{\"text\": \"hello\"}}'"), "call it"),
+        (format!("cargo run -- chat \"Use {name}: hello\""), "have the model call it"),
+    ];
+    let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    for (command, what) in next {
+        println!("  {command:width$}   {what}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

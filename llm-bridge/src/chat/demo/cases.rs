@@ -681,3 +681,14 @@ fn pieces_are_the_size_of_tokens() {
     let lengths: std::collections::BTreeSet<usize> = pieces(&"x".repeat(1_000)).map(str::len).collect();
     assert_eq!(lengths.len(), 5);
 }
+
+#[test]
+fn a_pattern_that_takes_any_word_gets_the_one_that_is_meant() {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string", "pattern": "^[a-z0-9_]+$"}},
+                        "required": ["name"]});
+    let tools = [Tool("delete_note", "Deletes a note for good.", schema)];
+    for asked in ["Delete the note milk", "delete the milk note", "Please delete my note called milk."] {
+        let wanted = [("delete_note".to_owned(), json!({"name": "milk"}))];
+        assert_eq!(calls(asked, &offered(&tools)), wanted, "{asked}");
+    }
+}

@@ -368,10 +368,11 @@ impl Filler<'_> {
         if pattern::fits(wanted, self.question.text) {
             return None;
         }
-        let text = pattern::part(wanted, self.question.text)?;
-        let start = self.question.text.find(&text)?;
-        let range = start..start + text.len();
-        self.question.is_free(&range).then_some(())?;
+        // A pattern that takes any word would take "the" of "delete the note milk".
+        let range = pattern::parts(wanted, self.question.text)
+            .into_iter()
+            .find(|range| self.question.is_free(range) && !self.question.only_leads_up(range))?;
+        let text = self.question.text.get(range.clone())?.to_owned();
         self.accept(at, (range, vec![text]))
     }
 }

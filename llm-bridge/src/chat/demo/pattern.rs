@@ -1,5 +1,7 @@
 //! Text for a regular expression. A required argument with a pattern has to get something that matches.
 
+use std::ops::Range;
+
 use regex::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -47,12 +49,17 @@ pub(super) fn sample(pattern: &str, question: &str, least: usize, most: usize) -
     parts.filter(|text| right(text)).or_else(|| made.find(|text| right(text)))
 }
 
-/// The part of a question that matches a pattern.
-pub(super) fn part(pattern: &str, question: &str) -> Option<String> {
+/// The first part of a question that matches a pattern.
+fn part(pattern: &str, question: &str) -> Option<String> {
+    parts(pattern, question).into_iter().next().and_then(|range| question.get(range)).map(str::to_owned)
+}
+
+/// Where the parts of a question are that match a pattern.
+pub(super) fn parts(pattern: &str, question: &str) -> Vec<Range<usize>> {
     // Anchors speak of the argument; inside a question it stands between other words.
     let bare = ascii_classes(pattern.trim_start_matches('^').trim_end_matches('$'));
-    let regex = Regex::new(&format!(r"(?:^|\b)(?:{bare})(?:\b|$)")).ok()?;
-    regex.find_iter(question).map(|found| found.as_str().to_owned()).find(|text| !text.is_empty())
+    let Ok(regex) = Regex::new(&format!(r"(?:^|\b)(?:{bare})(?:\b|$)")) else { return Vec::new() };
+    regex.find_iter(question).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
 }
 
 fn write(hir: &Hir, more: u32, out: &mut String) {

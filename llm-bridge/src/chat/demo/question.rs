@@ -192,6 +192,13 @@ impl<'a> Question<'a> {
         (!text.is_empty()).then_some((range, text))
     }
 
+    /// Whether a part of the question has words, and all of them only lead up to the matter.
+    pub(super) fn only_leads_up(&self, range: &Range<usize>) -> bool {
+        let inside = |word: &&Word| word.range.start < range.end && range.start < word.range.end;
+        let mut words = self.words.iter().filter(inside).peekable();
+        words.peek().is_some() && words.all(|word| self.leads_up(word))
+    }
+
     fn leads_up(&self, word: &Word) -> bool {
         const LEAD: &[&str] = &[
             "add", "archive", "called", "create", "display", "explain", "find", "get", "give", "google",
