@@ -183,7 +183,11 @@ fn progress(bar: ProgressBar, template: &str) -> ProgressBar {
 }
 
 async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, String> {
-    let filter = DocumentFilter { below: path.map(absolute).transpose()?, ..DocumentFilter::default() };
+    let below = match path {
+        Some(path) => Some(meant(documents, path).await?.map_or_else(|| absolute(path), Ok)?),
+        None => None,
+    };
+    let filter = DocumentFilter { below, ..DocumentFilter::default() };
     let list = documents.list(&filter).await.map_err(|error| error.message().to_owned())?;
     let mut table = Table::new();
     table
@@ -207,11 +211,10 @@ async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, St
 async fn remove(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, String> {
     let mut code = ExitCode::SUCCESS;
     for path in paths {
-        // As it is written, for what is no file; and where it leads to.
-        let mut removed = Vec::new();
-        for path in [path.to_string_lossy().into_owned(), absolute(path)?] {
-            removed.extend(documents.remove(&path).await.map_err(|error| error.message().to_owned())?);
-        }
+        let removed = match meant(documents, path).await? {
+            Some(path) => documents.remove(&path).await.map_err(|error| error.message().to_owned())?,
+            None => Vec::new(),
+        };
         for path in &removed {
             tell(format_args!("removed {}", one_line(path)));
         }
@@ -242,8 +245,31 @@ async fn search(documents: &Documents, question: &str, limit: usize) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+/// What documents are kept under that is meant by a path: where it leads to, as those of files are; or as it is written, as those are that
+/// were uploaded. `None` where there is no document of either.
+pub(super) async fn meant(documents: &Documents, path: &Path) -> Result<Option<String>, String> {
+    let written = path.to_string_lossy().into_owned();
+    let mut there = Vec::new();
+    for path in [absolute(path)?, written] {
+        let filter = DocumentFilter { below: Some(path.clone()), ..DocumentFilter::default() };
+        let list = documents.list(&filter).await.map_err(|error| error.message().to_owned())?;
+        if !list.is_empty() && !there.contains(&path) {
+            there.push(path);
+        }
+    }
+    match there.as_slice() {
+        [here, uploaded] => Err(format!(
+            "{} may be {} or what was uploaded as {}; write the whole path for the one, and for the other call this from another folder",
+            shown(path),
+            one_line(here),
+            one_line(uploaded)
+        )),
+        _ => Ok(there.pop()),
+    }
+}
+
 /// A path as documents are kept under, also where the file is there no more.
-pub(super) fn absolute(path: &Path) -> Result<String, String> {
+fn absolute(path: &Path) -> Result<String, String> {
     let fault = |error: &dyn Display| format!("{}: {error}", path.display());
     let absolute = std::path::absolute(path).map_err(|error| fault(&error))?;
     // Of a file that is gone, its folder may lead elsewhere still.

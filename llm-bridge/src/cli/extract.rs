@@ -7,7 +7,7 @@ use registry_core::documents::{DocumentFilter, Documents, Extraction};
 
 use super::{
     Settings,
-    documents::{absolute, shown},
+    documents::{meant, shown},
     out::tell,
     stopped_by_ctrl_c,
     tools::count,
@@ -25,11 +25,10 @@ pub(super) async fn run(
     let name = model.name().await.map_err(|error| error.message().to_owned())?;
     let mut filters = Vec::new();
     for path in paths {
-        let filter = DocumentFilter { below: Some(absolute(path)?), ..DocumentFilter::default() };
-        if documents.list(&filter).await.map_err(|error| error.message().to_owned())?.is_empty() {
-            return Err(format!("there is no document {}; see `toolrack documents list`", shown(path)));
-        }
-        filters.push(filter);
+        let below = meant(documents, path)
+            .await?
+            .ok_or_else(|| format!("there is no document {}; see `toolrack documents list`", shown(path)))?;
+        filters.push(DocumentFilter { below: Some(below), ..DocumentFilter::default() });
     }
     if filters.is_empty() {
         filters.push(DocumentFilter::default());

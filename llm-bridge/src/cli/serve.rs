@@ -44,22 +44,19 @@ pub(super) async fn run(
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
-    let tools_have = registry.context(settings.caller()).resources().get::<Documents>();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
-    // Those that the tools search.
-    let provided = backend.registry().context(settings.caller());
-    server_settings.documents =
-        provided.resources().get::<Documents>().map(|documents| Documents::clone(&documents));
     server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
     // The very ones that the tools have, so that both see at once what is added.
-    server_settings.documents = tools_have.map(|documents| Documents::clone(&documents));
+    let provided = backend.registry().context(settings.caller());
+    server_settings.documents =
+        provided.resources().get::<Documents>().map(|documents| Documents::clone(&documents));
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -14,14 +14,23 @@ use crate::chat::UpstreamEmbedder;
 
 /// So often it is seen what other processes have added.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// So long it is read of one tenant's documents before it is another's turn. Of what is cut off, what was read is kept.
+const TURN: Duration = Duration::from_secs(120);
 /// After a fault it is waited longer each time, and at most so long.
 const LONGEST_REST: Duration = Duration::from_secs(15 * 60);
 
-/// Work on documents that nobody waits for: giving their passages vectors, and drawing names and relations from them.
+/// What a model does with documents.
+pub(super) enum Work {
+    /// Gives their passages vectors.
+    Embed,
+    /// Draws names and relations from them.
+    Extract(Model),
+}
+
+/// Work on documents that nobody waits for. Each kind is a task of its own, as one may take hours.
 pub(super) struct DocumentReading {
     pub(super) documents: Documents,
-    /// The model that names and relations are drawn with, where that is wanted.
-    pub(super) extracting: Option<Model>,
+    pub(super) work: Work,
     /// Told of each document that this server adds.
     pub(super) added: Arc<Notify>,
 }
@@ -34,43 +43,51 @@ impl DocumentReading {
     }
 
     async fn read_on(self) {
-        let (mut embedding, mut extraction) = (Rest::default(), Rest::default());
+        let mut rest = INTERVAL;
         loop {
+            // Made before anything is looked for, so that nothing is added in between.
+            let added = self.added.notified();
+            tokio::pin!(added);
+            added.as_mut().enable();
+            let (mut failed, mut is_unfinished) = (None, false);
             for documents in self.documents.in_use().into_iter().filter(|documents| documents.are_there()) {
-                if let Err(error) = embed(&documents).await {
-                    embedding.failed("Some documents are found by their words alone for now", &error);
-                } else {
-                    embedding = Rest::default();
-                }
-                let Some(model) = &self.extracting else { continue };
-                if let Err(error) = extract(&documents, model).await {
-                    extraction.failed("Names are not drawn from some documents for now", &error);
-                } else {
-                    extraction = Rest::default();
+                // So that no tenant waits for all that another has.
+                match tokio::time::timeout(TURN, self.read(&documents)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => failed = Some(error),
+                    Err(_) => is_unfinished = true,
                 }
             }
-            let rest = embedding.0.max(extraction.0);
-            let _ = tokio::time::timeout(rest, self.added.notified()).await;
+            if let Some(error) = &failed {
+                // Not each time, as it may be long before somebody starts the model's server.
+                if rest == INTERVAL {
+                    tracing::warn!("{}: {}", self.work.told(), error.message());
+                }
+                rest = (rest * 2).min(LONGEST_REST);
+            } else {
+                rest = INTERVAL;
+            }
+            if failed.is_some() || !is_unfinished {
+                let _ = tokio::time::timeout(rest, added).await;
+            }
+        }
+    }
+
+    async fn read(&self, documents: &Documents) -> Result<(), ToolError> {
+        match &self.work {
+            Work::Embed => embed(documents).await,
+            Work::Extract(model) => extract(documents, model).await,
         }
     }
 }
 
-/// How long nothing is tried.
-struct Rest(Duration);
-
-impl Default for Rest {
-    fn default() -> Self {
-        Self(INTERVAL)
-    }
-}
-
-impl Rest {
-    fn failed(&mut self, told: &str, error: &ToolError) {
-        // Not each time, as it may be long before somebody starts the model's server.
-        if self.0 == INTERVAL {
-            tracing::warn!("{told}: {}", error.message());
+impl Work {
+    /// What it is to the operator when it fails.
+    fn told(&self) -> &'static str {
+        match self {
+            Self::Embed => "Some documents are found by their words alone for now",
+            Self::Extract(_) => "Names are not drawn from some documents for now",
         }
-        self.0 = (self.0 * 2).min(LONGEST_REST);
     }
 }
 

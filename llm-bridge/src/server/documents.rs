@@ -16,7 +16,7 @@ use axum::{
 };
 use jiff::Timestamp;
 use registry_core::{
-    Caller, Permission,
+    Caller, Permission, ToolError,
     documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read},
 };
 use schemars::JsonSchema;
@@ -24,9 +24,14 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, ServerSettings, document_reading::DocumentReading, identity::Identity, openapi::Operation};
+use super::{
+    App, ServerSettings,
+    document_reading::{DocumentReading, Work},
+    identity::Identity,
+    openapi::Operation,
+};
 use crate::chat::Backend;
-use intake::Intake;
+use intake::{Intake, Read};
 use refusal::Refusal;
 use upload_path::{is_below, upload_path, uploads_of};
 
@@ -66,8 +71,11 @@ impl DocumentDoor {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
         if let Some(documents) = documents.clone() {
             let (extracting, added) = (settings.extracting.clone(), Arc::clone(&added));
-            let reading = DocumentReading { documents, extracting, added };
-            backend.spawn(reading.run(closing.clone()));
+            for work in [Some(Work::Embed), extracting.map(Work::Extract)].into_iter().flatten() {
+                let reading =
+                    DocumentReading { documents: documents.clone(), work, added: Arc::clone(&added) };
+                backend.spawn(reading.run(closing.clone()));
+            }
         }
         let upload = if documents.is_some() { settings.upload } else { Upload::Off };
         Self { documents, upload, intake: Intake::default(), added }
@@ -258,7 +266,7 @@ pub(super) fn add_operation() -> Operation {
 }
 
 pub(super) async fn add(
-    State(App { documents: door, .. }): State<App>,
+    State(App { backend, documents: door, .. }): State<App>,
     Extension(identity): Extension<Identity>,
     parameters: Parameters,
     headers: HeaderMap,
@@ -277,16 +285,23 @@ pub(super) async fn add(
     let kind = intake::kind_of(&name)?;
     let kept_under = path.clone();
     let file = move |bytes| read::File::new(&kept_under, kind, bytes, modified);
-    let taken = door.intake.take(&headers, body, file).await?;
+    let place = (identity.registry.tenant().to_owned(), user.clone());
+    let taken = door.intake.take(place, &headers, body, file).await?;
     let is_there = documents.has(&path, taken.file.hash()).await?;
     let outcome = if is_there {
         Added::Unchanged
     } else {
         check_room(&documents, user, &path, taken.size).await?;
-        let document = door.intake.read(taken.file).await?;
-        let added = documents.add(document).await?;
-        door.added.notify_one();
-        added
+        let (intake, documents, told) = (door.intake.clone(), documents.clone(), Arc::clone(&door.added));
+        let adding = async move {
+            let Read { document, permit } = intake.read(taken.file).await?;
+            let added = documents.add(document).await?;
+            drop(permit);
+            told.notify_waiters();
+            Ok::<_, Refusal>(added)
+        };
+        // As a task of its own: what was begun is counted until it is over, also when the client goes away.
+        backend.spawn(adding).await.map_err(ToolError::from)??
     };
     let kept = below(&documents, Some(path.clone())).await?;
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);

@@ -11,6 +11,7 @@ use axum::{
 use jiff::Timestamp;
 use registry_core::{
     ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
+    guard::approval::APPROVAL_TIMEOUT,
     source::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS},
 };
 use schemars::JsonSchema;
@@ -89,7 +90,9 @@ fn hops(headers: &HeaderMap) -> Hops {
 /// How long a person's approval is waited for: what the body asks for, or the server that this one is a module of.
 fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
     let said = headers.get(APPROVAL_WAIT_HEADER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    Duration::from_secs(wanted.approval_wait_seconds).max(Duration::from_millis(said.unwrap_or_default()))
+    let wait = Duration::from_secs(wanted.approval_wait_seconds)
+        .max(Duration::from_millis(said.unwrap_or_default()));
+    wait.min(APPROVAL_TIMEOUT)
 }
 
 /// With what tools of modules go by.

@@ -1,6 +1,11 @@
 //! Takes in a file that is sent, and reads it, so many at once and no more.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use axum::{
     body::Body,
@@ -22,12 +27,15 @@ use crate::server::openapi::BYTES;
 
 /// So many files are held in memory at once.
 const TAKEN_AT_ONCE: usize = 8;
+/// And so many of one user.
+const TAKEN_OF_A_USER: usize = 2;
 /// So many files are read at once.
 const READ_AT_ONCE: usize = 2;
 /// A file that takes longer to come is given up.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
-/// So is one of which nothing comes for so long.
+/// So is one of which nothing comes for so long, or after that time less than so many bytes in a second.
 const SILENCE: Duration = Duration::from_secs(30);
+const LEAST_RATE: u64 = 8 * 1024;
 /// A file that takes longer to be read is given up.
 const READ_IN: Duration = Duration::from_secs(90);
 
@@ -35,13 +43,15 @@ const READ_IN: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone)]
 pub(super) struct Intake {
     taking: Arc<Semaphore>,
+    /// How many are held of each user, by tenant and name.
+    users: Arc<Mutex<HashMap<(String, String), usize>>>,
     reading: Arc<Semaphore>,
 }
 
 impl Default for Intake {
     fn default() -> Self {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
-        Self { taking: semaphore(TAKEN_AT_ONCE), reading: semaphore(READ_AT_ONCE) }
+        Self { taking: semaphore(TAKEN_AT_ONCE), users: Arc::default(), reading: semaphore(READ_AT_ONCE) }
     }
 }
 
@@ -51,7 +61,45 @@ pub(super) struct Taken {
     /// In bytes.
     pub(super) size: u64,
     /// For as long as it is held.
-    _permit: OwnedSemaphorePermit,
+    _permits: (OwnedSemaphorePermit, UserPlace),
+}
+
+/// A file that has come and could be read.
+pub(super) struct Read {
+    pub(super) document: Document,
+    /// Until it is kept: cutting it up and drawing names from it are work as well.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// One of the places that a user has.
+struct UserPlace {
+    users: Arc<Mutex<HashMap<(String, String), usize>>>,
+    user: (String, String),
+}
+
+impl UserPlace {
+    /// `None` where the user has no more.
+    fn take(users: &Arc<Mutex<HashMap<(String, String), usize>>>, user: (String, String)) -> Option<Self> {
+        let mut held = users.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = held.entry(user.clone()).or_default();
+        if *count >= TAKEN_OF_A_USER {
+            return None;
+        }
+        *count += 1;
+        Some(Self { users: Arc::clone(users), user })
+    }
+}
+
+impl Drop for UserPlace {
+    fn drop(&mut self) {
+        let mut held = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = held.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.user);
+            }
+        }
+    }
 }
 
 /// Whether something was sent as bytes, which a form of another page cannot do without asking first.
@@ -83,12 +131,13 @@ pub(super) fn kind_of(name: &str) -> Result<DocumentKind, Refusal> {
 }
 
 impl Intake {
-    /// Waits for all the bytes of a file.
+    /// Waits for all the bytes of a file of a user, known by tenant and name.
     ///
     /// # Errors
     /// Where they do not come, or are too many.
     pub(super) async fn take(
         &self,
+        user: (String, String),
         headers: &HeaderMap,
         body: Body,
         file: impl FnOnce(Vec<u8>) -> read::File + Send + 'static,
@@ -97,19 +146,20 @@ impl Intake {
         if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > read::MAX_BYTES) {
             return Err(too_large());
         }
+        let place = UserPlace::take(&self.users, user).ok_or(Refusal::Busy)?;
         let permit = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| Refusal::Busy)?;
         let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Its hash takes a while.
         let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
-        Ok(Taken { file, size, _permit: permit })
+        Ok(Taken { file, size, _permits: (permit, place) })
     }
 
     /// Makes it out, beside the server's other work.
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub(super) async fn read(&self, file: read::File) -> Result<Document, Refusal> {
+    pub(super) async fn read(&self, file: read::File) -> Result<Read, Refusal> {
         let unreadable = |reason: &str| {
             let message = format!("the file cannot be read: {reason}");
             Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message, Some("body"))
@@ -117,12 +167,10 @@ impl Intake {
         let permit = timeout(READ_IN, Arc::clone(&self.reading).acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or(Refusal::Busy)?;
         // A thread cannot be ended from outside: one that is given up counts until it has come to its end.
-        let reading = spawn_blocking(move || {
-            let _permit = permit;
-            file.read()
-        });
+        let reading = spawn_blocking(move || (file.read(), permit));
         match timeout(READ_IN, reading).await {
-            Ok(Ok(read)) => read.map_err(|reason| unreadable(&reason)),
+            Ok(Ok((Ok(document), permit))) => Ok(Read { document, permit }),
+            Ok(Ok((Err(reason), _))) => Err(unreadable(&reason)),
             Ok(Err(_)) => Err(unreadable("it is damaged, or written in a way that is not understood")),
             Err(_) => Err(unreadable(&format!("it was not read in {} s", READ_IN.as_secs()))),
         }
@@ -133,12 +181,17 @@ impl Intake {
 async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
+    let began = Instant::now();
     while let Some(piece) = timeout(SILENCE, stream.next()).await.map_err(|_| late())? {
         let piece = piece
             .map_err(|fault| Refusal::invalid("body", format!("the file did not come whole: {fault}")))?;
         let length = u64::try_from(bytes.len().saturating_add(piece.len())).unwrap_or(u64::MAX);
         if length > read::MAX_BYTES {
             return Err(too_large());
+        }
+        let waited = began.elapsed();
+        if waited > SILENCE && length < waited.as_secs() * LEAST_RATE {
+            return Err(late());
         }
         bytes.extend_from_slice(&piece);
     }

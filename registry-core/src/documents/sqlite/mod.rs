@@ -11,7 +11,7 @@ mod write;
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use sqlx::{
     ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::sleep};
 
 use presence::Presence;
 
@@ -38,6 +38,15 @@ use crate::{
 const VERSION: i64 = 2;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
+
+/// How long is waited before what was busy is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// SQLITE_BUSY and what it is in particular: https://sqlite.org/rescode.html
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|fault| fault.code()?.parse().ok());
+    code.is_some_and(|code: u32| code & 0xff == 5)
+}
 
 /// Documents in a SQLite file, which is opened with the first use.
 pub(super) struct SqliteDocuments {
@@ -93,7 +102,7 @@ impl SqliteDocuments {
 
     /// Makes the tables of a new file, and those that one of an earlier version lacks.
     async fn make_tables(&self, writer: &SqlitePool) -> Result<(), ToolError> {
-        let made = async {
+        let make = async || {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
             let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
             if version == 0 {
@@ -106,7 +115,15 @@ impl SqliteDocuments {
             transaction.commit().await?;
             Ok(version)
         };
-        match made.await.map_err(|error: sqlx::Error| self.fault(error))? {
+        let began = Instant::now();
+        let made = loop {
+            match make().await {
+                // While another makes the file, SQLite does not wait as it does otherwise.
+                Err(error) if is_busy(&error) && began.elapsed() < BUSY => sleep(PAUSE).await,
+                made => break made,
+            }
+        };
+        match made.map_err(|error: sqlx::Error| self.fault(error))? {
             ..=VERSION => Ok(()),
             newer => {
                 Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
