@@ -187,7 +187,10 @@ async fn p6_a_text_that_is_too_long_for_the_model_stops_no_other() {
         format!("# Garage\n\nThe automobile was mended. {}\n", "so on ".repeat(200)),
     )
     .unwrap();
-    fs::write(at.join("two.md"), format!("# {}\n\nGreen tea.\n", "long ".repeat(500))).unwrap();
+    // Under headings that are as long as headings may be, half of it is too long as well.
+    let headings: String =
+        (1..=5).map(|level| format!("{} {}\n", "#".repeat(level), "long ".repeat(38))).collect();
+    fs::write(at.join("two.md"), format!("{headings}\n{}\n", "tea ".repeat(380))).unwrap();
     let (_, told, well) = run(at, &[], &ADD).await;
     assert!(well && told.contains("1 passages were given vectors"), "{told}");
     assert!(told.contains("1 were refused") && told.contains("input is too large to process"), "{told}");

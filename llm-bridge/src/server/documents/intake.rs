@@ -26,9 +26,9 @@ use super::refusal::Refusal;
 use crate::server::openapi::BYTES;
 
 /// So many files are held in memory at once.
-const TAKEN_AT_ONCE: usize = 8;
+const TAKEN_AT_ONCE: usize = 12;
 /// And so many of one user.
-const TAKEN_OF_A_USER: usize = 2;
+const TAKEN_OF_A_USER: usize = 4;
 /// So many files are read at once.
 const READ_AT_ONCE: usize = 2;
 /// A file that takes longer to come is given up.
