@@ -449,6 +449,25 @@ def deep_analysis(interpreter):
                 expect("do not name" in told, told)
 
 
+def every(interpreter):
+    """Each tool of the bundle, called by the model; what has to come of it is in ../chats/tools.toml."""
+    with every_tool.folder() as made:
+        tools = every_tool.listed(made)
+        table = []
+        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(tools)))
+        for row in table:
+
+            @check(f"{row['name']}, called by the model")
+            def _(row=row):
+                row = made.fill(row)
+                said = json.dumps({"name": row["name"].replace(".", "_"), "arguments": row["arguments"]}, ensure_ascii=False)
+                with environment.llama(interpreter, "--ctx", "32768", "--say", f"<tool_call>{said}</tool_call>") as model, \
+                        made.serving("admin", "--upstream", f"{model}/v1") as address:
+                    text, events = every_tool.ask(address, row["asks"], row.get("approved", False), seed=1)
+                every_tool.came_of_it(made, row, events)
+                expect(all(mark not in text for mark in MARKUP), text)
+
+
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "schemas": schemas, "templates": templates, "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis}
 
