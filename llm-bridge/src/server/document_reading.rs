@@ -67,7 +67,7 @@ impl DocumentReading {
             } else {
                 rest = INTERVAL;
             }
-            if failed.is_some() || !is_unfinished {
+            if !is_unfinished {
                 let _ = tokio::time::timeout(rest, added).await;
             }
         }
