@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sqlx::{ColumnIndex, Database, Decode, Encode, FromRow, QueryBuilder, Row, Type};
 
-use super::{DocumentFilter, DocumentKind, Passage, StoredDocument, rows::folder};
+use super::{DocumentFilter, DocumentKind, Passage, StoredDocument, UnreadPassage, rows::folder};
 
 /// A time as it is kept, to the second. Such texts sort like the times.
 pub(super) fn seconds(at: Timestamp) -> String {
@@ -69,6 +69,15 @@ from_row!(Passage, |row| {
         first: place(row.try_get("first")?),
         last: place(row.try_get("last")?),
         score: row.try_get("score")?,
+        text: row.try_get("text")?,
+    })
+});
+
+from_row!(UnreadPassage, |row| {
+    Ok(Self {
+        id: row.try_get("id")?,
+        title: row.try_get("title")?,
+        section: row.try_get("section")?,
         text: row.try_get("text")?,
     })
 });

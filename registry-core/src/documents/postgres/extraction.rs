@@ -26,13 +26,12 @@ impl PostgresDocuments {
         query.push_bind(&self.tenant);
         narrow(&mut query, filter);
         query.push(" ORDER BY document_chunk.id LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
-        let rows: Vec<(i64, String, String, String)> = query
+        let rows = query
             .build_query_as()
             .fetch_all(self.server.opened().await?)
             .await
             .map_err(|error| self.fault(error))?;
-        let passage = |(id, title, section, text)| UnreadPassage { id, title, section, text };
-        Ok(rows.into_iter().map(passage).collect())
+        Ok(rows)
     }
 
     pub(super) async fn write_extracted(

@@ -23,7 +23,7 @@ impl PostgresDocuments {
         model: &str,
         limit: usize,
     ) -> Result<Vec<UnreadPassage>, ToolError> {
-        let rows: Vec<(i64, String, String, String)> = sqlx::query_as(
+        let rows = sqlx::query_as(
             "SELECT document_chunk.id, title, section, text
              FROM document_chunk JOIN document ON document.id = document_chunk.document
              WHERE tenant = $1
@@ -36,8 +36,7 @@ impl PostgresDocuments {
         .fetch_all(self.server.opened().await?)
         .await
         .map_err(|error| self.fault(error))?;
-        let passage = |(id, title, section, text)| UnreadPassage { id, title, section, text };
-        Ok(rows.into_iter().map(passage).collect())
+        Ok(rows)
     }
 
     pub(super) async fn write_vectors(

@@ -25,13 +25,12 @@ impl SqliteDocuments {
         );
         narrow(&mut query, filter);
         query.push(" ORDER BY chunk.id LIMIT ").push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
-        let rows: Vec<(i64, String, String, String)> = query
+        let rows = query
             .build_query_as()
             .fetch_all(&self.opened().await?.readers)
             .await
             .map_err(|error| self.fault(error))?;
-        let passage = |(id, title, section, text)| UnreadPassage { id, title, section, text };
-        Ok(rows.into_iter().map(passage).collect())
+        Ok(rows)
     }
 
     pub(super) async fn write_extracted(

@@ -176,14 +176,3 @@ impl VectorRows for Rows {
         Ok(())
     }
 }
-
-impl FromRow<'_, SqliteRow> for UnreadPassage {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: row.try_get("id")?,
-            title: row.try_get("title")?,
-            section: row.try_get("section")?,
-            text: row.try_get("text")?,
-        })
-    }
-}
