@@ -6,7 +6,6 @@ use llm_bridge::cli::{self, Host, Settings};
 use registry_core::{
     Resources,
     documents::{self, Documents},
-    model::Model,
     prelude::*,
     sandbox,
 };
@@ -69,9 +68,6 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     let code: CodeExecutorSettings = settings.host_table("code_executor")?;
     code.provide("/proc/self/exe".into(), &mut resources)?;
     resources.insert_where(Arc::new(settings.documents()?), Documents::missing);
-    match settings.language_model() {
-        Some(model) => resources.insert(Arc::new(model)),
-        None => resources.explain_absence::<Model>(Model::HOW_TO_PROVIDE),
-    }
+    resources.insert_where(Arc::new(settings.language_model()), |model, _| model.missing());
     Ok(resources)
 }

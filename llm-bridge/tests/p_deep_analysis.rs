@@ -182,7 +182,11 @@ async fn p6_the_model_server_draws_names_from_documents_on_the_command_line() {
         (&more[3], 1, &["there is no document nowhere"]),
         (&more[4], 0, &["0 passages read, 0 names and 0 relations found, 0 tokens"]),
         (&failing, 1, &["0 passages read", "out of memory", "extract again to go on"]),
-        (&demo, 1, &["the built-in demo model cannot read documents; name a model server"]),
+        (
+            &demo,
+            1,
+            &["the built-in demo model answers no questions of tools; start a model server, or name one"],
+        ),
     ] {
         assert_eq!(told.0, Some(code), "{told:?}");
         for part in parts {

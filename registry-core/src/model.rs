@@ -9,10 +9,6 @@ use crate::{execute::BoxFuture, result::ToolError};
 pub struct Model(Arc<dyn LanguageModel>);
 
 impl Model {
-    /// What the host tells where it provides none.
-    pub const HOW_TO_PROVIDE: &'static str =
-        "name a model server with --upstream or `upstream` in toolrack.toml";
-
     /// A model.
     pub fn new(model: impl LanguageModel) -> Self {
         Self(Arc::new(model))
@@ -46,6 +42,12 @@ pub trait LanguageModel: Send + Sync + 'static {
     /// Fails when there is no model, or when it cannot be asked for its name.
     fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async { Ok("unnamed".to_owned()) })
+    }
+
+    /// How to get a model, where it is known that there is none. A host that finds out only as it runs provides its model
+    /// [where](crate::Resources::insert_where) this is `None`.
+    fn missing(&self) -> Option<String> {
+        None
     }
 }
 

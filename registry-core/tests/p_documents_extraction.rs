@@ -323,10 +323,10 @@ async fn p6_passages_of_chosen_documents_are_read_and_ones_that_are_gone_passed_
         let done = documents.extract_unread(&model.model(), &below("notes"), |_| {}).await.unwrap();
         assert_eq!((done.passages, model.asked()[0].prompt.contains("Alpha")), (1, true));
 
-        let unread = documents.unextracted("m", 10).await.unwrap();
+        let unread = documents.unextracted(10, &DocumentFilter::default()).await.unwrap();
         let [beta] = unread.as_slice() else { panic!("{unread:?}") };
         assert_eq!((beta.title.as_str(), beta.section.as_str(), beta.text.as_str()), ("b", "", "Beta Two."));
-        assert!(documents.unextracted("m", 0).await.unwrap().is_empty());
+        assert!(documents.unextracted(0, &DocumentFilter::default()).await.unwrap().is_empty());
         documents.remove("other").await.unwrap();
         let names = vec![ExtractedName { name: "Beta Two".into(), kind: "name".into() }];
         let relations = vec![ExtractedRelation {
@@ -360,7 +360,7 @@ async fn p6_a_file_of_the_first_version_is_brought_up() {
     sqlx::raw_sql("DROP TABLE extraction; PRAGMA user_version = 1").execute(&pool).await.unwrap();
     pool.close().await;
     let documents = in_folder(folder.path());
-    assert_eq!(documents.unextracted("m", 10).await.unwrap().len(), 1);
+    assert_eq!(documents.unextracted(10, &DocumentFilter::default()).await.unwrap().len(), 1);
     assert_eq!(extract(&documents, &scripted(|_| Some("{}".into()))).await.unwrap().passages, 1);
 }
 

@@ -25,6 +25,10 @@ pub struct UpstreamModel {
 }
 
 impl UpstreamModel {
+    /// What the host tells where there is none but the demo.
+    pub const HOW_TO_PROVIDE: &'static str =
+        "start a model server, or name one with --upstream or `upstream` in toolrack.toml";
+
     /// The model of that name, or the first there is.
     pub fn new(upstream: Upstream, name: Option<String>) -> Self {
         Self { upstream, name: OnceCell::new_with(name) }
@@ -39,9 +43,10 @@ impl UpstreamModel {
     fn not_the_demo(&self) -> Result<(), ToolError> {
         match self.upstream.is_demo() {
             false => Ok(()),
-            true => Err(ToolError::unavailable(
-                "the built-in demo model answers no questions of tools; see --upstream",
-            )
+            true => Err(ToolError::unavailable(format!(
+                "the built-in demo model answers no questions of tools; {}",
+                Self::HOW_TO_PROVIDE
+            ))
             .with_feedback("There is no model that could do this. Answer from other tools.")),
         }
     }

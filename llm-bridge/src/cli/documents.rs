@@ -37,20 +37,20 @@ enum DocumentsCommand {
     },
     /// List the documents
     List {
-        /// Only this one, or those in this folder
+        /// Only this one, or those in this folder; what came over HTTP is in `uploads/USER`
         #[arg(value_name = "PATH", value_parser = address::path())]
         path: Option<PathBuf>,
     },
     /// Remove documents; the files stay
     Remove {
-        /// Files and folders
+        /// Files and folders; what came over HTTP is in `uploads/USER`
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },
     /// Have the model server draw names and relations from the documents, for graph_search: a question to it for each passage. Passages
     /// that it was asked about already are left; stopped with ctrl-C, it goes on with the next time
     Extract {
-        /// Only these documents, or those in these folders
+        /// Only these documents, or those in these folders; what came over HTTP is in `uploads/USER`
         #[arg(value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },

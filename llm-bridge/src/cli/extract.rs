@@ -19,9 +19,7 @@ pub(super) async fn run(
     settings: &Settings,
     paths: &[PathBuf],
 ) -> Result<ExitCode, String> {
-    let model = settings.language_model().ok_or(
-        "the built-in demo model cannot read documents; name a model server with --upstream or `upstream` in toolrack.toml",
-    )?;
+    let model = settings.language_model();
     let name = model.name().await.map_err(|error| error.message().to_owned())?;
     let mut filters = Vec::new();
     for path in paths {
@@ -35,7 +33,7 @@ pub(super) async fn run(
     }
     let mut total = 0;
     for filter in &filters {
-        let unread = documents.unextracted_in(&name, usize::MAX, filter).await;
+        let unread = documents.unextracted(usize::MAX, filter).await;
         total += unread.map_err(|error| error.message().to_owned())?.len();
     }
     // Nobody sees it where standard error is no terminal.

@@ -155,6 +155,10 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = Settings::load(&arguments.flags, host.tables)?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
+    // Tools that ask the model are on only where there is one.
+    if let Some(Command::Call(_) | Command::Mcp(_) | Command::Tools { .. }) = arguments.command {
+        settings.upstream().await?;
+    }
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
             let mut stores = Stores::open(settings).await?;

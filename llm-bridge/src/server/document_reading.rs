@@ -7,7 +7,7 @@ use registry_core::{
     documents::{DocumentFilter, Documents, Embedded, Extraction},
     model::Model,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::UpstreamEmbedder;
@@ -39,46 +39,54 @@ impl DocumentReading {
     /// Looks at once, once a minute, and when a document was added. What is being read when `closing` is cancelled is read again by the
     /// next server.
     pub(super) async fn run(self, closing: CancellationToken) {
-        closing.run_until_cancelled(self.read_on()).await;
+        let Self { documents, work, added } = self;
+        let work = &work;
+        let read = |documents| async move { work.read(&documents).await };
+        closing.run_until_cancelled(read_on(&documents, &added, work.told(), read)).await;
     }
+}
 
-    async fn read_on(self) {
-        let mut rest = INTERVAL;
-        loop {
-            // Made before anything is looked for, so that nothing is added in between.
-            let added = self.added.notified();
-            tokio::pin!(added);
-            added.as_mut().enable();
-            let (mut failed, mut is_unfinished) = (None, false);
-            for documents in self.documents.in_use().into_iter().filter(|documents| documents.are_there()) {
-                // So that no tenant waits for all that another has.
-                match tokio::time::timeout(TURN, self.read(&documents)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => failed = Some(error),
-                    Err(_) => is_unfinished = true,
-                }
-            }
-            if let Some(error) = &failed {
-                // Not each time, as it may be long before somebody starts the model's server.
-                if rest == INTERVAL {
-                    tracing::warn!("{}: {}", self.work.told(), error.message());
-                }
-                rest = (rest * 2).min(LONGEST_REST);
-            } else {
-                rest = INTERVAL;
-            }
-            if !is_unfinished {
-                let _ = tokio::time::timeout(rest, added).await;
+/// Gives each tenant its turn, again and again. `told` says what it is to the operator when that fails.
+async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
+    documents: &Documents,
+    added: &Notify,
+    told: &str,
+    read: impl Fn(Documents) -> F,
+) {
+    let mut rest = INTERVAL;
+    loop {
+        // Made before anything is looked for, so that nothing is added in between.
+        let added = added.notified();
+        tokio::pin!(added);
+        added.as_mut().enable();
+        let (mut failed, mut is_unfinished) = (None, false);
+        for documents in documents.in_use().into_iter().filter(|documents| documents.are_there()) {
+            match read(documents).await {
+                Ok(turn) => is_unfinished |= turn == Turn::Over,
+                Err(error) => failed = Some(error),
             }
         }
-    }
-
-    async fn read(&self, documents: &Documents) -> Result<(), ToolError> {
-        match &self.work {
-            Work::Embed => embed(documents).await,
-            Work::Extract(model) => extract(documents, model).await,
+        if let Some(error) = &failed {
+            // Not each time, as it may be long before somebody starts the model's server.
+            if rest == INTERVAL {
+                tracing::warn!("{told}: {}", error.message());
+            }
+            rest = (rest * 2).min(LONGEST_REST);
+        } else {
+            rest = INTERVAL;
+        }
+        if !is_unfinished {
+            let _ = timeout(rest, added).await;
         }
     }
+}
+
+/// How far a turn came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Done,
+    /// There may be more to read.
+    Over,
 }
 
 impl Work {
@@ -89,23 +97,79 @@ impl Work {
             Self::Extract(_) => "Names are not drawn from some documents for now",
         }
     }
+
+    /// Reads for a turn, so that no tenant waits for all that another has. What was read is told however the turn ends.
+    async fn read(&self, documents: &Documents) -> Result<Turn, ToolError> {
+        let is_done = match self {
+            Self::Embed => {
+                let mut done = Embedded::default();
+                let embed = documents.embed_unread(UpstreamEmbedder::BATCH, |now| done = now);
+                let ended = timeout(TURN, embed).await;
+                if done.passages > 0 {
+                    tracing::info!("{} passages of documents were given vectors", done.passages);
+                }
+                ended.map(|ended| ended.map(drop))
+            }
+            Self::Extract(model) => {
+                let (mut done, all) = (Extraction::default(), DocumentFilter::default());
+                let ended = timeout(TURN, documents.extract_unread(model, &all, |now| done = *now)).await;
+                let Extraction { passages, names, relations, tokens, .. } = done;
+                if passages > 0 {
+                    tracing::info!(
+                        "{names} names and {relations} relations were drawn from {passages} passages, with {tokens} tokens"
+                    );
+                }
+                ended.map(|ended| ended.map(drop))
+            }
+        };
+        match is_done {
+            Ok(ended) => ended.map(|()| Turn::Done),
+            Err(_elapsed) => Ok(Turn::Over),
+        }
+    }
 }
 
-async fn embed(documents: &Documents) -> Result<(), ToolError> {
-    let Embedded { passages, .. } = documents.embed_unread(UpstreamEmbedder::BATCH, |_| {}).await?;
-    if passages > 0 {
-        tracing::info!("{passages} passages of documents were given vectors");
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
 
-async fn extract(documents: &Documents, model: &Model) -> Result<(), ToolError> {
-    let drawn = documents.extract_unread(model, &DocumentFilter::default(), |_| {}).await?;
-    let Extraction { passages, names, relations, tokens, .. } = drawn;
-    if passages > 0 {
-        tracing::info!(
-            "{names} names and {relations} relations were drawn from {passages} passages, with {tokens} tokens"
-        );
+    use registry_core::documents::{DocumentKind, read::document};
+    use tokio::time::{Instant, pause, sleep};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p6_one_tenants_fault_is_rested_after_and_an_upload_ends_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = Documents::in_file(folder.path().join("documents.db"));
+        for tenant in ["default", "acme"] {
+            let tea = document("tea.md", DocumentKind::Markdown, b"# Tea", None).unwrap();
+            documents.for_tenant(tenant).add(tea).await.unwrap();
+        }
+        // Not before, as what adds them waits for a thread.
+        pause();
+        let (added, began) = (Arc::<Notify>::default(), Instant::now());
+        let turns: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let (seen, told) = (Arc::clone(&turns), Arc::clone(&added));
+        // Whoever comes first fails until the last upload, the other never; at the end there is more to read, once.
+        let read = move |_| {
+            let mut seen = seen.lock().unwrap();
+            seen.push(began.elapsed().as_secs());
+            std::future::ready(match seen.len() {
+                1 | 3 | 5 | 7 => Err(ToolError::failed("no model")),
+                11 => Ok(Turn::Over),
+                _ => Ok(Turn::Done),
+            })
+        };
+        let reading = tokio::spawn(async move { read_on(&documents, &told, "no vectors", read).await });
+        sleep(Duration::from_secs(400)).await;
+        assert_eq!(*turns.lock().unwrap(), [0, 0, 120, 120, 360, 360]);
+        added.notify_waiters();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(turns.lock().unwrap()[6..], [400, 400], "an upload is looked at at once");
+        added.notify_waiters();
+        sleep(Duration::from_secs(61)).await;
+        assert_eq!(turns.lock().unwrap()[8..], [401, 401, 461, 461, 461, 461]);
+        reading.abort();
     }
-    Ok(())
 }

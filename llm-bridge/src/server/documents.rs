@@ -70,7 +70,8 @@ impl DocumentDoor {
     pub(super) fn new(backend: &Backend, settings: &ServerSettings, closing: &CancellationToken) -> Self {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
         if let Some(documents) = documents.clone() {
-            let (extracting, added) = (settings.extracting.clone(), Arc::clone(&added));
+            let extracting = settings.extracting.clone().filter(|model| model.missing().is_none());
+            let added = Arc::clone(&added);
             for work in [Some(Work::Embed), extracting.map(Work::Extract)].into_iter().flatten() {
                 let reading =
                     DocumentReading { documents: documents.clone(), work, added: Arc::clone(&added) };

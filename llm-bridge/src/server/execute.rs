@@ -266,6 +266,7 @@ fn seconds_until(at: Timestamp, now: Timestamp) -> u64 {
 #[cfg(test)]
 mod tests {
     use registry_core::{ToolPolicy, ToolSpec};
+    use serde_json::json;
 
     use super::*;
 
@@ -298,6 +299,19 @@ mod tests {
             ("gone", "far.gone"),
         ] {
             assert_eq!(own(&module, asked), name, "{asked}");
+        }
+    }
+
+    #[test]
+    fn m7_nobody_waits_longer_than_an_approval_is_open() {
+        let wait = |seconds: u64, header: &str| {
+            let wanted = json!({"tool_name": "look", "approval_wait_seconds": seconds});
+            let header = (APPROVAL_WAIT_HEADER.parse().unwrap(), header.parse().unwrap());
+            approval_wait(&serde_json::from_value(wanted).unwrap(), &HeaderMap::from_iter([header]))
+        };
+        assert_eq!((wait(3, "2000"), wait(3, "4000")), (Duration::from_secs(3), Duration::from_secs(4)));
+        for (seconds, header) in [(u64::MAX, "0"), (0, "18446744073709551615")] {
+            assert_eq!(wait(seconds, header), APPROVAL_TIMEOUT);
         }
     }
 

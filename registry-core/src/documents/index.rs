@@ -71,27 +71,12 @@ pub trait DocumentIndex: Send + Sync + 'static {
     /// The error of what is refused or wrong says why, in the words of the database where they are its own.
     fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
 
-    /// At most `limit` passages that no model has been through for names and relations, oldest first. `model` is the one that is to; what
-    /// another has read is not read again.
+    /// At most `limit` passages that no model has been through for names and relations, oldest first, of the documents that pass the filter.
     fn unextracted<'a>(
         &'a self,
-        model: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
-
-    /// As [`unextracted`](Self::unextracted), of the documents that pass the filter. An index that does not offer it takes no filter.
-    fn unextracted_in<'a>(
-        &'a self,
-        model: &'a str,
         limit: usize,
         filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
-        if *filter == DocumentFilter::default() {
-            return self.unextracted(model, limit);
-        }
-        let refused = "where these documents are kept, they are read by a model all or none; name no path";
-        Box::pin(async move { Err(ToolError::invalid(refused)) })
-    }
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
 
     /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
     /// meanwhile is passed over.

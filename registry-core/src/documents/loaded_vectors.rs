@@ -1,12 +1,18 @@
 //! The vectors that are in memory, kept as they are in the store.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use tokio::sync::Mutex;
 
 use super::vectors::VectorMatrix;
 
-/// Vectors in memory take no more bytes.
+/// The vectors of all tenants take no more bytes of memory.
 const MAX_BYTES: usize = 1 << 30;
 
 /// Some vectors of a store.
@@ -41,9 +47,62 @@ pub(super) trait VectorRows: Send {
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }
 
-/// The vectors that were asked for last, as they were in the store then.
+/// The memory that the vectors of all tenants share. Where it is full, those give way that were asked for longest ago.
+pub(super) struct VectorMemory {
+    max_bytes: usize,
+    /// Those that were asked for last at the end.
+    slots: std::sync::Mutex<Vec<Weak<Slot>>>,
+}
+
+impl Default for VectorMemory {
+    fn default() -> Self {
+        Self { max_bytes: MAX_BYTES, slots: std::sync::Mutex::default() }
+    }
+}
+
+impl VectorMemory {
+    /// Notes that a slot is asked for.
+    fn touch(&self, slot: &Arc<Slot>) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|other| other.strong_count() > 0 && other.as_ptr() != Arc::as_ptr(slot));
+        slots.push(Arc::downgrade(slot));
+    }
+
+    /// Makes room for so many bytes in a slot; `false` where there is none, also when all others give way that are not asked just now.
+    fn make_room(&self, slot: &Arc<Slot>, bytes: usize) -> bool {
+        // Until the end, so that nobody else counts the same room as free.
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = slots.iter().filter_map(Weak::upgrade).filter(|other| !Arc::ptr_eq(other, slot));
+        let others: Vec<_> = others.collect();
+        let taken = others.iter().map(|other| other.bytes.load(Ordering::Relaxed));
+        let mut taken = taken.fold(bytes, usize::saturating_add);
+        for other in others {
+            if taken <= self.max_bytes {
+                break;
+            }
+            if let Ok(mut held) = other.held.try_lock() {
+                *held = None;
+                taken = taken.saturating_sub(other.bytes.swap(0, Ordering::Relaxed));
+            }
+        }
+        let fits = taken <= self.max_bytes;
+        slot.bytes.store(if fits { bytes } else { 0 }, Ordering::Relaxed);
+        fits
+    }
+}
+
+/// The vectors of a tenant that were asked for last, as they were in the store then.
+pub(super) struct LoadedVectors {
+    slot: Arc<Slot>,
+    memory: Arc<VectorMemory>,
+}
+
 #[derive(Default)]
-pub(super) struct LoadedVectors(Mutex<Option<Loaded>>);
+struct Slot {
+    held: Mutex<Option<Loaded>>,
+    /// The memory that they take.
+    bytes: AtomicUsize,
+}
 
 struct Loaded {
     model: String,
@@ -65,6 +124,11 @@ impl From<sqlx::Error> for NotLoaded {
 }
 
 impl LoadedVectors {
+    /// None yet.
+    pub(super) fn new(memory: Arc<VectorMemory>) -> Self {
+        Self { slot: Arc::default(), memory }
+    }
+
     /// The vectors of a model that are so long, as they are in the store now. One at a time looks whether there are others, and only
     /// that one begins to read, so that those who wait hold no connection.
     pub(super) async fn matrix<R: VectorRows>(
@@ -73,7 +137,8 @@ impl LoadedVectors {
         model: &str,
         dimensions: usize,
     ) -> Result<Arc<VectorMatrix>, NotLoaded> {
-        let mut held = self.0.lock().await;
+        let mut held = self.slot.held.lock().await;
+        self.memory.touch(&self.slot);
         let rows = &mut begin.await?;
         let of_this = |loaded: &Loaded| loaded.model == model && loaded.matrix.dimensions() == dimensions;
         let loaded = held.take().filter(of_this).unwrap_or_else(|| Loaded {
@@ -81,13 +146,18 @@ impl LoadedVectors {
             up_to: -1,
             matrix: Arc::new(VectorMatrix::new(dimensions)),
         });
-        Ok(Arc::clone(&held.insert(loaded.brought_up(rows).await?).matrix))
+        let make_room = |bytes| self.memory.make_room(&self.slot, bytes);
+        Ok(Arc::clone(&held.insert(loaded.brought_up(rows, make_room).await?).matrix))
     }
 }
 
 impl Loaded {
     /// With what changed since.
-    async fn brought_up(mut self, rows: &mut impl VectorRows) -> Result<Self, NotLoaded> {
+    async fn brought_up(
+        mut self,
+        rows: &mut impl VectorRows,
+        make_room: impl Fn(usize) -> bool,
+    ) -> Result<Self, NotLoaded> {
         let last_write = rows.last_write().await?;
         if last_write == self.up_to {
             return Ok(self);
@@ -100,7 +170,7 @@ impl Loaded {
         };
         let (all, new) = rows.count(wanted).await?;
         let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
-        if count(all).saturating_mul(dimensions * size_of::<f32>()) > MAX_BYTES {
+        if !make_room(count(all).saturating_mul(dimensions * size_of::<f32>())) {
             return Err(NotLoaded::TooMany);
         }
         let matrix = Arc::make_mut(&mut self.matrix);
@@ -122,9 +192,70 @@ impl NotLoaded {
     pub(super) fn told(self, model: &str) -> String {
         match self {
             Self::TooMany => {
-                format!("the vectors of {model} take more than {} MiB of memory", MAX_BYTES >> 20)
+                format!("the vectors of {model} do not fit into {} MiB of memory", MAX_BYTES >> 20)
             }
             Self::Store(error) => error.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::vectors::{Place, to_bytes};
+
+    /// A store with so many vectors of one number.
+    struct Stored(i64);
+
+    impl VectorRows for Stored {
+        async fn last_write(&mut self) -> Result<i64, sqlx::Error> {
+            Ok(self.0)
+        }
+
+        async fn count(&mut self, _: Wanted<'_>) -> Result<(i64, i64), sqlx::Error> {
+            Ok((self.0, self.0))
+        }
+
+        async fn unchanged(&mut self, _: Wanted<'_>) -> Result<HashSet<i64>, sqlx::Error> {
+            Ok(HashSet::new())
+        }
+
+        async fn add_new(&mut self, _: Wanted<'_>, matrix: &mut VectorMatrix) -> Result<(), sqlx::Error> {
+            (0..self.0)
+                .for_each(|passage| matrix.push(Place { passage, document: passage }, &to_bytes(&[1.0])));
+            Ok(())
+        }
+    }
+
+    impl LoadedVectors {
+        /// How many come of a store with so many, or why none do.
+        async fn load(&self, stored: i64) -> Result<usize, String> {
+            let matrix = self.matrix(async { Ok(Stored(stored)) }, "m", 1).await;
+            matrix.map(|matrix| matrix.len()).map_err(|fault| fault.told("m"))
+        }
+
+        async fn is_loaded(&self) -> bool {
+            self.slot.held.lock().await.is_some()
+        }
+    }
+
+    #[tokio::test]
+    async fn p6_tenants_share_the_memory_and_the_one_asked_longest_ago_gives_way() {
+        let memory = Arc::new(VectorMemory { max_bytes: 40, slots: std::sync::Mutex::default() });
+        let tenant = || LoadedVectors::new(Arc::clone(&memory));
+        let (ada, bob, eve) = (tenant(), tenant(), tenant());
+        assert_eq!((ada.load(4).await, bob.load(4).await), (Ok(4), Ok(4)));
+        assert_eq!(ada.load(4).await, Ok(4));
+        assert_eq!(eve.load(5).await, Ok(5));
+        assert_eq!((ada.is_loaded().await, bob.is_loaded().await), (true, false));
+        assert_eq!(ada.load(11).await, Err("the vectors of m do not fit into 1024 MiB of memory".into()));
+        assert_eq!(bob.load(10).await, Ok(10), "what did not fit takes no room");
+        let in_use = bob.slot.held.lock().await;
+        assert!(ada.load(1).await.is_err(), "what is asked just now stays");
+        drop(in_use);
+        assert_eq!(ada.load(1).await, Ok(1));
+        assert!(!bob.is_loaded().await);
+        drop(ada);
+        assert_eq!(bob.load(10).await, Ok(10));
     }
 }

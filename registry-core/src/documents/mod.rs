@@ -41,6 +41,7 @@ mod rows;
 mod sql;
 mod sqlite;
 mod statement;
+mod stored;
 mod tenants;
 mod vectors;
 mod walk;
@@ -77,8 +78,10 @@ impl Documents {
     /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read. It has the documents of
     /// the default tenant; another tenant has a file of its own, in a folder beside it.
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
-        let file = file.into();
-        Self::by_tenant(move |tenant| Arc::new(sqlite::SqliteDocuments::new(sqlite::file_of(&file, tenant))))
+        let (file, memory) = (file.into(), Arc::default());
+        Self::by_tenant(move |tenant| {
+            Arc::new(sqlite::SqliteDocuments::new(sqlite::file_of(&file, tenant), &memory))
+        })
     }
 
     /// The documents in a PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, for several servers that share them. Its

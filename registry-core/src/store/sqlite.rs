@@ -6,14 +6,14 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     StoreError,
@@ -27,6 +27,9 @@ const POLL: Duration = Duration::from_millis(300);
 /// After so many pages of 4 KiB what was written beside the file is moved into it. Under load SQLite's own 1000 come many times a
 /// second, each with a wait for the disk.
 const CHECKPOINT: &str = "8000";
+
+/// How long is waited before what was busy is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// So many rows of an answer may be read before anybody takes them: as many as one statement asks for.
 const ROWS_AHEAD: usize = 256;
@@ -111,6 +114,7 @@ impl SqliteSettings {
             name: self.file.display().to_string(),
             readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
             options,
+            patience: self.busy_timeout,
         };
         SqlStore::start(Arc::new(file), self.server.clone(), watch::Sender::new(())).await
     }
@@ -134,9 +138,30 @@ pub(crate) fn private_file(file: &Path) -> io::Result<()> {
     options.open(file).map(drop)
 }
 
+/// Does it again while others have locked the file, for so long. While another makes a new file, SQLite does not wait by itself.
+pub(crate) async fn retry_busy<T, F>(patience: Duration, run: impl Fn() -> F) -> Result<T, sqlx::Error>
+where
+    F: Future<Output = Result<T, sqlx::Error>>,
+{
+    let began = Instant::now();
+    loop {
+        match run().await {
+            Err(error) if is_busy(&error) && began.elapsed() < patience => sleep(PAUSE).await,
+            ended => return ended,
+        }
+    }
+}
+
+/// SQLITE_BUSY and what it is in particular: https://sqlite.org/rescode.html
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|fault| fault.code()?.parse().ok());
+    code.is_some_and(|code: u32| code & 0xff == 5)
+}
+
 struct File {
     name: String,
     options: SqliteConnectOptions,
+    patience: Duration,
     readers: SqlitePool,
 }
 
@@ -147,7 +172,8 @@ impl Database for File {
 
     fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
         Box::pin(async {
-            Ok(Box::new(SqliteConnection::connect_with(&self.options).await?) as Box<dyn Link>)
+            let connect = || SqliteConnection::connect_with(&self.options);
+            Ok(Box::new(retry_busy(self.patience, connect).await?) as Box<dyn Link>)
         })
     }
 

@@ -119,3 +119,19 @@ async fn t3_counts_that_say_nothing_any_more_are_removed() {
         sqlx::query_scalar("SELECT count(*) FROM call_counts").fetch_one(&mut link).await.unwrap();
     assert_eq!(left, 10);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn l5_a_new_file_is_opened_by_many_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let file = folder.path().join(format!("{round}.db"));
+        let open = || {
+            let settings = SqliteSettings::new(&file);
+            tokio::spawn(async move { settings.open().await.map(drop) })
+        };
+        let opened: Vec<_> = (0..8).map(|_| open()).collect();
+        for opened in opened {
+            assert_eq!(opened.await.unwrap(), Ok(()), "round {round}");
+        }
+    }
+}

@@ -7,14 +7,16 @@ use registry_core::{
 use tokio::sync::OnceCell;
 
 use super::Settings;
-use crate::chat::{UpstreamModel, upstream::DEMO};
+use crate::chat::{
+    UpstreamModel,
+    upstream::{DEMO, Upstream},
+};
 
 impl Settings {
-    /// The upstream, for tools that ask it; `None` where it is the built-in demo model, which answers no such questions. Where no address
-    /// is set, one is looked for when the first question is asked.
-    pub fn language_model(&self) -> Option<Model> {
-        let is_demo = self.upstream.as_deref() == Some(DEMO);
-        (!is_demo).then(|| Model::new(Found { settings: self.clone(), model: OnceCell::new() }))
+    /// The upstream, for tools that ask it. It is [missing](LanguageModel::missing) where it is the built-in demo model, which answers no
+    /// such questions; where no address is set, that is known once [`upstream`](Self::upstream) has looked.
+    pub fn language_model(&self) -> Model {
+        Model::new(Found { settings: self.clone(), model: OnceCell::new() })
     }
 }
 
@@ -41,5 +43,13 @@ impl LanguageModel for Found {
 
     fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async { self.model().await?.name().await })
+    }
+
+    fn missing(&self) -> Option<String> {
+        let is_demo = match self.settings.upstream.as_deref() {
+            Some(address) => address == DEMO,
+            None => self.settings.found_upstream.get().is_some_and(Upstream::is_demo),
+        };
+        is_demo.then(|| UpstreamModel::HOW_TO_PROVIDE.to_owned())
     }
 }

@@ -26,6 +26,7 @@ use registry_core::{
     store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
 
 pub use documents::DocumentSettings;
@@ -104,6 +105,9 @@ pub struct Settings {
     /// Whether the file has tools in it.
     #[serde(skip)]
     defines_tools: bool,
+    /// The upstream, once it was looked for.
+    #[serde(skip)]
+    found_upstream: Arc<OnceCell<Upstream>>,
 }
 
 impl Default for Settings {
@@ -133,6 +137,7 @@ impl Default for Settings {
             host: toml::Table::new(),
             file: None,
             defines_tools: false,
+            found_upstream: Arc::default(),
         }
     }
 }
@@ -357,18 +362,19 @@ impl Settings {
         self.modules.for_guest(caller)
     }
 
-    /// The model to stand in front of.
+    /// The model to stand in front of. Where no address is set, one is looked for, once.
     ///
     /// # Errors
     /// When the upstream's address is none.
     pub async fn upstream(&self) -> Result<Upstream, String> {
         let idle = Duration::from_secs(self.limits.idle_seconds);
         let key = self.upstream_api_key.clone().map(|key| key.0);
-        match self.upstream.as_deref() {
+        let find = async || match self.upstream.as_deref() {
             Some(DEMO) => Ok(Upstream::demo()),
             Some(base) => Upstream::http(base, key, idle).map_err(|error| format!("upstream: {error}")),
             None => Ok(Upstream::find(key, idle).await),
-        }
+        };
+        self.found_upstream.get_or_try_init(find).await.cloned()
     }
 
     /// How chats are conducted.
@@ -401,7 +407,7 @@ impl Settings {
             mcp_servers: None,
             documents: None,
             upload: self.documents.upload,
-            extracting: if self.documents.extract { self.language_model() } else { None },
+            extracting: self.documents.extract.then(|| self.language_model()),
             module_name: self.module_name.clone(),
             schedule: None,
             access: Access {

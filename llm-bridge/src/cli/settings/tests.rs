@@ -252,3 +252,18 @@ fn p6_who_may_add_documents_over_http_is_set() {
     let error = upload("[documents]\nupload = \"everybody\"").unwrap_err();
     assert!(error.contains("everybody") && error.contains("`admin`"), "{error}");
 }
+
+#[tokio::test]
+async fn p6_tools_that_ask_the_model_are_off_where_there_is_only_the_demo() {
+    let missing = |settings: &Settings| settings.language_model().missing();
+    let (mut named, found) = (Settings::default(), Settings::default());
+    assert_eq!(missing(&found), None, "nobody has looked yet");
+    found.found_upstream.set(Upstream::demo()).unwrap();
+    let told = missing(&found).unwrap();
+    assert!(told.contains("start a model server, or name one with --upstream"), "{told}");
+    named.upstream = Some(DEMO.to_owned());
+    assert_eq!(missing(&named), Some(told));
+    named.upstream = Some("http://127.0.0.1:1/v1".to_owned());
+    assert!(!named.upstream().await.unwrap().is_demo());
+    assert_eq!(missing(&named), None);
+}

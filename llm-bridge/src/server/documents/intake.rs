@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::{
@@ -19,7 +19,7 @@ use registry_core::{
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::refusal::Refusal;
@@ -33,9 +33,9 @@ const TAKEN_OF_A_USER: usize = 4;
 const READ_AT_ONCE: usize = 2;
 /// A file that takes longer to come is given up.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
-/// So is one of which nothing comes for so long, or after that time less than so many bytes in a second.
-const SILENCE: Duration = Duration::from_secs(30);
-const LEAST_RATE: u64 = 8 * 1024;
+/// So is one of which so many bytes, or the rest, do not come in that time.
+const PORTION: usize = 256 * 1024;
+const PORTION_COMES_IN: Duration = Duration::from_secs(30);
 /// A file that takes longer to be read is given up.
 const READ_IN: Duration = Duration::from_secs(90);
 
@@ -181,19 +181,17 @@ impl Intake {
 async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
-    let began = Instant::now();
-    while let Some(piece) = timeout(SILENCE, stream.next()).await.map_err(|_| late())? {
+    let (mut due, mut until) = (PORTION, Instant::now() + PORTION_COMES_IN);
+    while let Some(piece) = timeout_at(until, stream.next()).await.map_err(|_| late())? {
         let piece = piece
             .map_err(|fault| Refusal::invalid("body", format!("the file did not come whole: {fault}")))?;
-        let length = u64::try_from(bytes.len().saturating_add(piece.len())).unwrap_or(u64::MAX);
-        if length > read::MAX_BYTES {
+        bytes.extend_from_slice(&piece);
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > read::MAX_BYTES {
             return Err(too_large());
         }
-        let waited = began.elapsed();
-        if waited > SILENCE && length < waited.as_secs() * LEAST_RATE {
-            return Err(late());
+        if bytes.len() >= due {
+            (due, until) = (bytes.len() + PORTION, Instant::now() + PORTION_COMES_IN);
         }
-        bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
 }
@@ -207,4 +205,55 @@ fn too_large() -> Refusal {
     let most = read::MAX_BYTES >> 20;
     let message = format!("the file is larger than {most} MiB, which is the most that is read; split it");
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message, Some("body"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, iter::repeat_n};
+
+    use futures_util::stream;
+
+    use super::*;
+
+    /// What becomes of a file that comes in pieces, each of so many bytes after so many seconds, and after how many seconds.
+    async fn come(pieces: impl IntoIterator<Item = (usize, u64)>) -> (Result<usize, String>, u64) {
+        let pieces: Vec<_> = pieces.into_iter().collect();
+        let pieces = stream::iter(pieces).then(|(bytes, seconds)| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok::<_, Infallible>(vec![b'a'; bytes])
+        });
+        let began = Instant::now();
+        let whole = whole(Body::from_stream(pieces)).await;
+        let outcome = whole.map(|bytes| bytes.len()).map_err(|refusal| format!("{refusal:?}"));
+        (outcome, began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p6_a_file_that_comes_too_slowly_is_given_up() {
+        for (bytes, seconds) in [(1, 1), (1, 29), (1, 31), (PORTION / 4, 9)] {
+            let (outcome, after) = come(repeat_n((bytes, seconds), 100)).await;
+            assert!(outcome.is_err_and(|told| told.contains("did not come in time")), "{bytes} {seconds}");
+            assert_eq!(after, 30, "{bytes} bytes each {seconds} s");
+        }
+        let (outcome, after) = come([(40 * PORTION, 0)].into_iter().chain(repeat_n((1, 1), 100))).await;
+        assert!(outcome.is_err() && after == 30, "a fast beginning buys no slow end");
+        for (pieces, bytes, seconds) in [(29, 1, 1), (1, 1, 29), (19, PORTION, 29), (0, 0, 0)] {
+            assert_eq!(come(repeat_n((bytes, seconds), pieces)).await.0, Ok(pieces * bytes));
+        }
+    }
+
+    #[test]
+    fn p6_no_user_has_all_places() {
+        let users = Arc::default();
+        let take = |tenant: &str, user: &str| UserPlace::take(&users, (tenant.to_owned(), user.to_owned()));
+        let mut held: Vec<UserPlace> =
+            (0..TAKEN_OF_A_USER).map(|_| take("default", "ada").unwrap()).collect();
+        assert!(take("default", "ada").is_none());
+        held.extend([take("acme", "ada").unwrap(), take("default", "bob").unwrap()]);
+        held.remove(0);
+        held.push(take("default", "ada").unwrap());
+        assert!(take("default", "ada").is_none());
+        drop(held);
+        assert!(users.lock().unwrap().is_empty());
+    }
 }

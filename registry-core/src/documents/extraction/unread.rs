@@ -55,7 +55,7 @@ impl Documents {
         let mut asked = HashSet::new();
         let mut failures = 0;
         loop {
-            let mut unread = self.unextracted_in(&name, BATCH + done.failed, filter).await?;
+            let mut unread = self.unextracted(BATCH + done.failed, filter).await?;
             // Those that the model failed at are still among them.
             unread.retain(|passage| asked.insert(passage.id));
             if unread.is_empty() {

@@ -1,6 +1,10 @@
 //! The server, as all tenants share it.
 
-use std::{fmt::Display, sync::OnceLock, time::Duration};
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, PgPool,
@@ -9,7 +13,7 @@ use sqlx::{
 use tokio::sync::OnceCell;
 
 use super::presence::Presence;
-use crate::result::ToolError;
+use crate::{documents::loaded_vectors::VectorMemory, result::ToolError};
 
 /// How long to wait for a connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
@@ -29,6 +33,7 @@ pub(in crate::documents) struct Server {
     pool: OnceLock<PgPool>,
     laid_out: OnceCell<()>,
     pub(super) presence: Presence,
+    pub(super) vector_memory: Arc<VectorMemory>,
 }
 
 impl Server {
@@ -52,6 +57,7 @@ impl Server {
             pool: OnceLock::new(),
             laid_out: OnceCell::new(),
             presence: Presence::default(),
+            vector_memory: Arc::default(),
         })
     }
 

@@ -11,7 +11,8 @@ mod write;
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Duration,
 };
 
 use sha2::{Digest, Sha256};
@@ -19,34 +20,28 @@ use sqlx::{
     ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::{sync::OnceCell, time::sleep};
+use tokio::sync::OnceCell;
 
 use presence::Presence;
 
 use super::{
-    Added, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows, Passage,
-    StoredDocument, UnreadPassage, loaded_vectors::LoadedVectors, walk::walk,
+    Added, Document, DocumentFilter, Extracted, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
+    UnreadPassage,
+    loaded_vectors::{LoadedVectors, VectorMemory},
+    stored::document_index,
+    walk::walk,
 };
 use crate::{
     builder::DEFAULT_TENANT,
     execute::BoxFuture,
     result::ToolError,
-    store::{private_file, private_folder},
+    store::{private_file, private_folder, retry_busy},
 };
 
 /// The version of the tables that this program knows.
 const VERSION: i64 = 2;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
-
-/// How long is waited before what was busy is tried again.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// SQLITE_BUSY and what it is in particular: https://sqlite.org/rescode.html
-fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|fault| fault.code()?.parse().ok());
-    code.is_some_and(|code: u32| code & 0xff == 5)
-}
 
 /// Documents in a SQLite file, which is opened with the first use.
 pub(super) struct SqliteDocuments {
@@ -65,13 +60,17 @@ struct Opened {
 }
 
 impl SqliteDocuments {
-    pub(super) fn new(file: PathBuf) -> Self {
+    pub(super) fn new(file: PathBuf, memory: &Arc<VectorMemory>) -> Self {
         Self {
             file,
             opened: OnceCell::new(),
             presence: Presence::default(),
-            vectors: LoadedVectors::default(),
+            vectors: LoadedVectors::new(Arc::clone(memory)),
         }
+    }
+
+    fn has_any(&self) -> bool {
+        self.presence.ask(&self.file)
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -102,7 +101,7 @@ impl SqliteDocuments {
 
     /// Makes the tables of a new file, and those that one of an earlier version lacks.
     async fn make_tables(&self, writer: &SqlitePool) -> Result<(), ToolError> {
-        let make = async || {
+        let make = || async {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
             let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
             if version == 0 {
@@ -115,15 +114,7 @@ impl SqliteDocuments {
             transaction.commit().await?;
             Ok(version)
         };
-        let began = Instant::now();
-        let made = loop {
-            match make().await {
-                // While another makes the file, SQLite does not wait as it does otherwise.
-                Err(error) if is_busy(&error) && began.elapsed() < BUSY => sleep(PAUSE).await,
-                made => break made,
-            }
-        };
-        match made.map_err(|error: sqlx::Error| self.fault(error))? {
+        match retry_busy(BUSY, make).await.map_err(|error| self.fault(error))? {
             ..=VERSION => Ok(()),
             newer => {
                 Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
@@ -149,95 +140,4 @@ pub(super) fn file_of(file: &Path, tenant: &str) -> PathBuf {
     file.with_extension("tenants").join(format!("{}-{hash}.db", shown.to_ascii_lowercase()))
 }
 
-impl DocumentIndex for SqliteDocuments {
-    fn are_there(&self) -> bool {
-        self.presence.ask(&self.file)
-    }
-
-    fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>> {
-        Box::pin(self.write_document(document))
-    }
-
-    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
-        Box::pin(self.has_document(path, hash))
-    }
-
-    fn remove<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<String>, ToolError>> {
-        Box::pin(self.remove_documents(path))
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>> {
-        Box::pin(self.list_documents(filter))
-    }
-
-    fn search<'a>(
-        &'a self,
-        query: &'a str,
-        limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
-        Box::pin(self.search_passages(query, limit, filter))
-    }
-
-    fn unextracted<'a>(
-        &'a self,
-        _model: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
-        Box::pin(async move { self.passages_unextracted(limit, &DocumentFilter::default()).await })
-    }
-
-    fn unextracted_in<'a>(
-        &'a self,
-        _model: &'a str,
-        limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
-        Box::pin(self.passages_unextracted(limit, filter))
-    }
-
-    fn keep_extracted<'a>(
-        &'a self,
-        model: &'a str,
-        passages: Vec<(i64, Extracted)>,
-    ) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.write_extracted(model, passages))
-    }
-
-    fn without_vectors<'a>(
-        &'a self,
-        model: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>> {
-        Box::pin(self.passages_without_vectors(model, limit))
-    }
-
-    fn keep_vectors<'a>(
-        &'a self,
-        model: &'a str,
-        vectors: Vec<(i64, Vec<f32>)>,
-    ) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.write_vectors(model, vectors))
-    }
-
-    fn nearest<'a>(
-        &'a self,
-        model: &'a str,
-        vector: &'a [f32],
-        limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>> {
-        Box::pin(self.nearest_passages(model, vector, limit, filter))
-    }
-
-    fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>> {
-        Box::pin(self.select_metadata(sql))
-    }
-
-    fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>> {
-        Box::pin(walk(self, query))
-    }
-}
+document_index!(SqliteDocuments);

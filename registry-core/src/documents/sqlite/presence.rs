@@ -37,9 +37,10 @@ impl Presence {
                 known.are_there
             }
             _ => {
-                let are_there = look(file);
-                *known = Some(Known { are_there, stamp, asked: Instant::now() });
-                are_there
+                let seen = look(file);
+                *known = seen.map(|are_there| Known { are_there, stamp, asked: Instant::now() });
+                // What cannot be read is told by the tool that is called then.
+                seen.unwrap_or(true)
             }
         }
     }
@@ -55,10 +56,11 @@ fn stamp(file: &Path) -> Stamp {
     (of(file), of(Path::new(&log)))
 }
 
-/// Reads it in the file, in a thread of its own: whoever asks cannot wait for a future. That takes about a millisecond.
-fn look(file: &Path) -> bool {
+/// Reads it in the file, in a thread of its own: whoever asks cannot wait for a future, nor for others who have locked the file. That takes
+/// about a millisecond.
+fn look(file: &Path) -> Option<bool> {
     let asked = async {
-        let options = SqliteConnectOptions::new().filename(file).read_only(true);
+        let options = SqliteConnectOptions::new().filename(file).read_only(true).busy_timeout(Duration::ZERO);
         let mut connection = SqliteConnection::connect_with(&options).await?;
         let is_made = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = 'document'");
         if is_made.fetch_optional(&mut connection).await?.is_none() {
@@ -70,6 +72,5 @@ fn look(file: &Path) -> bool {
     };
     let look =
         || tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?.block_on(asked).ok();
-    // What cannot be read is told by the tool that is called then.
-    std::thread::scope(|scope| scope.spawn(look).join()).ok().flatten().unwrap_or(true)
+    std::thread::scope(|scope| scope.spawn(look).join()).ok().flatten()
 }

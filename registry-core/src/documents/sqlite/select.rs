@@ -153,13 +153,15 @@ fn value(row: &SqliteRow, column: usize) -> Result<Value, sqlx::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// What gets past the first look, if anything ever does.
     #[tokio::test]
     async fn p6_the_program_of_a_statement_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
         let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
         for (sql, fault) in [
             ("SELECT * FROM chunk", "OpenRead"),
@@ -194,7 +196,7 @@ mod tests {
     #[tokio::test]
     async fn p6_the_connection_for_others_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
         let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
         for allowed in ["ON", "OFF"] {
             sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA query_only = {allowed}")))
