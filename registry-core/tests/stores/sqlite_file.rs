@@ -6,6 +6,7 @@ use registry_core::{
     guard::limits::{Charge, Usage},
     store::{Durability, SqliteSettings, Store},
 };
+use sqlx::{Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{Place, at, chains::tamper, contract::charge};
 
@@ -120,18 +121,19 @@ async fn t3_counts_that_say_nothing_any_more_are_removed() {
     assert_eq!(left, 10);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn l5_a_new_file_is_opened_by_many_at_once() {
+#[tokio::test]
+async fn l5_a_new_file_that_another_program_is_just_making_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
-    for round in 0..20 {
-        let file = folder.path().join(format!("{round}.db"));
-        let open = || {
-            let settings = SqliteSettings::new(&file);
-            tokio::spawn(async move { settings.open().await.map(drop) })
-        };
-        let opened: Vec<_> = (0..8).map(|_| open()).collect();
-        for opened in opened {
-            assert_eq!(opened.await.unwrap(), Ok(()), "round {round}");
-        }
-    }
+    let file = folder.path().join("toolrack.db");
+    let mut other =
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&file).create_if_missing(true))
+            .await
+            .unwrap();
+    other.execute("BEGIN IMMEDIATE; CREATE TABLE theirs (a)").await.unwrap();
+    let open = SqliteSettings::new(&file);
+    let opened = tokio::spawn(async move { open.open().await.map(drop) });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!opened.is_finished());
+    other.execute("COMMIT").await.unwrap();
+    assert_eq!(opened.await.unwrap(), Ok(()));
 }
