@@ -69,7 +69,8 @@ async fn p6_a_tenant_finds_its_own_documents_and_no_others() {
     let documents = Documents::in_file(folder.path().join("documents.db"));
     let reader = Reader::default();
     let mut resources = Resources::new().with(Model::new(reader.clone()));
-    resources.insert_where(Arc::new(documents.clone()), Documents::missing);
+    let all = documents.clone();
+    resources.insert_by_request(move |context| all.for_request(context));
     let ours = Registry::builder().resources(resources).build().unwrap();
     let theirs = ours.for_tenant("acme & co");
     for (registry, told) in [

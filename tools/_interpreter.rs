@@ -108,6 +108,9 @@ impl Interpreter {
         if script.trim().is_empty() {
             return Err(ToolError::invalid("there is nothing to run; write a program"));
         }
+        if script.contains('\0') {
+            return Err(ToolError::invalid("there is a NUL in the program; write it as an escape"));
+        }
         if script.len() > MAX_SCRIPT {
             return Err(ToolError::invalid(format!(
                 "the program has {} bytes, and {MAX_SCRIPT} are the most; shorten it",
@@ -341,9 +344,9 @@ mod tests {
     fn t8_code_is_not_run_where_nobody_has_said_so() {
         let mut resources = Resources::new();
         CodeExecutorSettings::default().provide("/proc/self/exe".into(), &mut resources).unwrap();
-        let why = resources.missing::<Python>(&ToolContext::default()).unwrap();
+        let why = resources.get::<Python>(&ToolContext::default()).unwrap_err();
         assert_eq!(why, "needs Python: set `enabled = true` under [code_executor] in toolrack.toml");
-        assert!(resources.missing::<Shell>(&ToolContext::default()).unwrap().contains("enabled = true"));
+        assert!(resources.get::<Shell>(&ToolContext::default()).unwrap_err().contains("enabled = true"));
     }
 
     #[test]
@@ -353,7 +356,7 @@ mod tests {
         CodeExecutorSettings { enabled: true, ..Default::default() }
             .provide("/proc/self/exe".into(), &mut resources)
             .unwrap();
-        let why = resources.missing::<Python>(&ToolContext::default()).unwrap();
+        let why = resources.get::<Python>(&ToolContext::default()).unwrap_err();
         assert!(why.contains("no sandbox holds on this machine"), "{why}");
     }
 }

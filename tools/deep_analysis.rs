@@ -66,7 +66,7 @@ async fn deep_analysis(
 ) -> Result<Analysis, ToolError> {
     let mut work = Work {
         ctx,
-        documents: documents.of(ctx),
+        documents,
         model,
         question,
         passages: Vec::new(),
@@ -88,7 +88,7 @@ async fn deep_analysis(
         }
         ctx.status(format!("Reading {}", work.read()));
         let follow = work.ask(FOLLOW, LIST_TOKENS).await?.text;
-        searches = if follow.contains("ENOUGH") { Vec::new() } else { listed(&follow) };
+        searches = if is_enough(&follow) { Vec::new() } else { listed(&follow) };
         if searches.iter().all(|search| work.has_searched(search)) {
             break;
         }
@@ -111,7 +111,7 @@ async fn deep_analysis(
 /// An analysis on its way.
 struct Work<'c> {
     ctx: &'c ToolContext,
-    documents: Documents,
+    documents: Resource<Documents>,
     model: Resource<Model>,
     question: &'c str,
     passages: Vec<Passage>,
@@ -190,16 +190,29 @@ impl Work<'_> {
     }
 
     fn is_full(&self) -> bool {
-        let characters: usize = self.passages.iter().map(|passage| passage.text.len()).sum();
+        let characters: usize = self.passages.iter().map(|passage| passage.text.chars().count()).sum();
         self.passages.len() >= self.most_passages || characters >= MAX_CHARACTERS
     }
 }
 
+/// Whether a model wants to search no more. Some put the word in marks, or say more beside it.
+fn is_enough(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_matches(|c: char| !c.is_alphanumeric());
+        (line.starts_with("ENOUGH") || line.ends_with("ENOUGH")) && !line.contains("NOT")
+    })
+}
+
 /// The searches that a model listed, without what it puts before and around them.
 fn listed(text: &str) -> Vec<String> {
-    let is_mark = |c: char| c.is_whitespace() || c.is_ascii_digit() || "-*•.)\"'`".contains(c);
-    let lines =
-        text.lines().map(|line| line.trim_start_matches(is_mark).trim_end_matches(['"', '\'', '`', ' ']));
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start_matches([' ', '\t', '-', '*', '•']);
+        // The number of a list, and no other.
+        let unnumbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let unnumbered = unnumbered.strip_prefix(['.', ')']).filter(|rest| rest.starts_with([' ', '"', '*', '`']));
+        let line = unnumbered.filter(|rest| rest.len() < line.len() - 1).unwrap_or(line);
+        line.trim_matches([' ', '\t', '"', '\'', '`', '*'])
+    });
     let searches = lines.filter(|line| (2..=200).contains(&line.len()) && !line.ends_with(':'));
     searches.map(str::to_owned).take(SEARCHES).collect()
 }
@@ -338,8 +351,24 @@ mod tests {
             listed(
                 "Here are the searches:\n1. green tea\n2) \"black tea\"\n- *water*\n\n• `a b`\nfifth\nsixth"
             ),
-            ["green tea", "black tea", "water*", "a b"]
+            ["green tea", "black tea", "water", "a b"]
         );
         assert_eq!(listed(""), Vec::<String>::new());
+        let numbers = listed("1) 2024 revenue\n3D printers\n2. `3.5 mm jack`\n10 kg");
+        assert_eq!(numbers, ["2024 revenue", "3D printers", "3.5 mm jack", "10 kg"]);
+    }
+
+    #[test]
+    fn p6_a_model_says_that_it_is_enough_however_it_writes_it() {
+        for (text, enough) in [
+            ("ENOUGH", true),
+            ("**ENOUGH**.", true),
+            ("The passages answer it. ENOUGH", true),
+            ("NOT ENOUGH\nprice of espresso", false),
+            ("price of espresso", false),
+            ("", false),
+        ] {
+            assert_eq!(is_enough(text), enough, "{text}");
+        }
     }
 }

@@ -31,7 +31,7 @@ async fn graph_search(
     ctx.status(format!("Looking up what has to do with \"{entity}\""));
     let relation = relation.map(|relation| relation.trim().to_lowercase().replace([' ', '-'], "_"));
     let query = GraphQuery { entity: entity.to_owned(), depth, relation, limit: MAX_RELATIONS };
-    documents.of(ctx).graph(&query).await
+    documents.graph(&query).await
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ async fn query_documents_metadata(
     sql: &str,
 ) -> Result<MetadataRows, ToolError> {
     ctx.status("Looking through the list of documents");
-    documents.of(ctx).select(sql).await
+    documents.select(sql).await
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ async fn retrieve_documents(
 ) -> Result<Passages, ToolError> {
     let filter = filter.unwrap_or_default().read()?;
     ctx.status(format!("Searching the documents for \"{query}\""));
-    let found = documents.of(ctx).search(query, limit.into(), &filter).await?;
+    let found = documents.search(query, limit.into(), &filter).await?;
     Ok(Passages { passages: found.into_iter().map(FoundPassage::from).collect() })
 }
 

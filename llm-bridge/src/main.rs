@@ -3,12 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
-use registry_core::{
-    Resources,
-    documents::{self, Documents},
-    prelude::*,
-    sandbox,
-};
+use registry_core::{Resources, documents, prelude::*, sandbox, tenant_path};
 use serde::Deserialize;
 use tools::{CodeExecutorSettings, FileFolder, Inbox, SearchEngine};
 
@@ -56,18 +51,22 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
         let file: FolderTable = settings.host_table(table)?;
         let folder = variable(name).map(PathBuf::from).or(file.folder);
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-        Ok(folder.unwrap_or_else(|| settings.data_dir.join(usual)))
+        let folder = folder.unwrap_or_else(|| settings.data_dir.join(usual));
+        // With its name, beside which other tenants have theirs.
+        std::path::absolute(&folder).map_err(|error| format!("{}: {error}", folder.display()))
     };
-    resources.insert(Arc::new(Inbox::new(folder("inbox", "TOOLRACK_INBOX_FOLDER", "inbox")?)));
+    let inbox = folder("inbox", "TOOLRACK_INBOX_FOLDER", "inbox")?;
+    resources.insert_by_request(move |context| Ok(Inbox::new(tenant_path(&inbox, context.tenant()))));
     let files = folder("file_manager", "TOOLRACK_FILE_MANAGER_FOLDER", "files")?;
-    if cfg!(unix) {
-        resources.insert(Arc::new(FileFolder::new(files)));
-    } else {
-        resources.explain_absence::<FileFolder>("folders are only kept closed on Unix");
-    }
+    resources.insert_by_request(move |context| match cfg!(unix) {
+        true => Ok(FileFolder::new(tenant_path(&files, context.tenant()))),
+        false => Err("folders are only kept closed on Unix".to_owned()),
+    });
     let code: CodeExecutorSettings = settings.host_table("code_executor")?;
     code.provide("/proc/self/exe".into(), &mut resources)?;
-    resources.insert_where(Arc::new(settings.documents()?), Documents::missing);
-    resources.insert_where(Arc::new(settings.language_model()), |model, _| model.missing());
+    let documents = settings.documents()?;
+    resources.insert_by_request(move |context| documents.for_request(context));
+    let model = settings.language_model();
+    resources.insert_by_request(move |_| model.missing().map_or_else(|| Ok(model.clone()), Err));
     Ok(resources)
 }

@@ -21,19 +21,9 @@ use tokio_util::sync::CancellationToken;
 fn routes(access: Access) -> Router {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let settings = ServerSettings {
-        caller: Caller::new("ada", Permission::Admin),
         access,
-        store: Arc::new(MemoryStore::default()),
-        webhooks: None,
-        modules: None,
-        module_name: "toolrack".into(),
-        metrics: Default::default(),
-        mcp_servers: None,
-        documents: None,
-        upload: Default::default(),
-        extracting: None,
-        schedule: None,
         grace: Duration::from_secs(1),
+        ..ServerSettings::new(Caller::new("ada", Permission::Admin), Arc::new(MemoryStore::default()))
     };
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
     router(backend, settings, CancellationToken::new()).unwrap()

@@ -215,3 +215,29 @@ fn p6_a_pdf_that_draws_itself_within_itself_ends_nothing_but_its_own_reader() {
     let (found, _, _) = run(at, &["documents", "search", "green tea"]);
     assert!(found.contains("tea.pdf, page 1"), "{found}");
 }
+
+#[test]
+fn t8_a_tenants_files_and_notes_are_in_folders_of_its_own() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    for tenant in ["default", "acme", "../acme"] {
+        let of = |tool: &str, arguments: &str| run(at, &["call", "--tenant", tenant, tool, arguments]);
+        let arguments = format!(r#"{{"path": "plan.md", "content": "plan of {tenant}"}}"#);
+        let (printed, _, well) = of("file_manager.create_document", &arguments);
+        assert!(well, "{tenant}: {printed}");
+        assert!(of("claim", &format!(r#"{{"assertion": "of {tenant}"}}"#)).2);
+        assert!(!of("file_manager.create_document", &arguments).2, "there is one already");
+    }
+    let data = at.join(".toolrack");
+    let folders = |of: &str| -> Vec<std::path::PathBuf> {
+        let others = fs::read_dir(data.join(of).with_extension("tenants")).unwrap();
+        others.map(|entry| entry.unwrap().path()).chain([data.join(of)]).collect()
+    };
+    let mut plans: Vec<String> =
+        folders("files").iter().map(|folder| fs::read_to_string(folder.join("plan.md")).unwrap()).collect();
+    plans.sort();
+    assert_eq!(plans, ["plan of ../acme", "plan of acme", "plan of default"]);
+    for inbox in folders("inbox") {
+        assert_eq!(fs::read_dir(inbox.join("claims")).unwrap().count(), 1, "{inbox:?}");
+    }
+}

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use llm_bridge::{
     chat::{Backend, ChatSettings, Upstream},
-    server::{Access, ServerSettings, Upload, router},
+    server::{ServerSettings, Upload, router},
 };
 use registry_core::{
     Caller, Permission, Registry,
@@ -40,19 +40,10 @@ impl Rack {
         let documents = Documents::in_file(folder.path().join("documents.db"));
         let store = Arc::new(MemoryStore::default());
         let settings = ServerSettings {
-            caller: Caller::new("local", Permission::User),
-            access: Access::default(),
-            store: store.clone(),
-            webhooks: None,
-            modules: None,
-            metrics: Default::default(),
-            mcp_servers: None,
             documents: Some(documents.clone()),
             upload,
-            extracting: None,
-            module_name: "toolrack".into(),
-            schedule: None,
             grace: Duration::from_secs(1),
+            ..ServerSettings::new(Caller::new("local", Permission::User), store.clone())
         };
         let registry = Registry::builder().without_compiled().build().unwrap();
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());

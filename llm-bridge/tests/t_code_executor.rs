@@ -368,9 +368,9 @@ fn t8_a_python_that_is_none_leaves_only_itself_off() {
         let mut resources = Resources::new();
         let settings = CodeExecutorSettings { python: Some(python.into()), ..settings() };
         settings.provide(launcher(), &mut resources).unwrap();
-        let missing = resources.missing::<tools::Python>(&ToolContext::default()).unwrap();
+        let missing = resources.get::<tools::Python>(&ToolContext::default()).unwrap_err();
         assert!(missing.contains(why), "{missing}");
-        assert_eq!(resources.missing::<tools::Shell>(&ToolContext::default()), None);
+        assert!(resources.get::<tools::Shell>(&ToolContext::default()).is_ok());
     }
 }
 
@@ -386,7 +386,7 @@ fn t8_a_launcher_that_is_none_leaves_the_tools_off() {
         let mut resources = Resources::new();
         let settings = CodeExecutorSettings { timeout_seconds: 1, ..settings() };
         settings.provide(launcher.into(), &mut resources).unwrap();
-        let missing = resources.missing::<tools::Python>(&ToolContext::default()).unwrap();
+        let missing = resources.get::<tools::Python>(&ToolContext::default()).unwrap_err();
         assert!(missing.contains("no sandbox holds on this machine"), "{missing}");
     }
 }

@@ -53,19 +53,9 @@ impl Rack {
         add(&registry, "admins.only", ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() });
         let store = Arc::new(MemoryStore::default());
         let settings = ServerSettings {
-            caller,
             access,
-            store: store.clone(),
-            webhooks: None,
-            modules: None,
-            metrics: llm_bridge::metrics::Metrics::default(),
-            mcp_servers: None,
-            documents: None,
-            upload: Default::default(),
-            extracting: None,
-            module_name: "toolrack".into(),
-            schedule: None,
             grace: Duration::from_secs(1),
+            ..ServerSettings::new(caller, store.clone())
         };
         let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
         let stop = CancellationToken::new();

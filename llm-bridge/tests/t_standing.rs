@@ -63,19 +63,9 @@ impl Rack {
         });
         add("resign", admins, resign);
         let settings = ServerSettings {
-            caller: Caller::new("local", Permission::Guest),
             access: Access { key_required: true, ..Access::default() },
-            store: store.clone(),
-            webhooks: None,
-            modules: None,
-            metrics: llm_bridge::metrics::Metrics::default(),
-            mcp_servers: None,
-            documents: None,
-            upload: Default::default(),
-            extracting: None,
-            module_name: "toolrack".into(),
-            schedule: None,
             grace: Duration::from_secs(1),
+            ..ServerSettings::new(Caller::new("local", Permission::Guest), store.clone())
         };
         let upstream = Scripted::start([]).await;
         let model = Upstream::http(&upstream.base(), None, Duration::from_secs(20)).unwrap();

@@ -128,19 +128,9 @@ impl Store for Slow {
 
 fn settings(store: Arc<dyn Store>) -> ServerSettings {
     ServerSettings {
-        caller: Caller::new("local", Permission::Guest),
         access: Access { key_required: true, ..Access::default() },
-        store,
-        webhooks: None,
-        modules: None,
-        metrics: llm_bridge::metrics::Metrics::default(),
-        mcp_servers: None,
-        documents: None,
-        upload: Default::default(),
-        extracting: None,
-        module_name: "toolrack".into(),
-        schedule: None,
         grace: Duration::from_secs(1),
+        ..ServerSettings::new(Caller::new("local", Permission::Guest), store)
     }
 }
 

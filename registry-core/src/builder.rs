@@ -29,6 +29,7 @@ use crate::{
     registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
     source::{ConfigFault, Configured},
+    tenant::DEFAULT_TENANT,
     tool::{Source, Tool},
 };
 #[cfg(feature = "config")]
@@ -36,9 +37,6 @@ use crate::{
     source::config::{self, Known},
     tool::Handler,
 };
-
-/// The tenant where nothing is said of tenants.
-pub const DEFAULT_TENANT: &str = "default";
 
 /// Builds a [`Registry`].
 pub struct RegistryBuilder {

@@ -14,11 +14,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    builder::DEFAULT_TENANT,
     policy::Permission,
     registry::Registry,
     resource::{Resource, Resources},
     standing::Standing,
+    tenant::DEFAULT_TENANT,
 };
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
@@ -286,12 +286,12 @@ impl ToolContext {
 
     /// Something the host provides, where it does, to this request.
     pub fn resource<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
-        self.resources.get().filter(|_| self.missing::<T>().is_none())
+        self.resources.get(self).ok()
     }
 
     /// Why something is not there for this request; `None` where it is.
     pub(crate) fn missing<T: Send + Sync + 'static>(&self) -> Option<String> {
-        self.resources.missing::<T>(self)
+        self.resources.get::<T>(self).err()
     }
 
     /// Says what the tool is doing.

@@ -72,13 +72,14 @@ pub mod spec;
 mod standing;
 pub mod store;
 pub mod sync;
+mod tenant;
 pub mod testing;
 pub mod tool;
 pub mod version;
 #[cfg(feature = "http")]
 pub mod webhook;
 
-pub use builder::{DEFAULT_TENANT, RegistryBuilder};
+pub use builder::RegistryBuilder;
 pub use content::Content;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
@@ -99,6 +100,7 @@ pub use source::{Offer, Remote, RemoteKind};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
+pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
 #[cfg(all(doctest, feature = "http", feature = "documents", feature = "sandbox"))]

@@ -44,8 +44,8 @@ pub trait LanguageModel: Send + Sync + 'static {
         Box::pin(async { Ok("unnamed".to_owned()) })
     }
 
-    /// How to get a model, where it is known that there is none. A host that finds out only as it runs provides its model
-    /// [where](crate::Resources::insert_where) this is `None`.
+    /// How to get a model, where it is known that there is none. A host that finds out only as it runs provides its model to
+    /// [requests](crate::Resources::insert_by_request) for which this is `None`.
     fn missing(&self) -> Option<String> {
         None
     }

@@ -43,13 +43,18 @@ pub struct Resources {
     absent: HashMap<TypeId, String>,
 }
 
-/// Why a value is not to be had by a request; `None` where it is.
-type Condition = dyn Fn(&ToolContext) -> Option<String> + Send + Sync;
+/// A value, whatever its type.
+type AnyValue = Arc<dyn Any + Send + Sync>;
+
+/// What a request gets, or why it gets nothing.
+type ByRequest = dyn Fn(&ToolContext) -> Result<AnyValue, String> + Send + Sync;
 
 #[derive(Clone)]
-struct Provided {
-    value: Arc<dyn Any + Send + Sync>,
-    condition: Option<Arc<Condition>>,
+enum Provided {
+    /// The same for every request.
+    Shared(AnyValue),
+    /// Asked for each.
+    ByRequest(Arc<ByRequest>),
 }
 
 impl Resources {
@@ -67,19 +72,17 @@ impl Resources {
 
     /// Provides a value that the host keeps using itself.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: Arc<T>) {
-        self.present.insert(TypeId::of::<T>(), Provided { value, condition: None });
+        self.present.insert(TypeId::of::<T>(), Provided::Shared(value));
     }
 
-    /// Provides a value to the requests for which `missing` is `None`; for the others it says why not, and the tools that need the value
-    /// are off. It is asked for every request, once for each tool, so it has to be quick.
-    pub fn insert_where<T: Send + Sync + 'static>(
+    /// Provides to each request what `provide` makes for it, such as what belongs to its [tenant](ToolContext::tenant). Where that is an
+    /// error, which says why, the tools that need the type are off. It is asked for every request, once for each tool, so it has to be quick.
+    pub fn insert_by_request<T: Send + Sync + 'static>(
         &mut self,
-        value: Arc<T>,
-        missing: impl Fn(&T, &ToolContext) -> Option<String> + Send + Sync + 'static,
+        provide: impl Fn(&ToolContext) -> Result<T, String> + Send + Sync + 'static,
     ) {
-        let asked = Arc::clone(&value);
-        let condition: Arc<Condition> = Arc::new(move |context| missing(&asked, context));
-        self.present.insert(TypeId::of::<T>(), Provided { value, condition: Some(condition) });
+        let provide: Arc<ByRequest> = Arc::new(move |context| Ok(Arc::new(provide(context)?)));
+        self.present.insert(TypeId::of::<T>(), Provided::ByRequest(provide));
     }
 
     /// Says how to get what is not provided, for listings: `set [search] in toolrack.toml`.
@@ -87,24 +90,33 @@ impl Resources {
         self.absent.insert(TypeId::of::<T>(), how.into());
     }
 
-    /// The value of a type, where the host provides one, to whichever requests. Tools ask [`ToolContext::resource`].
-    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
-        let value = Arc::clone(&self.present.get(&TypeId::of::<T>())?.value);
-        value.downcast().ok().map(Resource)
+    /// Whether the host provides a type, to whichever requests.
+    pub fn provides<T: 'static>(&self) -> bool {
+        self.present.contains_key(&TypeId::of::<T>())
     }
 
-    /// `None` where the type is provided to that request, otherwise why a tool that needs it is off.
-    pub fn missing<T: Send + Sync + 'static>(&self, context: &ToolContext) -> Option<String> {
-        let told = match self.present.get(&TypeId::of::<T>()) {
-            Some(Provided { condition, .. }) => Some(condition.as_ref()?(context)?),
-            None => self.absent.get(&TypeId::of::<T>()).cloned(),
+    /// The value of a type for a request. Tools ask [`ToolContext::resource`].
+    ///
+    /// # Errors
+    /// Why a tool that needs it is off.
+    pub fn get<T: Send + Sync + 'static>(&self, context: &ToolContext) -> Result<Resource<T>, String> {
+        let value = match self.present.get(&TypeId::of::<T>()) {
+            Some(Provided::Shared(value)) => Ok(Arc::clone(value)),
+            Some(Provided::ByRequest(provide)) => provide(context).map_err(Some),
+            None => Err(self.absent.get(&TypeId::of::<T>()).cloned()),
         };
+        let value = value.and_then(|value| value.downcast().map_err(|_| None));
+        value.map(Resource).map_err(Self::told::<T>)
+    }
+
+    /// Why a type is not there, with what the host says of it.
+    fn told<T: 'static>(told: Option<String>) -> String {
         let name = type_name::<T>();
         let short = name.rsplit("::").next().unwrap_or(name);
-        Some(match told {
+        match told {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
-        })
+        }
     }
 }
 
@@ -123,38 +135,41 @@ mod tests {
 
     #[test]
     fn a_value_is_found_by_its_type() {
-        let resources = Resources::new().with(7_u32).with("text");
-        assert_eq!(*resources.get::<u32>().unwrap(), 7);
-        assert_eq!(*resources.get::<&str>().unwrap(), "text");
-        assert!(resources.get::<u64>().is_none());
+        let (resources, context) = (Resources::new().with(7_u32).with("text"), ToolContext::default());
+        assert_eq!(*resources.get::<u32>(&context).unwrap(), 7);
+        assert_eq!(*resources.get::<&str>(&context).unwrap(), "text");
+        assert!(resources.get::<u64>(&context).is_err());
+        assert!(resources.provides::<u32>() && !resources.provides::<u64>());
     }
 
     #[test]
     fn absence_says_how_to_end_it() {
         let context = ToolContext::default();
         let mut resources = Resources::new().with(7_u32);
-        let missing = |resources: &Resources| resources.missing::<String>(&context);
-        assert_eq!(resources.missing::<u32>(&context), None);
-        assert_eq!(missing(&resources).unwrap(), "needs String, which this host does not provide");
+        let missing = |resources: &Resources| resources.get::<String>(&context).unwrap_err();
+        assert_eq!(missing(&resources), "needs String, which this host does not provide");
         resources.explain_absence::<String>("set `name`");
-        assert_eq!(missing(&resources).unwrap(), "needs String: set `name`");
+        assert_eq!(missing(&resources), "needs String: set `name`");
     }
 
     #[test]
-    fn p4_a_condition_is_asked_for_each_request() {
+    fn p4_each_request_gets_its_own_or_is_told_why_not() {
         let open = Arc::new(AtomicBool::new(false));
         let mut resources = Resources::new();
-        resources.insert_where(Arc::clone(&open), |open, context| {
+        let is_open = Arc::clone(&open);
+        resources.insert_by_request(move |context| {
             let name = &context.caller().user;
-            (!open.load(Ordering::SeqCst)).then(|| format!("{name} has to open it"))
+            match is_open.load(Ordering::SeqCst) {
+                true => Ok(format!("what is {name}'s")),
+                false => Err(format!("{name} has to open it")),
+            }
         });
+        assert!(resources.provides::<String>());
         let context = ToolContext::new(Caller::new("ada", Permission::User)).with_resources(resources);
-        let missing = || context.resources().missing::<AtomicBool>(&context);
-        assert_eq!(missing().unwrap(), "needs AtomicBool: ada has to open it");
-        assert!(context.resource::<AtomicBool>().is_none());
-        assert!(context.resources().get::<AtomicBool>().is_some());
+        assert_eq!(context.missing::<String>().unwrap(), "needs String: ada has to open it");
+        assert!(context.resource::<String>().is_none());
         open.store(true, Ordering::SeqCst);
-        assert_eq!(missing(), None);
-        assert!(context.resource::<AtomicBool>().is_some());
+        assert_eq!(context.missing::<String>(), None);
+        assert_eq!(*context.resource::<String>().unwrap(), "what is ada's");
     }
 }

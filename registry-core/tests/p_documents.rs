@@ -310,7 +310,7 @@ async fn p6_a_tenant_has_a_file_of_its_own_beside_the_others() {
 async fn p6_whether_there_are_documents_is_seen_when_another_process_adds_some() {
     for place in Place::all("p6_whether_there_are_documents_is_seen_when_another_process_adds_some") {
         let (store, context) = (Store::new(place), registry_core::ToolContext::default());
-        assert!(store.documents.missing(&context).unwrap().contains("toolrack documents add PATH"));
+        assert!(store.documents.for_request(&context).unwrap_err().contains("toolrack documents add PATH"));
         let other = store.again();
         // It has made the file, and put nothing in.
         assert!(other.list(&DocumentFilter::default()).await.unwrap().is_empty());
@@ -322,7 +322,7 @@ async fn p6_whether_there_are_documents_is_seen_when_another_process_adds_some()
         };
         add(&other, "tea.md", TEA).await;
         until(|| store.documents.are_there(), is_seen(true)).await;
-        assert_eq!(store.documents.missing(&context), None);
+        assert!(store.documents.for_request(&context).is_ok());
         other.remove("tea.md").await.unwrap();
         until(|| !store.documents.are_there(), is_seen(false)).await;
         add(&other, "tea.md", TEA).await;

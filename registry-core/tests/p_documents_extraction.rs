@@ -394,3 +394,18 @@ async fn p6_passages_that_the_model_refuses_keep_nobody_from_the_others() {
         );
     }
 }
+
+#[tokio::test]
+async fn p6_a_model_that_refuses_every_question_marks_no_passage_as_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let documents = in_folder(folder.path());
+    add(&documents, "a.txt", "As Toolrack uses SQLite, nothing is installed.").await;
+    let refusing = scripted(|_| Some(REFUSED.to_owned()));
+    let error = extract(&documents, &refusing).await.unwrap_err();
+    assert!(error.message().contains("the context is too small"), "{error}");
+    assert_eq!(refusing.asked().len(), 2, "the passage, and something short");
+    assert_eq!(documents.count_unextracted(&DocumentFilter::default()).await, Ok(1));
+    let mended = scripted(|_| Some(said("Toolrack", "uses", "SQLite")));
+    assert_eq!(extract(&documents, &mended).await.unwrap().passages, 1);
+    assert_eq!(documents.count_unextracted(&DocumentFilter::default()).await, Ok(0));
+}

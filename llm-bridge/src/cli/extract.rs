@@ -33,8 +33,8 @@ pub(super) async fn run(
     }
     let mut total = 0;
     for filter in &filters {
-        let unread = documents.unextracted(usize::MAX, filter).await;
-        total += unread.map_err(|error| error.message().to_owned())?.len();
+        let unread = documents.count_unextracted(filter).await;
+        total += unread.map_err(|error| error.message().to_owned())?;
     }
     // Nobody sees it where standard error is no terminal.
     let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));

@@ -53,10 +53,9 @@ pub(super) async fn run(
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
-    // The very ones that the tools have, so that both see at once what is added.
-    let provided = backend.registry().context(settings.caller());
-    server_settings.documents =
-        provided.resources().get::<Documents>().map(|documents| Documents::clone(&documents));
+    if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
+        server_settings.documents = Some(settings.documents()?);
+    }
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();

@@ -7,14 +7,17 @@ use registry_core::{
     documents::{DocumentFilter, Documents, Embedded, Extraction},
     model::Model,
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::UpstreamEmbedder;
 
 /// So often it is seen what other processes have added.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// So long it is read of one tenant's documents before it is another's turn. Of what is cut off, what was read is kept.
+/// So long it is read of one tenant's documents before it is another's turn, and until the piece that is being read then is kept.
 const TURN: Duration = Duration::from_secs(120);
 /// After a fault it is waited longer each time, and at most so long.
 const LONGEST_REST: Duration = Duration::from_secs(15 * 60);
@@ -53,28 +56,29 @@ async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
     told: &str,
     read: impl Fn(Documents) -> F,
 ) {
-    let mut rest = INTERVAL;
+    let (mut rest, mut is_told) = (INTERVAL, false);
     loop {
         // Made before anything is looked for, so that nothing is added in between.
         let added = added.notified();
         tokio::pin!(added);
         added.as_mut().enable();
-        let (mut failed, mut is_unfinished) = (None, false);
+        let (mut failed, mut is_unfinished, mut is_all_failed) = (None, false, true);
         for documents in documents.in_use().into_iter().filter(|documents| documents.are_there()) {
             match read(documents).await {
-                Ok(turn) => is_unfinished |= turn == Turn::Over,
+                Ok(turn) => {
+                    is_unfinished |= turn == Turn::Over;
+                    is_all_failed = false;
+                }
                 Err(error) => failed = Some(error),
             }
         }
-        if let Some(error) = &failed {
-            // Not each time, as it may be long before somebody starts the model's server.
-            if rest == INTERVAL {
-                tracing::warn!("{told}: {}", error.message());
-            }
-            rest = (rest * 2).min(LONGEST_REST);
-        } else {
-            rest = INTERVAL;
+        // Not each time, as it may be long before somebody starts the model's server.
+        if let Some(error) = failed.as_ref().filter(|_| !is_told) {
+            tracing::warn!("{told}: {}", error.message());
         }
+        is_told = failed.is_some();
+        // Where only some tenants fail, the others do not wait for them.
+        rest = if is_told && is_all_failed { (rest * 2).min(LONGEST_REST) } else { INTERVAL };
         if !is_unfinished {
             let _ = timeout(rest, added).await;
         }
@@ -100,31 +104,57 @@ impl Work {
 
     /// Reads for a turn, so that no tenant waits for all that another has. What was read is told however the turn ends.
     async fn read(&self, documents: &Documents) -> Result<Turn, ToolError> {
-        let is_done = match self {
+        let clock = TurnClock { began: Instant::now(), over: Notify::new() };
+        match self {
             Self::Embed => {
                 let mut done = Embedded::default();
-                let embed = documents.embed_unread(UpstreamEmbedder::BATCH, |now| done = now);
-                let ended = timeout(TURN, embed).await;
+                let embed = documents.embed_unread(UpstreamEmbedder::BATCH, |now| {
+                    done = now;
+                    clock.piece_is_kept();
+                });
+                let ended = clock.run(embed).await;
                 if done.passages > 0 {
                     tracing::info!("{} passages of documents were given vectors", done.passages);
                 }
-                ended.map(|ended| ended.map(drop))
+                ended
             }
             Self::Extract(model) => {
                 let (mut done, all) = (Extraction::default(), DocumentFilter::default());
-                let ended = timeout(TURN, documents.extract_unread(model, &all, |now| done = *now)).await;
+                let extract = documents.extract_unread(model, &all, |now| {
+                    done = *now;
+                    clock.piece_is_kept();
+                });
+                let ended = clock.run(extract).await;
                 let Extraction { passages, names, relations, tokens, .. } = done;
                 if passages > 0 {
                     tracing::info!(
                         "{names} names and {relations} relations were drawn from {passages} passages, with {tokens} tokens"
                     );
                 }
-                ended.map(|ended| ended.map(drop))
+                ended
             }
-        };
-        match is_done {
-            Ok(ended) => ended.map(|()| Turn::Done),
-            Err(_elapsed) => Ok(Turn::Over),
+        }
+    }
+}
+
+/// Ends a turn behind a piece and never within one, as a slow model may take longer for one than a turn is.
+struct TurnClock {
+    began: Instant,
+    over: Notify,
+}
+
+impl TurnClock {
+    fn piece_is_kept(&self) {
+        if self.began.elapsed() >= TURN {
+            self.over.notify_one();
+        }
+    }
+
+    async fn run<T>(&self, work: impl Future<Output = Result<T, ToolError>>) -> Result<Turn, ToolError> {
+        tokio::select! {
+            biased;
+            () = self.over.notified() => Ok(Turn::Over),
+            ended = work => ended.map(|_| Turn::Done),
         }
     }
 }
@@ -134,12 +164,12 @@ mod tests {
     use std::sync::Mutex;
 
     use registry_core::documents::{DocumentKind, read::document};
-    use tokio::time::{Instant, pause, sleep};
+    use tokio::time::{pause, sleep};
 
     use super::*;
 
     #[tokio::test]
-    async fn p6_one_tenants_fault_is_rested_after_and_an_upload_ends_the_rest() {
+    async fn p6_only_a_fault_of_all_makes_the_rest_longer_and_an_upload_ends_it() {
         let folder = tempfile::tempdir().unwrap();
         let documents = Documents::in_file(folder.path().join("documents.db"));
         for tenant in ["default", "acme"] {
@@ -151,25 +181,43 @@ mod tests {
         let (added, began) = (Arc::<Notify>::default(), Instant::now());
         let turns: Arc<Mutex<Vec<u64>>> = Arc::default();
         let (seen, told) = (Arc::clone(&turns), Arc::clone(&added));
-        // Whoever comes first fails until the last upload, the other never; at the end there is more to read, once.
+        // Both tenants fail, then one of them; at the end there is more to read, once.
         let read = move |_| {
             let mut seen = seen.lock().unwrap();
             seen.push(began.elapsed().as_secs());
             std::future::ready(match seen.len() {
-                1 | 3 | 5 | 7 => Err(ToolError::failed("no model")),
-                11 => Ok(Turn::Over),
+                1..=3 => Err(ToolError::failed("no model")),
+                8 => Ok(Turn::Over),
                 _ => Ok(Turn::Done),
             })
         };
         let reading = tokio::spawn(async move { read_on(&documents, &told, "no vectors", read).await });
-        sleep(Duration::from_secs(400)).await;
-        assert_eq!(*turns.lock().unwrap(), [0, 0, 120, 120, 360, 360]);
+        sleep(Duration::from_secs(200)).await;
+        assert_eq!(*turns.lock().unwrap(), [0, 0, 120, 120, 180, 180]);
         added.notify_waiters();
         sleep(Duration::from_secs(1)).await;
-        assert_eq!(turns.lock().unwrap()[6..], [400, 400], "an upload is looked at at once");
-        added.notify_waiters();
-        sleep(Duration::from_secs(61)).await;
-        assert_eq!(turns.lock().unwrap()[8..], [401, 401, 461, 461, 461, 461]);
+        assert_eq!(turns.lock().unwrap()[6..], [200; 4], "an upload is looked at at once");
         reading.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn p6_a_turn_ends_behind_a_piece() {
+        let clock = TurnClock { began: Instant::now(), over: Notify::new() };
+        let mut pieces = 0;
+        let slow = async {
+            loop {
+                sleep(TURN * 2 / 3).await;
+                pieces += 1;
+                clock.piece_is_kept();
+            }
+        };
+        let turn: Result<Turn, ToolError> = clock.run::<()>(slow).await;
+        assert!(matches!(turn, Ok(Turn::Over)) && pieces == 2);
+        let clock = TurnClock { began: Instant::now(), over: Notify::new() };
+        let long = async {
+            sleep(TURN * 2).await;
+            Ok(())
+        };
+        assert!(matches!(clock.run(long).await, Ok(Turn::Done)), "a piece may take longer than a turn");
     }
 }

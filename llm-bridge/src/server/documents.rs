@@ -31,7 +31,7 @@ use super::{
     openapi::Operation,
 };
 use crate::chat::Backend;
-use intake::{Intake, Read};
+use intake::{Intake, Read, Taken};
 use refusal::Refusal;
 use upload_path::{is_below, upload_path, uploads_of};
 
@@ -286,8 +286,8 @@ pub(super) async fn add(
     let kind = intake::kind_of(&name)?;
     let kept_under = path.clone();
     let file = move |bytes| read::File::new(&kept_under, kind, bytes, modified);
-    let place = (identity.registry.tenant().to_owned(), user.clone());
-    let taken = door.intake.take(place, &headers, body, file).await?;
+    let sender = (identity.registry.tenant().to_owned(), user.clone());
+    let taken = door.intake.take(sender, &headers, body, file).await?;
     let is_there = documents.has(&path, taken.file.hash()).await?;
     let outcome = if is_there {
         Added::Unchanged
@@ -295,7 +295,8 @@ pub(super) async fn add(
         check_room(&documents, user, &path, taken.size).await?;
         let (intake, documents, told) = (door.intake.clone(), documents.clone(), Arc::clone(&door.added));
         let adding = async move {
-            let Read { document, permit } = intake.read(taken.file).await?;
+            let Taken { file, place: _place, .. } = taken;
+            let Read { document, permit } = intake.read(file).await?;
             let added = documents.add(document).await?;
             drop(permit);
             told.notify_waiters();

@@ -98,6 +98,31 @@ pub struct ServerSettings {
     pub grace: Duration,
 }
 
+impl ServerSettings {
+    /// A server on this machine alone, with nothing but its chat, its tools and its users.
+    pub fn new(caller: Caller, store: Arc<dyn Store>) -> Self {
+        Self {
+            caller,
+            access: Access::default(),
+            store,
+            webhooks: None,
+            modules: None,
+            metrics: Metrics::default(),
+            #[cfg(feature = "mcp")]
+            mcp_servers: None,
+            #[cfg(feature = "documents")]
+            documents: None,
+            #[cfg(feature = "documents")]
+            upload: Upload::default(),
+            #[cfg(feature = "documents")]
+            extracting: None,
+            module_name: "toolrack".to_owned(),
+            schedule: None,
+            grace: GRACE,
+        }
+    }
+}
+
 impl std::fmt::Debug for ServerSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerSettings").field("access", &self.access).finish_non_exhaustive()

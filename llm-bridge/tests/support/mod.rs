@@ -212,19 +212,10 @@ impl Setup {
         let address = listener.local_addr().unwrap();
         let store = Arc::new(MemoryStore::default());
         let settings = ServerSettings {
-            caller: self.caller,
             access: self.access,
-            store,
-            webhooks: None,
-            modules: None,
             metrics: Metrics::default().with_calls(self.calls),
-            mcp_servers: None,
-            documents: None,
-            upload: Default::default(),
-            extracting: None,
-            module_name: "toolrack".into(),
-            schedule: None,
             grace: self.grace,
+            ..ServerSettings::new(self.caller, store)
         };
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));

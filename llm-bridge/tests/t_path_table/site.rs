@@ -145,19 +145,9 @@ impl Site {
             keys.insert(id, secret);
         }
         let settings = ServerSettings {
-            caller: Caller::new("nobody", Permission::Guest),
             access: Access { key_required: true, ..Access::default() },
-            store,
-            webhooks: None,
-            modules: None,
-            metrics: llm_bridge::metrics::Metrics::default(),
-            mcp_servers: None,
-            documents: None,
-            upload: Default::default(),
-            extracting: None,
-            module_name: "toolrack".into(),
-            schedule: None,
             grace: Duration::from_secs(1),
+            ..ServerSettings::new(Caller::new("nobody", Permission::Guest), store)
         };
         let upstream = Scripted::start([]).await;
         let model = Upstream::http(&upstream.base(), None, Duration::from_secs(20)).unwrap();

@@ -70,24 +70,28 @@ impl Cutter {
         }
         for piece in pieces(line) {
             let length = piece.chars().count();
-            if self.characters + length > MAX {
+            if self.characters + self.separator(line.number).len() + length > MAX {
                 self.close();
             }
             self.write(line.number, piece, length);
         }
     }
 
-    fn write(&mut self, number: u32, piece: &str, length: usize) {
-        if !self.text.is_empty() {
-            let continues = self.place.is_some_and(|(_, last)| last == number) && !self.paragraph_ended;
-            self.text.push_str(match (continues, self.paragraph_ended) {
-                (true, _) => " ",
-                (false, true) => "\n\n",
-                (false, false) => "\n",
-            });
+    /// What stands between what was written and what comes of that line.
+    fn separator(&self, number: u32) -> &'static str {
+        match self.place {
+            None => "",
+            Some(_) if self.paragraph_ended => "\n\n",
+            Some((_, last)) if last == number => " ",
+            Some(_) => "\n",
         }
+    }
+
+    fn write(&mut self, number: u32, piece: &str, length: usize) {
+        let separator = self.separator(number);
+        self.text.push_str(separator);
         self.text.push_str(piece);
-        self.characters += length + 1;
+        self.characters += separator.len() + length;
         self.paragraph_ended = false;
         self.bare_heading = None;
         let first = self.place.map_or(number, |(first, _)| first);
@@ -108,10 +112,10 @@ impl Cutter {
     }
 }
 
-/// A line in pieces that each fit a passage: whole where it does, else its sentences, else its words.
+/// A line in pieces that each fit a passage: whole where it does, else its sentences where it has such, else its words.
 fn pieces(line: &Line) -> Vec<&str> {
     let text = line.text.trim_end();
-    if !has_more(text, MAX - 1) {
+    if !has_more(text, MAX) {
         return vec![text];
     }
     let mut pieces = Vec::new();
@@ -119,7 +123,8 @@ fn pieces(line: &Line) -> Vec<&str> {
     while has_more(rest, TARGET - 1) {
         let end = rest.char_indices().nth(TARGET).map_or(rest.len(), |(at, _)| at);
         let head = rest.get(..end).unwrap_or(rest);
-        let cut = sentence_end(head).or_else(|| head.rfind(char::is_whitespace)).filter(|cut| *cut > 0);
+        let sentence = if line.verbatim { None } else { sentence_end(head) };
+        let cut = sentence.or_else(|| head.rfind(char::is_whitespace)).filter(|cut| *cut > 0);
         let (piece, tail) = rest.split_at_checked(cut.unwrap_or(end)).unwrap_or((rest, ""));
         pieces.push(piece.trim());
         rest = tail.trim_start();
@@ -230,6 +235,21 @@ mod tests {
             let joined: String = chunks.iter().map(|chunk| squeezed(&chunk.text)).collect();
             assert_eq!(joined, squeezed(&text), "{sentence}");
         }
+    }
+
+    #[test]
+    fn p6_no_passage_has_more_characters_whatever_its_paragraphs() {
+        let text = format!("{}{}\n\n{}", "x\n\n".repeat(400), "y".repeat(MAX - TARGET), "z".repeat(MAX));
+        let chunks = cut(&text);
+        let lengths: Vec<_> = chunks.iter().map(|chunk| chunk.text.chars().count()).collect();
+        assert!(lengths.iter().all(|length| *length <= MAX) && lengths.last() == Some(&MAX), "{lengths:?}");
+    }
+
+    #[test]
+    fn p6_what_is_no_prose_is_not_cut_at_its_dots() {
+        let row = format!("{}A. {}", "word ".repeat(150), "word ".repeat(200));
+        let first = |verbatim| pieces(&Line { verbatim, ..Line::text(1, row.as_str()) })[0].to_owned();
+        assert!(first(false).ends_with("A.") && first(true).len() > first(false).len(), "{}", first(true));
     }
 
     #[test]

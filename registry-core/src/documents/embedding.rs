@@ -125,21 +125,18 @@ impl Embedding {
         if self.outage().is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        let found = match self.vector(question).await {
-            Ok(vector) => {
-                let found = index.nearest(self.embedder.model(), &vector, limit, filter).await;
-                found.map_err(|error| EmbedError::Unavailable(error.message().to_owned()))
-            }
-            Err(error) => Err(error),
-        };
+        let vector = self.vector(question).await;
         let before = self.outage();
-        match found {
-            Ok(passages) => {
+        match vector {
+            Ok(vector) => {
                 if before.is_some() {
                     tracing::info!("Documents are found by vectors of {} again", self.embedder.model());
                     self.set_outage(None);
                 }
-                Some(passages)
+                let found = index.nearest(self.embedder.model(), &vector, limit, filter).await;
+                // Of this tenant alone, so that it says nothing of the embedder.
+                let told = |error: &ToolError| tracing::warn!("Found by words alone: {}", error.message());
+                found.inspect_err(told).ok()
             }
             Err(error) => {
                 if before.is_none() {

@@ -62,9 +62,11 @@ impl Found {
     fn entry(&mut self, entry: &DirEntry) {
         if entry.path_is_symlink() {
             self.skipped.push((entry.path().to_owned(), "it is a link".to_owned()));
-        } else if !entry.file_type().is_file() {
+        } else if entry.file_type().is_dir() {
         } else if DocumentKind::of(entry.path()).is_none() {
             self.others += 1;
+        } else if !entry.file_type().is_file() {
+            self.skipped.push((entry.path().to_owned(), "it is no file".to_owned()));
         } else if entry.metadata().is_ok_and(|about| about.len() > MAX_BYTES) {
             let reason = format!("it has more than {} MiB", MAX_BYTES / 1024 / 1024);
             self.skipped.push((entry.path().to_owned(), reason));

@@ -78,6 +78,10 @@ pub trait DocumentIndex: Send + Sync + 'static {
         filter: &'a DocumentFilter,
     ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
 
+    /// How many passages no model has been through, of the documents that pass the filter.
+    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter)
+    -> BoxFuture<'a, Result<usize, ToolError>>;
+
     /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
     /// meanwhile is passed over.
     fn keep_extracted<'a>(

@@ -43,6 +43,7 @@ mod sqlite;
 mod statement;
 mod stored;
 mod tenants;
+mod unspaced;
 mod vectors;
 mod walk;
 
@@ -51,7 +52,11 @@ use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
-use crate::{builder::DEFAULT_TENANT, context::ToolContext, result::ToolError};
+use crate::{
+    context::ToolContext,
+    result::ToolError,
+    tenant::{DEFAULT_TENANT, tenant_path},
+};
 use tenants::Tenants;
 
 pub use document::{Document, DocumentKind, Line};
@@ -80,7 +85,7 @@ impl Documents {
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
         let (file, memory) = (file.into(), Arc::default());
         Self::by_tenant(move |tenant| {
-            Arc::new(sqlite::SqliteDocuments::new(sqlite::file_of(&file, tenant), &memory))
+            Arc::new(sqlite::SqliteDocuments::new(tenant_path(&file, tenant), &memory))
         })
     }
 
@@ -115,28 +120,26 @@ impl Documents {
         Self { index: self.tenants.index(tenant), ..self.clone() }
     }
 
-    /// The documents of the tenant that a request is of.
-    #[must_use]
-    pub fn of(&self, context: &ToolContext) -> Self {
-        self.for_tenant(context.tenant())
-    }
-
     /// The documents of each tenant that was asked for since the program began.
     pub fn in_use(&self) -> Vec<Self> {
         self.tenants.opened().into_iter().map(|index| Self { index, ..self.clone() }).collect()
     }
 
-    /// Why tools have no documents for a request: there are none of its tenant yet. It is the condition for
-    /// [`Resources::insert_where`](crate::Resources::insert_where), so that the tools come on with the first document.
-    pub fn missing(&self, context: &ToolContext) -> Option<String> {
-        if self.of(context).are_there() {
-            return None;
+    /// The documents of the tenant that a request is of, for [`Resources::insert_by_request`](crate::Resources::insert_by_request): a tool
+    /// gets no others, and comes on with the first.
+    ///
+    /// # Errors
+    /// Why tools have no documents: there are none of the tenant yet.
+    pub fn for_request(&self, context: &ToolContext) -> Result<Self, String> {
+        let documents = self.for_tenant(context.tenant());
+        if documents.are_there() {
+            return Ok(documents);
         }
         let whose = match context.tenant() {
             DEFAULT_TENANT => String::new(),
             tenant => format!("--tenant {tenant:?} "),
         };
-        Some(format!("there are none yet; add some with `toolrack documents add {whose}PATH…`"))
+        Err(format!("there are none yet; add some with `toolrack documents add {whose}PATH…`"))
     }
 
     /// Reads a file and adds it. One that is there as it is now is not read again.

@@ -1,6 +1,6 @@
 //! Makes a full-text query of what somebody asks in plain words.
 
-use super::Passage;
+use super::{Passage, unspaced};
 use crate::result::ToolError;
 
 /// More words than this are not looked for: a question has fewer.
@@ -37,8 +37,12 @@ impl TextQuery {
 
     /// `None` where there is no word to look for.
     fn new(question: &str) -> Option<Self> {
-        let all: Vec<String> =
-            question.split(|c: char| c.is_whitespace() || is_control(c)).filter_map(word).collect();
+        let all: Vec<String> = question
+            .split(|c: char| c.is_whitespace() || is_control(c))
+            .filter_map(word)
+            .flat_map(|word| unspaced::parts(&word))
+            .filter_map(|part| word(&part))
+            .collect();
         let telling: Vec<String> =
             all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
         let mut words = if telling.is_empty() { all } else { telling };
@@ -102,7 +106,7 @@ fn word(text: &str) -> Option<String> {
 }
 
 fn quoted(word: &str) -> String {
-    format!("\"{}\"", word.replace('"', "\"\""))
+    format!("\"{}\"", unspaced::spaced(word).trim().replace('"', "\"\""))
 }
 
 #[cfg(test)]
@@ -131,6 +135,13 @@ mod tests {
         ] {
             assert_eq!(TextQuery::new(question).unwrap().any(), any, "{question}");
         }
+    }
+
+    #[test]
+    fn p6_what_has_no_spaces_is_asked_for_by_two_characters() {
+        let query = TextQuery::new("緑茶は何度？ green-tea").unwrap();
+        assert_eq!(query.any(), r#""緑  茶" OR "茶  は" OR "は  何" OR "何  度" OR "green-tea""#);
+        assert!(!query.beginning().contains("度\"*"));
     }
 
     #[test]

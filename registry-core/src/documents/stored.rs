@@ -45,6 +45,13 @@ macro_rules! document_index {
                 Box::pin(self.passages_unextracted(limit, filter))
             }
 
+            fn count_unextracted<'a>(
+                &'a self,
+                filter: &'a DocumentFilter,
+            ) -> BoxFuture<'a, Result<usize, ToolError>> {
+                Box::pin(self.count_passages_unextracted(filter))
+            }
+
             fn keep_extracted<'a>(
                 &'a self,
                 model: &'a str,

@@ -37,18 +37,22 @@ impl Settings {
         }
     }
 
-    /// The documents of all tenants, whether there are any or not. Needs a tokio runtime.
+    /// The documents of all tenants, whether there are any or not. Whoever asks gets the same, and sees at once what another adds. Needs a tokio
+    /// runtime.
     ///
     /// # Errors
     /// When the URL of the database is none.
     pub fn documents(&self) -> Result<Documents, String> {
+        if let Some(documents) = self.opened_documents.get() {
+            return Ok(documents.clone());
+        }
         let documents = match self.document_place() {
             DocumentPlace::File(file) => Documents::in_file(file),
             DocumentPlace::Postgres(url) => {
                 Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))?
             }
         };
-        Ok(self.with_embedder(documents))
+        Ok(self.opened_documents.get_or_init(|| self.with_embedder(documents)).clone())
     }
 }
 

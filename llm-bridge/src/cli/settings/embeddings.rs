@@ -1,6 +1,6 @@
 //! The model that makes vectors of documents.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use registry_core::{
     BoxFuture,
@@ -73,7 +73,9 @@ impl Settings {
         }
         let model = EmbeddingModel { name: model, query_prefix, passage_prefix };
         let kept_as = model.kept_as();
-        documents.with_embedder(Found { settings: self.clone(), model, kept_as, embedder: OnceCell::new() })
+        // Without the documents, which would hold themselves.
+        let settings = Self { opened_documents: Arc::default(), ..self.clone() };
+        documents.with_embedder(Found { settings, model, kept_as, embedder: OnceCell::new() })
     }
 
     async fn embedding_upstream(&self) -> Result<Upstream, String> {

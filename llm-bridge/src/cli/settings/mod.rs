@@ -15,12 +15,13 @@ use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use registry_core::{
     Caller, Permission, ToolPattern,
+    documents::Documents,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
     source::{mcp::McpServerSettings, module::ModulesSettings},
     store::Store,
@@ -41,7 +42,6 @@ use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     dialect::{self, Reading},
-    metrics::Metrics,
     server::{self, Access, ServerSettings},
 };
 
@@ -108,6 +108,9 @@ pub struct Settings {
     /// The upstream, once it was looked for.
     #[serde(skip)]
     found_upstream: Arc<OnceCell<Upstream>>,
+    /// The documents, once somebody wanted them.
+    #[serde(skip)]
+    opened_documents: Arc<OnceLock<Documents>>,
 }
 
 impl Default for Settings {
@@ -138,6 +141,7 @@ impl Default for Settings {
             file: None,
             defines_tools: false,
             found_upstream: Arc::default(),
+            opened_documents: Arc::default(),
         }
     }
 }
@@ -399,23 +403,15 @@ impl Settings {
     /// What the server needs to know.
     pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
         ServerSettings {
-            caller: self.caller(),
-            store,
-            webhooks: None,
-            modules: None,
-            metrics: Metrics::default(),
-            mcp_servers: None,
-            documents: None,
-            upload: self.documents.upload,
-            extracting: self.documents.extract.then(|| self.language_model()),
-            module_name: self.module_name.clone(),
-            schedule: None,
             access: Access {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.clone(),
             },
-            grace: server::GRACE,
+            upload: self.documents.upload,
+            extracting: self.documents.extract.then(|| self.language_model()),
+            module_name: self.module_name.clone(),
+            ..ServerSettings::new(self.caller(), store)
         }
     }
 }

@@ -60,8 +60,14 @@ pub(super) struct Taken {
     pub(super) file: read::File,
     /// In bytes.
     pub(super) size: u64,
-    /// For as long as it is held.
-    _permits: (OwnedSemaphorePermit, UserPlace),
+    /// To be kept for as long as the file is in memory.
+    pub(super) place: Place,
+}
+
+/// What a file takes of what may be held at once.
+pub(super) struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_the_user: UserPlace,
 }
 
 /// A file that has come and could be read.
@@ -146,13 +152,13 @@ impl Intake {
         if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > read::MAX_BYTES) {
             return Err(too_large());
         }
-        let place = UserPlace::take(&self.users, user).ok_or(Refusal::Busy)?;
-        let permit = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        let of_the_user = UserPlace::take(&self.users, user).ok_or(Refusal::Busy)?;
+        let of_all = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| Refusal::Busy)?;
         let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Its hash takes a while.
         let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
-        Ok(Taken { file, size, _permits: (permit, place) })
+        Ok(Taken { file, size, place: Place { _of_all: of_all, _of_the_user: of_the_user } })
     }
 
     /// Makes it out, beside the server's other work.

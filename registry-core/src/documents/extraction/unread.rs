@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use super::{Extracted, Read, read};
 use crate::{
     documents::{DocumentFilter, Documents},
-    model::Model,
+    model::{Model, ModelQuestion},
     result::{ErrorKind, ToolError},
 };
 
@@ -53,7 +53,7 @@ impl Documents {
         let name = model.name().await?;
         let mut done = Extraction::default();
         let mut asked = HashSet::new();
-        let mut failures = 0;
+        let (mut failures, mut takes_questions) = (0, false);
         loop {
             let mut unread = self.unextracted(BATCH + done.failed, filter).await?;
             // Those that the model failed at are still among them.
@@ -66,7 +66,7 @@ impl Documents {
             while let Some((answer, passage)) = answers.next().await {
                 match answer {
                     Ok(Read { extracted, is_readable, tokens }) => {
-                        failures = 0;
+                        (failures, takes_questions) = (0, true);
                         done.passages += 1;
                         done.names += extracted.names.len();
                         done.relations += extracted.relations.len();
@@ -74,8 +74,12 @@ impl Documents {
                         done.tokens = done.tokens.saturating_add(tokens);
                         self.keep_extracted(&name, vec![(passage, extracted)]).await?;
                     }
-                    // Of this passage, as where it is too long for the model; that will not change.
+                    // Of this passage, as where it is too long for the model; that will not change. Unless it is so of any question.
                     Err(error) if error.kind() == ErrorKind::InvalidArguments => {
+                        if !takes_questions {
+                            model.answer(short_question()).await?;
+                            takes_questions = true;
+                        }
                         done.passages += 1;
                         done.unreadable += 1;
                         self.keep_extracted(&name, vec![(passage, Extracted::default())]).await?;
@@ -93,4 +97,9 @@ impl Documents {
             }
         }
     }
+}
+
+/// What every model has room for.
+fn short_question() -> ModelQuestion {
+    ModelQuestion { system: "Answer with one word.".into(), prompt: "Are you there?".into(), max_tokens: 200 }
 }

@@ -128,6 +128,10 @@ mod tests {
                 &["serve code", "tool_name code", "a::b code", "ToolContext code"],
             ),
             ("`run()` is run.", &["run code"]),
+            (
+                "Columns: Stadt, Einwohner, Fluss\nStadt: Köln; Fluss: Rhein",
+                &["Einwohner name", "Fluss name", "Stadt name"],
+            ),
             ("Nothing to see. The end. I am. A b.", &[]),
             ("See [the page](stores.md#file) there.", &["T document", "stores.md link"]),
         ] {

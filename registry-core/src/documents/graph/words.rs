@@ -12,12 +12,19 @@ pub(super) struct Word<'t> {
     pub(super) ends_phrase: bool,
 }
 
+/// What stands before a colon at the beginning of a line has no more words where it is a label.
+const LABEL: usize = 4;
+
 /// The words, without punctuation and the targets of links.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let mut words: Vec<Word<'_>> = Vec::new();
     for paragraph in text.split("\n\n") {
         let mut begins_sentence = true;
-        for raw in paragraph.split_whitespace() {
+        for (raw, is_label) in paragraph.lines().flat_map(labelled) {
+            // `Author: Ada` goes on with nothing of the line above it.
+            if is_label {
+                end_phrase(&mut words);
+            }
             // `[text](target)` is its text.
             let shown = raw.split_once("](").map_or(raw, |(shown, _)| shown);
             let core = shown.trim_matches(is_mark);
@@ -41,6 +48,14 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
         end_phrase(&mut words);
     }
     words
+}
+
+/// The words of a line, and of the first whether it begins a label.
+fn labelled(line: &str) -> impl Iterator<Item = (&str, bool)> {
+    let label = line.split_once(": ").map_or("", |(label, _)| label);
+    let words = label.split_whitespace().count();
+    let has_label = (1..=LABEL).contains(&words) && !label.contains(['.', ',', ';', '!', '?']);
+    line.split_whitespace().enumerate().map(move |(at, word)| (word, at == 0 && has_label))
 }
 
 fn end_phrase(words: &mut [Word<'_>]) {

@@ -34,6 +34,21 @@ impl PostgresDocuments {
         Ok(rows)
     }
 
+    pub(super) async fn count_passages_unextracted(
+        &self,
+        filter: &DocumentFilter,
+    ) -> Result<usize, ToolError> {
+        let mut query = QueryBuilder::new(
+            "SELECT count(*) FROM document_chunk JOIN document ON document.id = document_chunk.document
+             WHERE NOT EXISTS (SELECT 1 FROM document_extraction WHERE chunk = document_chunk.id) AND tenant = ",
+        );
+        query.push_bind(&self.tenant);
+        narrow(&mut query, filter);
+        let count = query.build_query_scalar().fetch_one(self.server.opened().await?).await;
+        let count: i64 = count.map_err(|error| self.fault(error))?;
+        Ok(usize::try_from(count).unwrap_or_default())
+    }
+
     pub(super) async fn write_extracted(
         &self,
         model: &str,

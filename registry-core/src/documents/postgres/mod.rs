@@ -28,13 +28,15 @@ pub(super) struct PostgresDocuments {
     tenant: String,
     /// The rows that SQL of others is about.
     metadata: Mutex<Option<SqliteConnection>>,
+    writing: Mutex<()>,
     vectors: LoadedVectors,
 }
 
 impl PostgresDocuments {
     pub(super) fn new(server: Arc<Server>, tenant: &str) -> Self {
         let vectors = LoadedVectors::new(Arc::clone(&server.vector_memory));
-        Self { server, tenant: tenant.to_owned(), metadata: Mutex::default(), vectors }
+        let tenant = tenant.to_owned();
+        Self { server, tenant, metadata: Mutex::default(), writing: Mutex::default(), vectors }
     }
 
     fn has_any(&self) -> bool {

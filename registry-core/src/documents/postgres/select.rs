@@ -74,7 +74,8 @@ impl PostgresDocuments {
 
 /// An empty database with the tables of a file.
 async fn new_copy() -> Result<SqliteConnection, sqlx::Error> {
-    let options = SqliteConnectOptions::new().pragma("trusted_schema", "OFF").pragma("temp_store", "MEMORY");
+    // What a statement sorts goes into a file beside the memory where it is much, as SQLite has it by itself.
+    let options = SqliteConnectOptions::new().pragma("trusted_schema", "OFF");
     let mut copy = SqliteConnection::connect_with(&options).await?;
     sqlx::raw_sql(include_str!("../sqlite/schema.sql")).execute(&mut copy).await?;
     Ok(copy)

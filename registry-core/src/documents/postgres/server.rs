@@ -10,7 +10,7 @@ use sqlx::{
     ConnectOptions, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use super::presence::Presence;
 use crate::{documents::loaded_vectors::VectorMemory, result::ToolError};
@@ -19,6 +19,8 @@ use crate::{documents::loaded_vectors::VectorMemory, result::ToolError};
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 /// How many connections there are at most.
 const CONNECTIONS: u32 = 6;
+/// Through so many of them is written at once.
+const WRITERS: usize = 3;
 /// Keeps the numbers of our locks apart from those of others who use the same database: one for laying out, one for each tenant.
 pub(super) const LOCKS: i32 = 1_953_460_332;
 const LAYING_OUT: i32 = -1;
@@ -33,6 +35,7 @@ pub(in crate::documents) struct Server {
     pool: OnceLock<PgPool>,
     laid_out: OnceCell<()>,
     pub(super) presence: Presence,
+    pub(super) writers: Semaphore,
     pub(super) vector_memory: Arc<VectorMemory>,
 }
 
@@ -57,6 +60,7 @@ impl Server {
             pool: OnceLock::new(),
             laid_out: OnceCell::new(),
             presence: Presence::default(),
+            writers: Semaphore::new(WRITERS),
             vector_memory: Arc::default(),
         })
     }

@@ -2,13 +2,13 @@
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-use crate::documents::query::TextQuery;
+use crate::documents::{query::TextQuery, unspaced::spaced};
 
 /// The words of a text, a space between two of them, and how many there are.
 pub(super) fn words(text: &str) -> (String, usize) {
     let mut words = String::with_capacity(text.len());
     let mut count = 0;
-    for word in folded(text).split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in folded(&spaced(text)).split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         if count > 0 {
             words.push(' ');
         }
@@ -44,6 +44,7 @@ mod tests {
             (" '; DROP TABLE x; -- & | ! <-> :* ", "drop table x", 3),
             ("ÜBER Straße 75°", "uber straße 75", 3),
             ("…\u{0}\u{300}", "", 0),
+            ("緑茶は75度。", "緑 茶 は 75 度", 5),
         ] {
             assert_eq!(words(text), (expected.to_owned(), count), "{text}");
         }

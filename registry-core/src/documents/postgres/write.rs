@@ -80,12 +80,15 @@ impl PostgresDocuments {
         Ok(removed)
     }
 
-    /// What is done is kept whole, or none of it. Of a tenant one document is written at a time, as documents share names.
+    /// What is done is kept whole, or none of it. Of a tenant one document is written at a time, as documents share names. Whoever waits here
+    /// holds no connection, and some are never written through, so that the others' searches go on.
     pub(super) async fn in_transaction<T>(
         &self,
         work: impl AsyncFnOnce(&mut Transaction<'_, Postgres>) -> Result<T, sqlx::Error>,
     ) -> Result<T, ToolError> {
         let pool = self.server.opened().await?;
+        let _turn = self.writing.lock().await;
+        let _permit = self.server.writers.acquire().await.map_err(|error| self.fault(error))?;
         let work = async {
             let mut transaction = pool.begin().await?;
             sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")

@@ -16,6 +16,8 @@ use super::document::{Document, DocumentKind, Line};
 /// Larger files are not read, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;
 
+/// So many headings a document may have: each is kept with the passages below it.
+const MAX_HEADINGS: usize = 10_000;
 /// A longer title is cut, in characters.
 const MAX_TITLE: usize = 300;
 /// So much is kept of what a document says of itself: so many values, each of so many bytes as JSON.
@@ -55,19 +57,22 @@ impl File {
     /// # Errors
     /// Why it cannot be read, without its path: it is of no kind that is known, too large, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, String> {
+        let absolute = path.canonicalize().map_err(|error| error.to_string())?;
         let kind =
             DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
-        let absolute = path.canonicalize().map_err(|error| error.to_string())?;
-        let opened = fs::File::open(&absolute).map_err(|error| error.to_string())?;
-        let about = opened.metadata().map_err(|error| error.to_string())?;
+        // Another one that has the same name but for such letters would take its place.
+        let name = absolute.to_str().ok_or("its path is not UTF-8; rename it")?;
+        let about = absolute.metadata().map_err(|error| error.to_string())?;
+        // Asked before it is opened: whoever opens a pipe waits for somebody who writes.
         if !about.is_file() {
             return Err("it is no file".to_owned());
         }
+        let opened = fs::File::open(&absolute).map_err(|error| error.to_string())?;
         let mut bytes = Vec::new();
         // It may grow while it is read.
         opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         let modified = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
-        Ok(Self::new(&absolute.to_string_lossy(), kind, bytes, modified))
+        Ok(Self::new(name, kind, bytes, modified))
     }
 
     /// What was a file, under the path that is to be cited.
@@ -108,6 +113,9 @@ impl File {
         };
         if text.lines.iter().all(|line| line.text.trim().is_empty()) {
             return Err("there is no text in it".to_owned());
+        }
+        if text.lines.iter().filter(|line| line.heading > 0).count() > MAX_HEADINGS {
+            return Err(format!("it has more than {MAX_HEADINGS} headings; split it"));
         }
         Ok(Document {
             path: self.path,
@@ -206,8 +214,12 @@ mod tests {
         assert!(read(DocumentKind::Html, b"<script>x</script>").contains("no text"));
         assert!(read(DocumentKind::Pdf, b"no pdf").contains("PDF"));
         assert!(read(DocumentKind::Csv, b"").contains("no text"));
+        let headings = "# x\n".repeat(MAX_HEADINGS + 1);
+        assert!(read(DocumentKind::Markdown, headings.as_bytes()).contains("more than 10000 headings"));
         assert!(File::open(Path::new("/")).unwrap_err().contains("neither Markdown"));
-        assert!(File::open(Path::new("there/is/no.md")).is_err());
+        for gone in ["there/is/no.md", "there/is/no/folder"] {
+            assert!(File::open(Path::new(gone)).unwrap_err().contains("No such file"), "{gone}");
+        }
     }
 
     #[test]

@@ -33,6 +33,20 @@ impl SqliteDocuments {
         Ok(rows)
     }
 
+    pub(super) async fn count_passages_unextracted(
+        &self,
+        filter: &DocumentFilter,
+    ) -> Result<usize, ToolError> {
+        let mut query = QueryBuilder::new(
+            "SELECT count(*) FROM chunk CROSS JOIN document ON document.id = chunk.document
+             WHERE NOT EXISTS (SELECT 1 FROM extraction WHERE extraction.chunk = chunk.id)",
+        );
+        narrow(&mut query, filter);
+        let count = query.build_query_scalar().fetch_one(&self.opened().await?.readers).await;
+        let count: i64 = count.map_err(|error| self.fault(error))?;
+        Ok(usize::try_from(count).unwrap_or_default())
+    }
+
     pub(super) async fn write_extracted(
         &self,
         model: &str,

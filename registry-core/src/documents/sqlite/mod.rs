@@ -8,14 +8,8 @@ pub(super) mod select;
 mod vectors;
 mod write;
 
-use std::{
-    fmt::Display,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
-use sha2::{Digest, Sha256};
 use sqlx::{
     ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -32,7 +26,6 @@ use super::{
     walk::walk,
 };
 use crate::{
-    builder::DEFAULT_TENANT,
     execute::BoxFuture,
     result::ToolError,
     store::{private_file, private_folder, retry_busy},
@@ -127,17 +120,6 @@ impl SqliteDocuments {
         ToolError::failed(format!("the documents in {}: {error}", self.file.display()))
             .with_feedback("The documents cannot be read now. Do without them, and say so.")
     }
-}
-
-/// The file of a tenant: the one that is named for the default tenant; for another, one in a folder beside it. Its name shows the tenant's
-/// as far as a file's name can; what tells two tenants apart is the hash.
-pub(super) fn file_of(file: &Path, tenant: &str) -> PathBuf {
-    if tenant == DEFAULT_TENANT {
-        return file.to_owned();
-    }
-    let shown: String = tenant.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
-    let hash: String = Sha256::digest(tenant).iter().map(|byte| format!("{byte:02x}")).collect();
-    file.with_extension("tenants").join(format!("{}-{hash}.db", shown.to_ascii_lowercase()))
 }
 
 document_index!(SqliteDocuments);

@@ -1,6 +1,9 @@
 //! Adding and removing.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
+use serde_json::json;
 use sqlx::{Sqlite, Transaction};
 
 use super::SqliteDocuments;
@@ -9,6 +12,7 @@ use crate::{
         Added, Document,
         rows::{Rows, folder, title},
         sql::seconds,
+        unspaced::spaced,
     },
     result::ToolError,
 };
@@ -64,6 +68,17 @@ impl SqliteDocuments {
     }
 }
 
+/// The title, and the section and the text of each passage, as their words are looked up; `None` where they stand so.
+fn spaced_words(document: &Document, rows: &Rows) -> Option<(String, String)> {
+    let title = title(document);
+    let title = spaced(&title);
+    let words: Vec<[Cow<str>; 2]> =
+        rows.chunks.iter().map(|chunk| [spaced(&chunk.section), spaced(&chunk.text)]).collect();
+    let is_other = |text: &Cow<str>| matches!(text, Cow::Owned(_));
+    let are_other = is_other(&title) || words.iter().flatten().any(is_other);
+    are_other.then(|| (title.into_owned(), json!(words).to_string()))
+}
+
 async fn replace(
     transaction: &mut Transaction<'_, Sqlite>,
     document: &Document,
@@ -111,14 +126,23 @@ async fn replace(
         .bind(rows.count())
         .execute(&mut **transaction)
         .await?;
-    sqlx::query(
-        "INSERT INTO chunk_words (rowid, title, section, text)
-         SELECT id, $2, section, text FROM chunk WHERE document = $1",
-    )
-    .bind(id)
-    .bind(title(document))
-    .execute(&mut **transaction)
-    .await?;
+    let insert = match spaced_words(document, rows) {
+        None => sqlx::query(
+            "INSERT INTO chunk_words (rowid, title, section, text)
+             SELECT id, $2, section, text FROM chunk WHERE document = $1",
+        )
+        .bind(id)
+        .bind(title(document)),
+        Some((title, words)) => sqlx::query(
+            "INSERT INTO chunk_words (rowid, title, section, text)
+             SELECT chunk.id, $2, value ->> 0, value ->> 1
+             FROM json_each($3) CROSS JOIN chunk ON chunk.document = $1 AND chunk.ordinal = key",
+        )
+        .bind(id)
+        .bind(title)
+        .bind(words),
+    };
+    insert.execute(&mut **transaction).await?;
     for (statement, rows) in [
         (
             "INSERT INTO entity (key, name, kind)

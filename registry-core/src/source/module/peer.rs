@@ -14,7 +14,6 @@ use super::{
     trial::Guarded,
 };
 use crate::{
-    builder::DEFAULT_TENANT,
     clock::Clock,
     context::{Caller, ToolContext},
     execute::{BoxFuture, timed_out},
@@ -22,6 +21,7 @@ use crate::{
     registry::Registry,
     result::{ErrorKind, ToolError, ToolResult},
     source::far_approval::FarCall,
+    tenant::DEFAULT_TENANT,
     tool::Handler,
 };
 
