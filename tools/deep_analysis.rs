@@ -209,7 +209,8 @@ fn listed(text: &str) -> Vec<String> {
         let line = line.trim_start_matches([' ', '\t', '-', '*', '•']);
         // The number of a list, and no other.
         let unnumbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let unnumbered = unnumbered.strip_prefix(['.', ')']).filter(|rest| rest.starts_with([' ', '"', '*', '`']));
+        let unnumbered =
+            unnumbered.strip_prefix(['.', ')']).filter(|rest| rest.starts_with([' ', '"', '*', '`']));
         let line = unnumbered.filter(|rest| rest.len() < line.len() - 1).unwrap_or(line);
         line.trim_matches([' ', '\t', '"', '\'', '`', '*'])
     });
