@@ -37,8 +37,8 @@ impl Settings {
         }
     }
 
-    /// The documents of all tenants, whether there are any or not. Whoever asks gets the same, and sees at once what another adds. Needs a tokio
-    /// runtime.
+    /// The documents of all tenants, whether there are any or not. Whoever asks gets the same, and sees at once what another adds: a host that
+    /// provides documents to its tools provides these, as the server adds to them over HTTP. Needs a tokio runtime.
     ///
     /// # Errors
     /// When the URL of the database is none.
