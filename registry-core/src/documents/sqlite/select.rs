@@ -207,4 +207,18 @@ mod tests {
             assert!(error.to_string().contains("readonly"), "{error}");
         }
     }
+
+    #[tokio::test]
+    async fn p6_every_function_that_is_offered_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
+        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let there: Vec<String> = sqlx::query_scalar("SELECT DISTINCT lower(name) FROM pragma_function_list")
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+        for function in FUNCTIONS {
+            assert!(there.iter().any(|name| name == function), "{function}");
+        }
+    }
 }
