@@ -24,15 +24,9 @@ const QUESTIONS: usize = 500;
 /// How long the vectors are.
 const DIMENSIONS: u16 = 384;
 
-#[cfg(feature = "postgres")]
 fn open(file: &Path) -> Result<Documents, String> {
     std::env::var("POSTGRES_URL")
         .map_or_else(|_| Ok(Documents::in_file(file)), |url| Documents::in_postgres(&url))
-}
-
-#[cfg(not(feature = "postgres"))]
-fn open(file: &Path) -> Result<Documents, String> {
-    Ok(Documents::in_file(file))
 }
 
 #[tokio::main]

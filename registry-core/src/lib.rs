@@ -62,8 +62,6 @@ pub mod resource;
 pub mod result;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(feature = "schedule")]
-pub mod schedule;
 pub mod schema;
 mod search;
 mod select;
@@ -114,9 +112,6 @@ struct Modules;
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/lifecycle.md")]
 struct Lifecycle;
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../docs/stores.md")]
-struct Stores;
 #[cfg(all(doctest, feature = "documents"))]
 #[doc = include_str!("../../docs/documents.md")]
 struct DocumentsGuide;

@@ -13,11 +13,8 @@ use futures_util::FutureExt;
 use registry_core::{
     Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
-    store::{MemoryStore, Store, StoredTool},
-    webhook::{
-        DeadLetter, DeadLetters, MemoryDeadLetters, Secret, WebhookEndpoint, WebhookSettings, Webhooks,
-        deliver_now,
-    },
+    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoredTool},
+    webhook::{Secret, WebhookEndpoint, WebhookSettings, Webhooks, deliver_now},
 };
 use serde_json::{Value, json};
 use tokio::{

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use registry_core::{
     Registry, RegistryEvent,
-    webhook::{DeadLetters, WebhookEndpoint, WebhookSettings, deliver_now},
+    store::DeadLetters,
+    webhook::{WebhookEndpoint, WebhookSettings, deliver_now},
 };
 
 use super::{Settings, out::tell, settings};

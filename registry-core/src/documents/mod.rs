@@ -32,7 +32,6 @@ mod graph;
 mod index;
 mod loaded_vectors;
 mod network;
-#[cfg(feature = "postgres")]
 mod postgres;
 mod query;
 mod rank_fusion;
@@ -94,7 +93,6 @@ impl Documents {
     ///
     /// # Errors
     /// When the URL is none.
-    #[cfg(feature = "postgres")]
     pub fn in_postgres(url: &str) -> Result<Self, String> {
         let server = Arc::new(postgres::Server::new(url)?);
         Ok(Self::by_tenant(move |tenant| {

@@ -14,7 +14,6 @@
 
 mod delivery;
 mod endpoint;
-mod letters;
 mod signature;
 
 use std::{
@@ -33,11 +32,14 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{events::RegistryEvent, registry::Registry, store::StoreError};
+use crate::{
+    events::RegistryEvent,
+    registry::Registry,
+    store::{DeadLetter, DeadLetters, StoreError},
+};
 pub(crate) use delivery::told;
 use delivery::{Courier, Message};
 pub use endpoint::WebhookEndpoint;
-pub use letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use signature::{BadSecret, Secret};
 
 /// How patiently webhooks are delivered.

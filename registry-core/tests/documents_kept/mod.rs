@@ -6,7 +6,7 @@ use registry_core::documents::{Added, DocumentKind, Documents, read};
 use tempfile::TempDir;
 
 #[allow(dead_code)] // of which the tests of the stores use more
-#[path = "../stores/servers.rs"]
+#[path = "../../stores/tests/stores/servers.rs"]
 mod servers;
 
 /// A place for documents, that is removed at the end.

@@ -1,6 +1,7 @@
 //! Documents in a SQLite file.
 
 mod extraction;
+mod file;
 mod graph;
 mod presence;
 mod read;
@@ -18,6 +19,8 @@ use tokio::sync::OnceCell;
 
 use presence::Presence;
 
+use file::{private_file, private_folder, retry_busy};
+
 use super::{
     Added, Document, DocumentFilter, Extracted, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
     UnreadPassage,
@@ -25,11 +28,7 @@ use super::{
     stored::document_index,
     walk::walk,
 };
-use crate::{
-    execute::BoxFuture,
-    result::ToolError,
-    store::{private_file, private_folder, retry_busy},
-};
+use crate::{execute::BoxFuture, result::ToolError};
 
 /// The version of the tables that this program knows.
 const VERSION: i64 = 2;
