@@ -38,8 +38,6 @@ mod coerce;
 mod content;
 pub mod context;
 mod deferral;
-#[cfg(feature = "documents")]
-pub mod documents;
 pub mod events;
 mod execute;
 mod faults;
@@ -101,10 +99,6 @@ pub use sync::{ChangeError, StoredRegistry};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
-#[cfg(all(doctest, feature = "http", feature = "documents", feature = "sandbox"))]
-#[doc = include_str!("../../docs/writing-tools.md")]
-struct WritingTools;
-
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/modules.md")]
 struct Modules;
@@ -112,6 +106,3 @@ struct Modules;
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/lifecycle.md")]
 struct Lifecycle;
-#[cfg(all(doctest, feature = "documents"))]
-#[doc = include_str!("../../docs/documents.md")]
-struct DocumentsGuide;
