@@ -6,6 +6,7 @@
 mod arbitrary;
 #[path = "providers/checker.rs"]
 mod checker;
+#[path = "../dialects/tests/dialects/common.rs"]
 mod common;
 
 use std::path::PathBuf;

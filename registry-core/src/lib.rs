@@ -58,8 +58,6 @@ pub mod registration;
 pub mod registry;
 pub mod resource;
 pub mod result;
-#[cfg(feature = "sandbox")]
-pub mod sandbox;
 pub mod schema;
 mod search;
 mod select;

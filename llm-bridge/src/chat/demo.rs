@@ -33,7 +33,9 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::{dialect, provider::openai::role};
+use toolrack_dialects as dialect;
+
+use crate::provider::openai::role;
 use question::Question;
 use reply::Outcome;
 

@@ -41,15 +41,13 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
+use toolrack_dialects::Reading;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
-use crate::{
-    dialect::Reading,
-    provider::{
-        PreparedDefinitions,
-        openai::{BadRequest, ChatRequest, Extra},
-    },
+use crate::provider::{
+    PreparedDefinitions,
+    openai::{BadRequest, ChatRequest, Extra},
 };
 
 /// How long the tools of a turn that was stopped may take to say so.

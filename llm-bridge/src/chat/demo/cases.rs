@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::dialect::{Offered, ScanOptions, parse};
+use toolrack_dialects::{Offered, ScanOptions, parse};
 
 struct Tool(&'static str, &'static str, Value);
 
