@@ -6,10 +6,10 @@ use registry_core::{
     Registry,
     documents::Documents,
     source::{mcp::McpServers, module::Modules},
-    webhook::Webhooks,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_http::webhook::Webhooks;
 
 use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
 use crate::{

@@ -10,10 +10,9 @@ use registry_core::{
     },
     schedule::Schedule,
     store::{
-        Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis, RedisManifests,
-        RedisUsage, SqlStore, SqliteSettings, Store,
+        DeadLetters, Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis,
+        RedisManifests, RedisUsage, SqlStore, SqliteSettings, Store,
     },
-    webhook::DeadLetters,
 };
 
 use super::settings::{self, Settings};

@@ -5,6 +5,7 @@
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.
 
+mod dead_letters;
 mod key;
 mod manifest;
 mod memory;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[cfg(feature = "redis")]
 pub use self::redis::{Redis, RedisManifests, RedisUsage};
 use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;

@@ -3,10 +3,9 @@
 mod approvals;
 mod audit;
 mod batch;
-#[cfg(feature = "http")]
+mod dead_letters;
 #[cfg(feature = "schedule")]
 mod jobs;
-mod letters;
 mod link;
 mod modules;
 mod tables;

@@ -1,8 +1,5 @@
 //! Events as signed webhooks: requirement L5.
 
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -13,16 +10,16 @@ use futures_util::FutureExt;
 use registry_core::{
     Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
-    store::{MemoryStore, Store, StoredTool},
-    webhook::{
-        DeadLetter, DeadLetters, MemoryDeadLetters, Secret, WebhookEndpoint, WebhookSettings, Webhooks,
-        deliver_now,
-    },
+    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoredTool},
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+};
+use toolrack_http::{
+    Secret,
+    webhook::{WebhookEndpoint, WebhookSettings, Webhooks, deliver_now},
 };
 
 const NOON: &str = "2026-03-01T12:00:00Z";
@@ -359,5 +356,5 @@ async fn l5_a_process_that_ends_tells_of_its_change_first() {
     let dead = deliver_now(&registry, endpoints, kept.clone(), settings, &event).await.unwrap();
     assert_eq!((well.count(), ill.count(), foreign.count()), (2, 2, 0));
     assert_eq!((dead.len(), dead[0].attempts), (1, 2));
-    assert_eq!(block(kept.buried("default")).unwrap(), dead);
+    assert_eq!(block(kept.list("default")).unwrap(), dead);
 }
