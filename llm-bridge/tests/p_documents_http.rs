@@ -10,7 +10,6 @@ use llm_bridge::{
 };
 use registry_core::{
     Caller, Permission, Registry,
-    documents::{DocumentFilter, DocumentKind, Documents, read},
     store::{ApiKey, MemoryStore, Store, User},
 };
 use reqwest::{Body, Client, RequestBuilder, Response, StatusCode, header};
@@ -21,6 +20,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::{DocumentFilter, DocumentKind, Documents, read};
 
 const BYTES: &str = "application/octet-stream";
 const TEA: &str = "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n";

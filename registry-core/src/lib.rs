@@ -38,8 +38,6 @@ mod coerce;
 mod content;
 pub mod context;
 mod deferral;
-#[cfg(feature = "documents")]
-pub mod documents;
 pub mod events;
 mod execute;
 mod faults;
@@ -106,6 +104,3 @@ struct Modules;
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../docs/stores.md")]
 struct Stores;
-#[cfg(all(doctest, feature = "documents"))]
-#[doc = include_str!("../../docs/documents.md")]
-struct DocumentsGuide;

@@ -84,7 +84,7 @@ pub struct ServerSettings {
     pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// The documents that tools search, where the host keeps such.
     #[cfg(feature = "documents")]
-    pub documents: Option<registry_core::documents::Documents>,
+    pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
     #[cfg(feature = "documents")]
     pub upload: Upload,

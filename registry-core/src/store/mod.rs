@@ -36,8 +36,6 @@ pub use postgres::PostgresSettings;
 pub use sql::SqlStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteSettings};
-#[cfg(feature = "documents")]
-pub(crate) use sqlite::{private_file, private_folder, retry_busy};
 
 /// What is kept about one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -121,7 +121,7 @@ impl SqliteSettings {
 }
 
 /// Makes the folder where there is none, for nobody else to look into.
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -130,7 +130,7 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the file where there is none, for nobody else to read; the files beside it become like it.
-pub(crate) fn private_file(file: &Path) -> io::Result<()> {
+fn private_file(file: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -139,7 +139,7 @@ pub(crate) fn private_file(file: &Path) -> io::Result<()> {
 }
 
 /// Does it again while others have locked the file, for so long. While another makes a new file, SQLite does not wait by itself.
-pub(crate) async fn retry_busy<T, F>(patience: Duration, run: impl Fn() -> F) -> Result<T, sqlx::Error>
+async fn retry_busy<T, F>(patience: Duration, run: impl Fn() -> F) -> Result<T, sqlx::Error>
 where
     F: Future<Output = Result<T, sqlx::Error>>,
 {
