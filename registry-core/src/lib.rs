@@ -58,8 +58,6 @@ pub mod resource;
 pub mod result;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(feature = "schedule")]
-pub mod schedule;
 pub mod schema;
 mod search;
 mod select;
@@ -100,7 +98,3 @@ pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/modules.md")]
 struct Modules;
-
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../docs/stores.md")]
-struct Stores;

@@ -8,11 +8,11 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
+    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store},
+};
+use toolrack_stores::{
+    Durability, PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings,
     schedule::Schedule,
-    store::{
-        DeadLetters, Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis,
-        RedisManifests, RedisUsage, SqlStore, SqliteSettings, Store,
-    },
 };
 
 use super::settings::{self, Settings};

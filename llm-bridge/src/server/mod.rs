@@ -37,10 +37,11 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store};
+use registry_core::{Caller, source::module::Modules, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_http::webhook::Webhooks;
+use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
