@@ -1,7 +1,7 @@
 //! Markdown, written down as the tokens of a page come.
 
 use html5gum::Token;
-use registry_core::http::reqwest::Url;
+use toolrack_http::reqwest::Url;
 
 use crate::{
     elements::{Role, is_around, is_hidden, is_invisible, role},

@@ -6,7 +6,8 @@
 mod arbitrary;
 #[path = "providers/checker.rs"]
 mod checker;
-#[path = "../dialects/tests/dialects/common.rs"]
+#[allow(dead_code)] // of which the scanner's tests use more
+#[path = "../dialects/tests/dialects/cases.rs"]
 mod common;
 
 use std::path::PathBuf;

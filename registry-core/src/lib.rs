@@ -42,8 +42,6 @@ pub mod events;
 mod execute;
 mod faults;
 pub mod guard;
-#[cfg(feature = "http")]
-pub mod http;
 mod lifecycle;
 pub mod model;
 mod nearest;
@@ -70,8 +68,6 @@ mod tenant;
 pub mod testing;
 pub mod tool;
 pub mod version;
-#[cfg(feature = "http")]
-pub mod webhook;
 
 pub use builder::RegistryBuilder;
 pub use content::Content;
@@ -100,7 +96,3 @@ pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/modules.md")]
 struct Modules;
-
-#[cfg(all(doctest, feature = "http"))]
-#[doc = include_str!("../../docs/lifecycle.md")]
-struct Lifecycle;

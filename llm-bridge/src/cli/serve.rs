@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use registry_core::{
     Registry,
     source::{mcp::McpServers, module::Modules},
-    webhook::Webhooks,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::Documents;
+use toolrack_http::webhook::Webhooks;
 
 use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
 use crate::{

@@ -37,9 +37,10 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, source::module::Modules, store::Store, webhook::Webhooks};
+use registry_core::{Caller, source::module::Modules, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_http::webhook::Webhooks;
 use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 

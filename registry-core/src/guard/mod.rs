@@ -3,8 +3,6 @@
 pub mod approval;
 pub mod audit;
 pub mod gate;
-#[cfg(feature = "http")]
-pub mod http_gate;
 mod lanes;
 pub mod limits;
 mod person;

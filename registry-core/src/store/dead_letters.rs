@@ -1,4 +1,4 @@
-//! Messages that nobody has taken.
+//! Dead letters: webhook messages that could not be delivered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{events::RegistryEvent, execute::BoxFuture, store::StoreError};
+use super::StoreError;
+use crate::{events::RegistryEvent, execute::BoxFuture};
 
-/// A message that nobody has taken.
+/// A webhook message that could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadLetter {
     /// The message's id, as the header has it.
@@ -21,23 +22,24 @@ pub struct DeadLetter {
     pub attempts: u32,
     /// What went wrong the last time.
     pub cause: String,
-    /// When it was given up (UTC).
+    /// When delivery was given up (UTC).
     pub ts: Timestamp,
     /// The endpoint's whole URL as its SHA-256 in hex, by which it is found again. It is not in the JSON.
     #[serde(skip)]
     pub endpoint: String,
 }
 
-/// Keeps dead letters, each for its tenant. Every method fails when the store does.
+/// Keeps dead letters by tenant. Every method fails when the store does.
 pub trait DeadLetters: Send + Sync {
     /// Keeps a letter. Of more than `most` of its tenant the oldest are dropped.
-    fn bury(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The tenant's letters, oldest first.
-    fn buried<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>>;
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>>;
 
-    /// Takes out the tenant's letter of that id: whoever gets it is alone. `None` where there is none.
-    fn dig_out<'a>(
+    /// Removes and returns the tenant's letter with this id; of several who ask at once only one gets it. `None` where there
+    /// is none.
+    fn take<'a>(
         &'a self,
         tenant: &'a str,
         id: &'a str,
@@ -57,7 +59,7 @@ impl MemoryDeadLetters {
 }
 
 impl DeadLetters for MemoryDeadLetters {
-    fn bury(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut letters = self.letters();
         let tenant = letter.event.tenant.clone();
         letters.push(letter);
@@ -71,13 +73,13 @@ impl DeadLetters for MemoryDeadLetters {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn buried<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         let letters = self.letters();
         let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
         Box::pin(std::future::ready(Ok(of_tenant)))
     }
 
-    fn dig_out<'a>(
+    fn take<'a>(
         &'a self,
         tenant: &'a str,
         id: &'a str,

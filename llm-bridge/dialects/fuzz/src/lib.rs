@@ -1,6 +1,8 @@
 //! What the targets share: how the fuzzer's bytes become a text and the way it is read.
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../tests/dialects/cases.rs"]
+mod cases;
+#[path = "../../tests/dialects/common.rs"]
 pub mod common;
 
 use std::{

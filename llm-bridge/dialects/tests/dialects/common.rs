@@ -1,6 +1,8 @@
 //! Helpers of the scanner's tests.
-use std::{path::PathBuf, sync::Arc};
 
+use std::sync::Arc;
+
+pub(crate) use crate::cases::{Dice, lines};
 use serde_json::Value;
 use toolrack_dialects::{Abort, Call, Event, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
 
@@ -92,25 +94,6 @@ pub(crate) fn offered(tools: &Value) -> Arc<Offered> {
     })))
 }
 
-/// The folder of shared material; says so where it is missing.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let full = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")).join(path);
-    if full.exists() {
-        return Some(full);
-    }
-    println!("skipped: ../shared/{path} is not here");
-    None
-}
-
-/// The lines of every file of a shared folder.
-pub(crate) fn lines(path: &str) -> Vec<Value> {
-    let Some(folder) = shared(path) else { return Vec::new() };
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let text: Vec<String> = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
-    text.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// Equal as values; a whole number equals itself written as a fraction.
 pub(crate) fn same(one: &Value, two: &Value) -> bool {
     match (one, two) {
@@ -132,21 +115,4 @@ pub(crate) fn same_calls(calls: &[Call], expected: &[Value]) -> bool {
             let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
             call.name == expected["name"].as_str().unwrap() && same(&arguments, &expected["arguments"])
         })
-}
-
-/// A small generator of numbers that are the same in every run.
-pub(crate) struct Dice(pub u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides.max(1) as u64).unwrap()
-    }
-
-    pub(crate) fn cuts(&mut self, text: &str) -> Vec<usize> {
-        let count = self.roll(12);
-        (0..count).map(|_| self.roll(text.len() + 1)).collect()
-    }
 }

@@ -1,4 +1,4 @@
-//! Webhooks that nobody has taken.
+//! Dead letters.
 
 use super::{Row, SqlStore, Statement, is_never_kept};
 use registry_core::{
@@ -14,7 +14,7 @@ fn read(mut row: Row) -> Result<DeadLetter, String> {
 }
 
 impl DeadLetters for SqlStore {
-    fn bury(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             let document = serde_json::to_string(&letter).map_err(|error| error.to_string())?;
             let tenant = letter.event.tenant.as_str();
@@ -32,12 +32,12 @@ impl DeadLetters for SqlStore {
         })
     }
 
-    fn buried<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         let sql = "SELECT endpoint, document FROM dead_letters WHERE tenant = $1 ORDER BY position";
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), read))
     }
 
-    fn dig_out<'a>(
+    fn take<'a>(
         &'a self,
         tenant: &'a str,
         id: &'a str,

@@ -381,23 +381,23 @@ fn letter(id: &str, tenant: &str) -> DeadLetter {
 
 async fn letters_contract(letters: &dyn DeadLetters) {
     for id in ["one", "two", "three"] {
-        letters.bury(letter(id, "default"), 2).await.unwrap();
-        letters.bury(letter(id, "other"), 10).await.unwrap();
+        letters.push(letter(id, "default"), 2).await.unwrap();
+        letters.push(letter(id, "other"), 10).await.unwrap();
     }
     let ids = async |tenant: &str| -> Vec<String> {
-        letters.buried(tenant).await.unwrap().into_iter().map(|letter| letter.id).collect()
+        letters.list(tenant).await.unwrap().into_iter().map(|letter| letter.id).collect()
     };
     assert_eq!(
-        letters.buried("default").await.unwrap(),
+        letters.list("default").await.unwrap(),
         [letter("two", "default"), letter("three", "default")]
     );
     assert_eq!(ids("other").await, ["one", "two", "three"]);
     assert_eq!(ids("nobody's").await, [""; 0]);
     for (tenant, id) in [("default", "one"), ("nobody's", "two"), ("default", "two\0"), ("default", "")] {
-        assert_eq!(letters.dig_out(tenant, id).await.unwrap(), None, "{tenant} {id}");
+        assert_eq!(letters.take(tenant, id).await.unwrap(), None, "{tenant} {id}");
     }
     // It is whoever's comes first.
-    let digs = (0..8).map(|_| letters.dig_out("default", "two"));
+    let digs = (0..8).map(|_| letters.take("default", "two"));
     let dug: Vec<_> =
         futures_util::future::join_all(digs).await.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!(dug, [letter("two", "default")]);
@@ -410,7 +410,7 @@ async fn l5_every_store_keeps_dead_letters_alike() {
     for place in Place::all("l5_every_store_keeps_dead_letters_alike") {
         letters_contract(&place.open("main").await).await;
         // They outlive the process.
-        assert_eq!(place.open("main").await.buried("other").await.unwrap().len(), 3);
+        assert_eq!(place.open("main").await.list("other").await.unwrap().len(), 3);
     }
 }
 

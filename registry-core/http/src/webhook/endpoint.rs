@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use registry_core::RegistryEvent;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::Secret;
-use crate::{events::RegistryEvent, guard::audit::hex};
+use crate::Secret;
 
 /// Where events are sent, whose, and the secret by which the receiver knows them.
 #[derive(Clone)]
@@ -76,6 +76,6 @@ impl WebhookEndpoint {
 
     /// By which a dead letter finds its endpoint, in another process too.
     pub(super) fn fingerprint(&self) -> String {
-        hex(&Sha256::digest(self.url.as_str()))
+        format!("{:x}", Sha256::digest(self.url.as_str()))
     }
 }

@@ -1,8 +1,5 @@
 //! A gate that is asked over HTTP: requirement T4.
 
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
-
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -12,15 +9,15 @@ use std::{
 use registry_core::{
     Caller, Conversation, Permission, Registry, ToolCall, ToolContext, ToolOutcome, ToolPolicy, ToolResult,
     ToolSpec,
-    guard::{audit::MemoryAudit, gate::Verdict, http_gate::HttpGate},
+    guard::{audit::MemoryAudit, gate::Verdict},
     handler_fn,
-    webhook::Secret,
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
+use toolrack_http::{HttpGate, Secret};
 
 /// What the gate was asked: headers and body.
 type Asked = Arc<Mutex<Vec<(HashMap<String, String>, String)>>>;

@@ -12,13 +12,13 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 /// What sender and receiver of webhooks have in common: 24 to 64 random bytes, written `whsec_` and base64.
 ///
 /// ```
-/// use registry_core::webhook::Secret;
+/// use toolrack_http::Secret;
 ///
 /// let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse()?;
 /// let signature = secret.sign("msg_1", 1614265330, "{}");
 /// assert!(secret.verify("msg_1", 1614265330, "{}", &signature));
 /// assert!(!secret.verify("msg_1", 1614265330, "{ }", &signature));
-/// # Ok::<(), registry_core::webhook::BadSecret>(())
+/// # Ok::<(), toolrack_http::BadSecret>(())
 /// ```
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);

@@ -8,7 +8,7 @@
 //!  "conversation": {"user_message": "…", "chat_id": "…", "kb_context": "…", "confidence": 0.9}}
 //! ```
 //!
-//! with the whole [`ToolSpec`](crate::ToolSpec) as `tool`, the whole [`ToolPolicy`](crate::ToolPolicy) as `policy`, and `(secret)` in place of arguments
+//! with the whole [`ToolSpec`](registry_core::ToolSpec) as `tool`, the whole [`ToolPolicy`](registry_core::ToolPolicy) as `policy`, and `(secret)` in place of arguments
 //! that are secret. Where there is a secret it is signed as a [webhook](crate::webhook) is. The answer is a status of 2xx with
 //! `{"answer": "approved"}`, `{"answer": "blocked", "reason": "…"}` or `{"answer": "pending"}`, of 64 KiB at most; anything
 //! else is a gate that has failed. Redirects are not followed.
@@ -16,20 +16,16 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use registry_core::{
+    BoxFuture,
+    guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateRequest},
+};
 use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
 use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::{
-    gate::{GATE_TIMEOUT, Gate, GateAnswer, GateRequest},
-    without_secrets,
-};
-use crate::{
-    execute::BoxFuture,
-    http::build_client,
-    webhook::{Secret, new_id, told},
-};
+use crate::{Secret, build_client, describe, message_id};
 
 /// The longest answer that is read, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -127,7 +123,7 @@ impl HttpGate {
     async fn ask(&self, body: String) -> Result<GateAnswer, String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
-            let (id, timestamp) = (new_id(), Timestamp::now().as_second());
+            let (id, timestamp) = (message_id(), Timestamp::now().as_second());
             request = request
                 .header("webhook-signature", secret.sign(&id, timestamp, &body))
                 .header("webhook-id", id)
@@ -135,7 +131,7 @@ impl HttpGate {
         }
         // The URL may hold a secret.
         let sent = request.body(body).send().await;
-        let response = sent.map_err(|error| told(&error.without_url()))?;
+        let response = sent.map_err(|error| describe(error))?;
         let status = response.status();
         if !status.is_success() {
             return Err(format!("it answered {status}"));
@@ -165,7 +161,7 @@ impl HttpGate {
 /// The whole answer, unless it is too long.
 async fn read(mut response: Response) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| told(&error.without_url()))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| describe(error))? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > MAX_ANSWER {
             return Err(format!("its answer is over {} KiB", MAX_ANSWER >> 10));
@@ -189,7 +185,7 @@ impl Gate for HttpGate {
             "call_id": request.context.call_id(),
             "tool": request.spec,
             "policy": request.policy,
-            "arguments": without_secrets(&request.spec.input_schema, request.arguments),
+            "arguments": request.public_arguments(),
             "caller": {
                 "user": caller.user, "level": caller.level, "via": caller.via, "tenant": request.tenant,
             },

@@ -3,13 +3,13 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use registry_core::{ErrorKind, ToolError};
 use reqwest::{Response, Url, dns::Resolve, header, redirect};
 
 use super::{
     fetched::Fetched,
     resolve::{Allowed, Checked, NotPublic, System},
 };
-use crate::result::{ErrorKind, ToolError};
 
 const MAX_REDIRECTS: usize = 5;
 const MAX_BYTES: usize = 5 * 1024 * 1024;

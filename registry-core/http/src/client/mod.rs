@@ -1,7 +1,4 @@
 //! Clients for tools that fetch.
-//!
-//! [`HttpClient`] is for addresses that the operator configured, such as a search engine on this machine.
-//! [`PublicHttpClient`] is for addresses that a model may name: it reaches the public internet and nothing else.
 
 mod address;
 mod fetched;
@@ -12,14 +9,12 @@ mod tests;
 
 use std::{ops::Deref, time::Duration};
 
+use registry_core::{ToolError, result::TransientErrors};
+
 pub use self::{
     fetched::Fetched,
     public::{PublicHttpClient, PublicHttpClientBuilder},
 };
-pub use ipnet::IpNet;
-pub use reqwest;
-
-use crate::result::ToolError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +34,15 @@ impl HttpClient {
     pub fn new() -> Result<Self, ToolError> {
         Ok(Self(build_client(|| reqwest::Client::builder().read_timeout(READ_TIMEOUT))?))
     }
+}
+
+// So `?` on a request marks what passes by itself as retryable.
+inventory::submit! {
+    TransientErrors(|error| {
+        let error = error.downcast_ref::<reqwest::Error>()?;
+        let failing = error.status().is_some_and(|status| status.is_server_error());
+        Some(error.is_timeout() || error.is_connect() || failing)
+    })
 }
 
 impl Deref for HttpClient {

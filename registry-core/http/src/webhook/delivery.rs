@@ -7,11 +7,12 @@ use std::{
 };
 
 use jiff::Timestamp;
+use registry_core::{RegistryEvent, clock::Clock};
 use reqwest::{Client, StatusCode, header::CONTENT_TYPE, redirect::Policy};
 use serde_json::json;
 
-use super::{WebhookEndpoint, WebhookSettings, new_id};
-use crate::{clock::Clock, events::RegistryEvent, http::build_client};
+use super::{WebhookEndpoint, WebhookSettings};
+use crate::{build_client, describe, message_id};
 
 /// An event for one endpoint.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Message {
 impl Message {
     /// Each copy has a name of its own.
     pub(super) fn new(event: &RegistryEvent) -> Self {
-        Self { id: new_id(), event: event.clone() }
+        Self { id: message_id(), event: event.clone() }
     }
 
     fn body(&self) -> String {
@@ -105,8 +106,7 @@ impl Courier {
             Ok(status) => {
                 Err(NotTaken { cause: format!("it answered {status}"), is_final: status == StatusCode::GONE })
             }
-            // The URL may hold a secret.
-            Err(error) => Err(NotTaken { cause: told(&error.without_url()), is_final: false }),
+            Err(error) => Err(NotTaken { cause: describe(error), is_final: false }),
         }
     }
 
@@ -118,15 +118,4 @@ impl Courier {
         let longest = doubled.min(self.settings.longest_pause);
         longest.saturating_sub(longest.mul_f64(share / 2.0))
     }
-}
-
-/// An error with its causes: reqwest's own text says only that sending failed.
-pub(crate) fn told(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -1,8 +1,5 @@
 //! Events as signed webhooks: requirement L5.
 
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -14,12 +11,15 @@ use registry_core::{
     Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
     store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoredTool},
-    webhook::{Secret, WebhookEndpoint, WebhookSettings, Webhooks, deliver_now},
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+};
+use toolrack_http::{
+    Secret,
+    webhook::{WebhookEndpoint, WebhookSettings, Webhooks, deliver_now},
 };
 
 const NOON: &str = "2026-03-01T12:00:00Z";
@@ -356,5 +356,5 @@ async fn l5_a_process_that_ends_tells_of_its_change_first() {
     let dead = deliver_now(&registry, endpoints, kept.clone(), settings, &event).await.unwrap();
     assert_eq!((well.count(), ill.count(), foreign.count()), (2, 2, 0));
     assert_eq!((dead.len(), dead[0].attempts), (1, 2));
-    assert_eq!(block(kept.buried("default")).unwrap(), dead);
+    assert_eq!(block(kept.list("default")).unwrap(), dead);
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use ipnet::Ipv4Net;
+use registry_core::ErrorKind;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -18,7 +19,6 @@ use tokio::{
 };
 
 use super::*;
-use crate::result::ErrorKind;
 
 const LOOPBACK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
 const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;

@@ -14,15 +14,13 @@
 
 mod delivery;
 mod endpoint;
-mod signature;
 
-use std::{
-    fmt,
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-    time::Duration,
+use std::{fmt, sync::Arc, time::Duration};
+
+use registry_core::{
+    Registry, RegistryEvent,
+    store::{DeadLetter, DeadLetters, StoreError},
 };
-
 use tokio::{
     sync::{
         broadcast::{self, error::RecvError},
@@ -32,15 +30,8 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    events::RegistryEvent,
-    registry::Registry,
-    store::{DeadLetter, DeadLetters, StoreError},
-};
-pub(crate) use delivery::told;
 use delivery::{Courier, Message};
 pub use endpoint::WebhookEndpoint;
-pub use signature::{BadSecret, Secret};
 
 /// How patiently webhooks are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +115,7 @@ impl Webhooks {
         });
         let queues: Arc<[mpsc::Sender<Message>]> = queues.collect();
         let (sorting, sorted, closed) = (Arc::clone(&post), Arc::clone(&queues), open.clone());
-        let events = registry.shared.common.events.subscribe();
+        let events = registry.subscribe_all();
         tokio::spawn(async move { closed.run_until_cancelled(sorting.sort(events, &sorted)).await });
         Ok(Self { post, queues, _open: Arc::new(open.drop_guard()) })
     }
@@ -134,7 +125,7 @@ impl Webhooks {
     /// # Errors
     /// When the store fails.
     pub async fn dead_letters(&self, tenant: &str) -> Result<Vec<DeadLetter>, StoreError> {
-        self.post.letters.buried(tenant).await
+        self.post.letters.list(tenant).await
     }
 
     /// Sends a dead letter of the tenant again, as patiently as the first time and with its id. False where there is none of
@@ -143,7 +134,7 @@ impl Webhooks {
     /// # Errors
     /// When the store fails.
     pub async fn redeliver(&self, tenant: &str, id: &str) -> Result<bool, StoreError> {
-        let letters = self.post.letters.buried(tenant).await?;
+        let letters = self.post.letters.list(tenant).await?;
         let Some(letter) = letters.into_iter().find(|letter| letter.id == id) else { return Ok(false) };
         let endpoints = self.post.endpoints.iter().zip(self.queues.iter());
         let mut fitting = endpoints.filter(|(endpoint, _)| {
@@ -152,7 +143,7 @@ impl Webhooks {
         let Some((_, queue)) = fitting.next() else { return Ok(false) };
         let Ok(place) = queue.try_reserve() else { return Ok(false) };
         // Somebody else may have been faster.
-        let Some(letter) = self.post.letters.dig_out(tenant, id).await? else { return Ok(false) };
+        let Some(letter) = self.post.letters.take(tenant, id).await? else { return Ok(false) };
         place.send(Message { id: letter.id, event: letter.event });
         Ok(true)
     }
@@ -187,7 +178,7 @@ impl PostOffice {
         settings: WebhookSettings,
     ) -> Result<Self, reqwest::Error> {
         let (own, most) = (registry.tenant().to_owned(), settings.dead_letters);
-        let courier = Courier::new(settings, Arc::clone(&registry.shared.common.clock))?;
+        let courier = Courier::new(settings, Arc::clone(registry.clock()))?;
         Ok(Self { own, endpoints, letters, courier, most })
     }
 
@@ -250,16 +241,9 @@ impl PostOffice {
             "webhook_not_delivered"
         );
         let letter = DeadLetter { id, url, event, attempts, cause, ts, endpoint: endpoint.fingerprint() };
-        if let Err(cause) = self.letters.bury(letter.clone(), self.most).await {
+        if let Err(cause) = self.letters.push(letter.clone(), self.most).await {
             tracing::error!(id = letter.id, cause, "webhook_dead_letter_lost");
         }
         letter
     }
-}
-
-/// A new random id.
-pub(crate) fn new_id() -> String {
-    // The standard library's hash keys are random, and need no further crate.
-    let random = || RandomState::new().hash_one(0);
-    format!("msg_{:016x}{:016x}", random(), random())
 }
