@@ -1,7 +1,5 @@
 use registry_core::{http::Fetched, prelude::*};
 
-use crate::html;
-
 /// What a page says.
 #[output]
 #[derive(Debug)]
@@ -84,8 +82,8 @@ impl Format {
         let text = fetched.text();
         match self {
             Self::Html => {
-                let page = html::to_markdown(&text, &fetched.url);
-                (page.title, page.markdown)
+                let page = toolrack_web::to_markdown(&text, &fetched.url);
+                (page.title, page.content)
             }
             Self::Text => (None, text.trim().to_owned()),
         }
