@@ -43,3 +43,7 @@ pub use search_engine::{InvalidSearchEngine, SearchEngine};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/writing-tools.md")]
+struct WritingTools;

@@ -2,9 +2,10 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use registry_core::{
-    http::reqwest::{RequestBuilder, Response, StatusCode, Url, header::HeaderValue},
-    prelude::*,
+use registry_core::prelude::*;
+use toolrack_http::{
+    HttpClient,
+    reqwest::{RequestBuilder, Response, StatusCode, Url, header::HeaderValue},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);

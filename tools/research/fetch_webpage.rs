@@ -1,4 +1,5 @@
-use registry_core::{http::Fetched, prelude::*};
+use registry_core::prelude::*;
+use toolrack_http::{Fetched, PublicHttpClient};
 
 /// What a page says.
 #[output]
@@ -121,7 +122,8 @@ fn cut(mut text: String, characters: usize) -> (String, bool) {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use registry_core::{http::IpNet, result::ErrorKind};
+    use registry_core::result::ErrorKind;
+    use toolrack_http::IpNet;
 
     use super::*;
     use crate::test_server::serve;

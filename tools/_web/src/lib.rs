@@ -273,6 +273,7 @@ mod tests {
             "&lt;",
             "<main>",
             "</ul></main></pre></a>",
+            "</div>",
             "<nav>",
             "<p hidden>",
             "<li hidden><ul>",
