@@ -6,7 +6,7 @@
 mod arbitrary;
 #[path = "providers/checker.rs"]
 mod checker;
-#[allow(dead_code)] // of which the scanner's tests use more
+#[allow(dead_code, unreachable_pub)] // of which the scanner's tests use more
 #[path = "../dialects/tests/dialects/cases.rs"]
 mod common;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// The folder of shared material; says so where it is missing.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
+pub fn shared(path: &str) -> Option<PathBuf> {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().skip(1);
     let found = above.map(|folder| folder.join("shared").join(path)).find(|found| found.exists());
     if found.is_some() {
@@ -16,7 +16,7 @@ pub(crate) fn shared(path: &str) -> Option<PathBuf> {
 }
 
 /// The lines of every file of a shared folder.
-pub(crate) fn lines(path: &str) -> Vec<Value> {
+pub fn lines(path: &str) -> Vec<Value> {
     let Some(folder) = shared(path) else { return Vec::new() };
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -25,17 +25,17 @@ pub(crate) fn lines(path: &str) -> Vec<Value> {
 }
 
 /// A small generator of numbers that are the same in every run.
-pub(crate) struct Dice(pub u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+    pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 % sides.max(1) as u64).unwrap()
     }
 
-    pub(crate) fn cuts(&mut self, text: &str) -> Vec<usize> {
+    pub fn cuts(&mut self, text: &str) -> Vec<usize> {
         let count = self.roll(12);
         (0..count).map(|_| self.roll(text.len() + 1)).collect()
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-pub(crate) use crate::cases::{Dice, lines};
+pub use crate::cases::{Dice, lines};
 use serde_json::Value;
 use toolrack_dialects::{Abort, Call, Event, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
 
 /// An event that owns its text; neighbours of one kind are joined, as how they were cut means nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Seen {
+pub enum Seen {
     Text(String),
     Reasoning(String),
     Frame(String),
@@ -18,7 +18,7 @@ pub(crate) enum Seen {
     Aborted(usize, String, Abort),
 }
 
-pub(crate) fn note(seen: &mut Vec<Seen>, event: Event<'_>) {
+pub fn note(seen: &mut Vec<Seen>, event: Event<'_>) {
     match (seen.last_mut(), event) {
         (Some(Seen::Text(all)), Event::Text(text)) => all.push_str(text),
         (Some(Seen::Reasoning(all)), Event::Reasoning(text)) => all.push_str(text),
@@ -39,7 +39,7 @@ pub(crate) fn note(seen: &mut Vec<Seen>, event: Event<'_>) {
 }
 
 /// The events of a text cut at these places (byte offsets that are no character boundary are ignored).
-pub(crate) fn scan(text: &str, cuts: &[usize], offered: &Arc<Offered>, options: &ScanOptions) -> Vec<Seen> {
+pub fn scan(text: &str, cuts: &[usize], offered: &Arc<Offered>, options: &ScanOptions) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut scanner = Scanner::new(Arc::clone(offered), options.clone());
     let mut from = 0;
@@ -54,11 +54,11 @@ pub(crate) fn scan(text: &str, cuts: &[usize], offered: &Arc<Offered>, options: 
 }
 
 /// Cuts after every `size` characters.
-pub(crate) fn every(text: &str, size: usize) -> Vec<usize> {
+pub fn every(text: &str, size: usize) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).step_by(size).collect()
 }
 
-pub(crate) fn parsed(seen: &[Seen]) -> Parsed {
+pub fn parsed(seen: &[Seen]) -> Parsed {
     let mut parsed = Parsed::default();
     for event in seen {
         match event {
@@ -72,7 +72,7 @@ pub(crate) fn parsed(seen: &[Seen]) -> Parsed {
 }
 
 /// All the bytes that came out.
-pub(crate) fn rebuilt(seen: &[Seen]) -> String {
+pub fn rebuilt(seen: &[Seen]) -> String {
     let mut all = String::new();
     for event in seen {
         match event {
@@ -85,7 +85,7 @@ pub(crate) fn rebuilt(seen: &[Seen]) -> String {
 }
 
 /// The tools of a case: OpenAI definitions, or null for names that are not known.
-pub(crate) fn offered(tools: &Value) -> Arc<Offered> {
+pub fn offered(tools: &Value) -> Arc<Offered> {
     let Some(tools) = tools.as_array() else { return Arc::new(Offered::any()) };
     Arc::new(Offered::new(tools.iter().map(|tool| OfferedTool {
         name: tool["function"]["name"].as_str().unwrap_or_default().into(),
@@ -95,7 +95,7 @@ pub(crate) fn offered(tools: &Value) -> Arc<Offered> {
 }
 
 /// Equal as values; a whole number equals itself written as a fraction.
-pub(crate) fn same(one: &Value, two: &Value) -> bool {
+pub fn same(one: &Value, two: &Value) -> bool {
     match (one, two) {
         (Value::Number(one), Value::Number(two)) => one == two || one.as_f64() == two.as_f64(),
         (Value::Array(one), Value::Array(two)) => {
@@ -109,7 +109,7 @@ pub(crate) fn same(one: &Value, two: &Value) -> bool {
     }
 }
 
-pub(crate) fn same_calls(calls: &[Call], expected: &[Value]) -> bool {
+pub fn same_calls(calls: &[Call], expected: &[Value]) -> bool {
     calls.len() == expected.len()
         && calls.iter().zip(expected).all(|(call, expected)| {
             let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
