@@ -1,8 +1,6 @@
 use registry_core::prelude::*;
 use toolrack_http::{Fetched, PublicHttpClient};
 
-use crate::html;
-
 /// What a page says.
 #[output]
 #[derive(Debug)]
@@ -85,8 +83,8 @@ impl Format {
         let text = fetched.text();
         match self {
             Self::Html => {
-                let page = html::to_markdown(&text, &fetched.url);
-                (page.title, page.markdown)
+                let page = toolrack_web::to_markdown(&text, &fetched.url);
+                (page.title, page.content)
             }
             Self::Text => (None, text.trim().to_owned()),
         }

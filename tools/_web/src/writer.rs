@@ -1,11 +1,14 @@
-//! Markdown, written down as the tokens of a page come.
+//! Writes text as the tokens of a page come, with the marks of Markdown or without them.
 
 use html5gum::Token;
-use toolrack_http::reqwest::Url;
+use url::Url;
 
 use crate::{
-    elements::{Role, is_around, is_hidden, is_invisible, role},
-    html::{Page, one_line, tokens},
+    Line, Page,
+    elements::{Role, has_no_end, is_around, is_hidden, is_invisible, role},
+    one_line,
+    skipping::{Closed, Skipped},
+    tokens,
 };
 
 /// More is not written, whatever the page has.
@@ -15,6 +18,8 @@ const MAX_ADDRESS: usize = 2000;
 /// A main part with less text than this is not the page.
 const MIN_MAIN: usize = 200;
 const MAX_NESTING: usize = 8;
+const MAX_HEADING: u8 = 4;
+const MAX_METADATA: usize = 100;
 
 /// Something that is put around text when it ends, if there was any.
 #[derive(Debug)]
@@ -32,21 +37,37 @@ struct Row {
     start: usize,
 }
 
+/// Where a line of the output begins, and what it is.
+#[derive(Debug)]
+struct Start {
+    at: usize,
+    number: u32,
+    heading: u8,
+    verbatim: bool,
+}
+
 /// Writes a page down as its tags and texts come.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    base: Url,
+    /// Where the links lead from. Without it the text is written without links and other marks, all parts of it.
+    base: Option<Url>,
     skips_around: bool,
     out: String,
+    starts: Vec<Start>,
+    /// The line of the source that is being read.
+    number: u32,
+    heading: u8,
     title: Option<String>,
     in_title: bool,
+    language: Option<String>,
+    metadata: Vec<(String, String)>,
     /// Line ends that are due before the next text.
     due: usize,
     space_due: bool,
     /// What the next text begins with, such as the mark of a list item.
     prefix: String,
-    /// The element that is left out, and how many of its name are open.
-    skipped: Option<(String, usize)>,
+    /// The element that is left out.
+    skipped: Option<Skipped>,
     /// The number of the next item of each open list; `None` for bullets.
     lists: Vec<Option<usize>>,
     quotes: usize,
@@ -61,13 +82,18 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(address: &Url, skips_around: bool) -> Self {
+    pub(crate) fn new(base: Option<&Url>, skips_around: bool) -> Self {
         Self {
-            base: address.clone(),
+            base: base.cloned(),
             skips_around,
             out: String::new(),
+            starts: Vec::new(),
+            number: 1,
+            heading: 0,
             title: None,
             in_title: false,
+            language: None,
+            metadata: Vec::new(),
             due: 0,
             space_due: false,
             prefix: String::new(),
@@ -84,13 +110,15 @@ impl Writer {
         }
     }
 
-    pub(crate) fn read(mut self, html: &str) -> Page {
+    pub(crate) fn read(mut self, html: &str) -> Self {
+        let mut newlines = Newlines { html: html.as_bytes(), at: 0, line: 1 };
         for token in tokens(html) {
-            if self.out.len() > MAX_OUTPUT {
+            if self.marks() && self.out.len() > MAX_OUTPUT {
                 break;
             }
             match token {
                 Token::StartTag(tag) => {
+                    self.number = newlines.line_of(tag.span.start);
                     let name = String::from_utf8_lossy(&tag.name);
                     let attribute = |name: &str| {
                         tag.attributes
@@ -100,17 +128,20 @@ impl Writer {
                     self.open(&name, attribute);
                 }
                 Token::EndTag(tag) => self.close(&String::from_utf8_lossy(&tag.name)),
-                Token::String(text) => self.text(&String::from_utf8_lossy(&text)),
+                Token::String(text) => {
+                    self.number = newlines.line_of(text.span.start);
+                    self.text(&String::from_utf8_lossy(&text));
+                }
                 _ => {}
             }
         }
-        self.finish()
+        if self.preformatted {
+            self.close_preformatted();
+        }
+        self
     }
 
-    fn finish(mut self) -> Page {
-        if self.preformatted {
-            self.out.push_str("\n```");
-        }
+    pub(crate) fn into_markdown(mut self) -> Page<String> {
         if self.main_depth > 0
             && let Some((_, end)) = self.mains.last_mut()
         {
@@ -122,34 +153,61 @@ impl Writer {
             _ => None,
         };
         let markdown = main.unwrap_or(self.out.trim()).to_owned();
+        self.into_page(markdown)
+    }
+
+    fn into_page<C>(self, content: C) -> Page<C> {
         let title = self.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
-        Page { title, markdown }
+        Page { title, language: self.language, metadata: self.metadata, content }
+    }
+
+    pub(crate) fn into_lines(self) -> Page<Vec<Line>> {
+        let mut lines = Vec::new();
+        let ends = self.starts.iter().skip(1).map(|start| start.at).chain([self.out.len()]);
+        for (start, end) in self.starts.iter().zip(ends) {
+            let written = self.out.get(start.at..end).unwrap_or_default();
+            let text = written.trim_end();
+            let Start { number, heading, verbatim, .. } = *start;
+            if !text.is_empty() {
+                lines.push(Line { number, text: text.to_owned(), heading, verbatim });
+            }
+            if written.ends_with("\n\n") {
+                lines.push(Line { number, text: String::new(), heading: 0, verbatim: false });
+            }
+        }
+        self.into_page(lines)
     }
 
     fn open(&mut self, name: &str, attribute: impl Fn(&str) -> Option<String>) {
-        if let Some((skipped, depth)) = &mut self.skipped {
-            *depth += usize::from(skipped == name);
-            return;
+        if let Some(skipped) = &mut self.skipped {
+            if !skipped.ends_before(name) {
+                return;
+            }
+            self.skipped = None;
         }
         self.in_title = name == "title" && self.title.is_none();
         let role = role(name);
         let skips_around = match name {
             // The header of an article has its heading.
+            "header" if !self.marks() => false,
             "header" | "footer" => self.skips_around && self.main_depth == 0,
             _ => self.skips_around,
         };
         if is_hidden(name, role, &attribute) || skips_around && is_around(name, role, &attribute) {
-            self.skipped = Some((name.to_owned(), 1));
+            self.skipped = (!has_no_end(name)).then(|| Skipped::new(name));
             return;
         }
         match role {
             Role::Heading(level) => {
                 self.apart(2);
-                self.prefix = format!("{} ", "#".repeat(level));
+                self.heading = level;
+                if self.marks() {
+                    self.prefix = format!("{} ", "#".repeat(level.min(MAX_HEADING).into()));
+                }
             }
             Role::Main => {
                 self.apart(2);
-                if self.main_depth == 0 {
+                if self.main_depth == 0 && self.marks() {
                     self.mains.push((self.out.len(), self.out.len()));
                 }
                 self.main_depth += 1;
@@ -166,8 +224,10 @@ impl Writer {
             }
             Role::Preformatted if !self.preformatted => {
                 self.apart(2);
-                self.prefix.push_str("```\n");
-                self.write_due();
+                if self.marks() {
+                    self.prefix.push_str("```\n");
+                    self.write_due();
+                }
                 self.preformatted = true;
             }
             Role::Code if !self.preformatted => self.code = Some(Open { start: None, address: None }),
@@ -205,17 +265,26 @@ impl Writer {
             "br" => self.apart(1),
             "hr" => {
                 self.apart(2);
-                self.text("---");
+                self.mark("---");
                 self.apart(2);
             }
-            "img" => {
+            "html" => self.language = attribute("lang").map(|language| language.trim().to_owned()),
+            "meta" => {
+                if let (Some(name), Some(content)) = (attribute("name"), attribute("content"))
+                    && self.metadata.len() < MAX_METADATA
+                {
+                    self.metadata.push((name.trim().to_ascii_lowercase(), one_line(&content)));
+                }
+            }
+            "img" if self.marks() => {
                 if let Some(alt) = attribute("alt").map(|alt| one_line(&alt)).filter(|alt| !alt.is_empty()) {
                     self.text(&format!(" (image: {alt}) "));
                 }
             }
             "base" => {
-                if let Some(base) = attribute("href").and_then(|href| self.resolve(&href)) {
-                    self.base = Url::parse(&base).unwrap_or_else(|_| self.base.clone());
+                let base = attribute("href").and_then(|href| self.resolve(&href));
+                if let Some(base) = base.and_then(|base| Url::parse(&base).ok()) {
+                    self.base = Some(base);
                 }
             }
             _ => {}
@@ -223,12 +292,15 @@ impl Writer {
     }
 
     fn close(&mut self, name: &str) {
-        if let Some((skipped, depth)) = &mut self.skipped {
-            *depth -= usize::from(skipped == name);
-            if *depth == 0 {
-                self.skipped = None;
+        if let Some(skipped) = &mut self.skipped {
+            match skipped.close(name) {
+                Closed::Inside => return,
+                Closed::Itself => {
+                    self.skipped = None;
+                    return;
+                }
+                Closed::Around => self.skipped = None,
             }
-            return;
         }
         self.in_title = false;
         match role(name) {
@@ -249,12 +321,7 @@ impl Writer {
                 self.apart(2);
                 self.quotes = self.quotes.saturating_sub(1);
             }
-            Role::Preformatted if self.preformatted => {
-                self.preformatted = false;
-                self.out.truncate(self.out.trim_end().len());
-                self.out.push_str("\n```");
-                self.apart(2);
-            }
+            Role::Preformatted if self.preformatted => self.close_preformatted(),
             Role::Code => self.close_code(),
             Role::Link => self.close_link(),
             Role::Row => self.end_row(),
@@ -264,6 +331,7 @@ impl Writer {
             }
             Role::Heading(_) => {
                 self.prefix.clear();
+                self.heading = 0;
                 self.apart(2);
             }
             Role::Block => self.paragraph(),
@@ -288,6 +356,9 @@ impl Writer {
 
     fn item(&mut self) {
         self.apart(1);
+        if !self.marks() {
+            return;
+        }
         let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(MAX_NESTING));
         self.prefix = match self.lists.last_mut() {
             Some(Some(number)) => {
@@ -317,7 +388,7 @@ impl Writer {
         self.due = self.due.max(1);
         if cells > 1 && cells == headings {
             let rule = vec!["---"; cells.min(100)].join(" | ");
-            self.text(&rule);
+            self.mark(&rule);
             self.due = 1;
         }
     }
@@ -327,11 +398,12 @@ impl Writer {
         if href.is_empty() || href.starts_with('#') || href.len() > MAX_ADDRESS {
             return None;
         }
-        let mut url = self.base.join(href).ok()?;
+        let base = self.base.as_ref()?;
+        let mut url = base.join(href).ok()?;
         let address = String::from(url.clone());
         let has_fragment = url.fragment().is_some();
         url.set_fragment(None);
-        let is_here = has_fragment && url == self.base;
+        let is_here = has_fragment && url == *base;
         let is_link = matches!(url.scheme(), "http" | "https" | "mailto") && address.len() <= MAX_ADDRESS;
         (is_link && !is_here).then_some(address)
     }
@@ -357,7 +429,7 @@ impl Writer {
 
     fn close_code(&mut self) {
         let Some(Open { start: Some(start), .. }) = self.code.take() else { return };
-        if self.out.get(start..).is_some_and(|text| !text.contains(['\n', '`'])) {
+        if self.marks() && self.out.get(start..).is_some_and(|text| !text.contains(['\n', '`'])) {
             self.out.insert(start, '`');
             self.out.push('`');
         }
@@ -373,11 +445,11 @@ impl Writer {
             return;
         }
         if self.preformatted {
-            self.out.push_str(text);
+            self.verbatim(text);
             return;
         }
-        for (index, word) in text.split(char::is_whitespace).enumerate() {
-            self.space_due |= index > 0;
+        for piece in text.split_inclusive(char::is_whitespace) {
+            let word = piece.trim_end();
             if !word.is_empty() {
                 self.write_due();
                 let start = self.out.len();
@@ -386,13 +458,56 @@ impl Writer {
                 }
                 self.out.push_str(word);
             }
+            self.space_due |= word.len() < piece.len();
+            self.number += u32::from(piece.ends_with('\n'));
+        }
+    }
+
+    /// Text with its lines and spaces as they are.
+    fn verbatim(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            if !self.marks() && !piece.trim().is_empty() {
+                self.write_due();
+                self.begin_line();
+            }
+            self.out.push_str(piece);
+            self.number += u32::from(piece.ends_with('\n'));
+        }
+    }
+
+    fn close_preformatted(&mut self) {
+        self.preformatted = false;
+        self.out.truncate(self.out.trim_end().len());
+        if self.marks() {
+            self.out.push_str("\n```");
+        }
+        self.apart(2);
+    }
+
+    fn marks(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// Writes what is Markdown and not of the page.
+    fn mark(&mut self, mark: &str) {
+        if self.marks() {
+            self.text(mark);
+        }
+    }
+
+    fn begin_line(&mut self) {
+        // Text of several elements may come to the same line.
+        if !self.marks() && (self.out.is_empty() || self.out.ends_with('\n')) {
+            let Self { number, heading, preformatted: verbatim, .. } = *self;
+            self.starts.push(Start { at: self.out.len(), number, heading, verbatim });
         }
     }
 
     /// Writes what has to be there before the next text.
     fn write_due(&mut self) {
         if self.due > 0 {
-            let quote = "> ".repeat(self.quotes.min(MAX_NESTING));
+            let quotes = if self.marks() { self.quotes.min(MAX_NESTING) } else { 0 };
+            let quote = "> ".repeat(quotes);
             if !self.out.is_empty() {
                 self.out.push_str(&format!("\n{}", quote.trim_end()).repeat(self.due - 1));
                 self.out.push('\n');
@@ -403,6 +518,23 @@ impl Writer {
         }
         self.due = 0;
         self.space_due = false;
+        self.begin_line();
         self.out.push_str(&std::mem::take(&mut self.prefix));
+    }
+}
+
+/// Counts lines up to a place. Places come in their order.
+struct Newlines<'h> {
+    html: &'h [u8],
+    at: usize,
+    line: u32,
+}
+
+impl Newlines<'_> {
+    fn line_of(&mut self, place: usize) -> u32 {
+        let between = self.html.get(self.at..place).unwrap_or_default();
+        self.line += u32::try_from(between.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(0);
+        self.at = self.at.max(place);
+        self.line
     }
 }

@@ -9,7 +9,7 @@ pub(crate) enum Role {
     Around,
     /// The text of the page.
     Main,
-    Heading(usize),
+    Heading(u8),
     /// Apart from what is before and after it.
     Block,
     /// On lines of its own.
@@ -35,7 +35,9 @@ pub(crate) fn role(name: &str) -> Role {
         "h1" => Role::Heading(1),
         "h2" => Role::Heading(2),
         "h3" => Role::Heading(3),
-        "h4" | "h5" | "h6" => Role::Heading(4),
+        "h4" => Role::Heading(4),
+        "h5" => Role::Heading(5),
+        "h6" => Role::Heading(6),
         "p" | "dl" | "figure" | "section" | "details" | "fieldset" => Role::Block,
         "div" | "dt" | "dd" | "summary" | "figcaption" | "address" | "center" | "form" | "caption"
         | "legend" | "option" | "hgroup" | "body" => Role::Line,
@@ -52,47 +54,48 @@ pub(crate) fn role(name: &str) -> Role {
     }
 }
 
-/// Whether the end of an element may be missing. Left out, it would take the rest of the page along.
-fn may_not_end(name: &str) -> bool {
+/// Whether an element is a tag alone.
+pub(crate) fn has_no_end(name: &str) -> bool {
     matches!(
         name,
-        "p" | "li"
-            | "dt"
-            | "dd"
-            | "tr"
-            | "td"
-            | "th"
-            | "option"
-            | "body"
-            | "html"
+        "area"
+            | "base"
             | "br"
+            | "col"
+            | "embed"
             | "hr"
             | "img"
             | "input"
-            | "meta"
             | "link"
-            | "base"
-            | "wbr"
+            | "meta"
             | "source"
+            | "track"
+            | "wbr"
     )
+}
+
+/// Whether the end tag of an element may be missing. Left out, it ends with the element around it, or where the next of its kind begins.
+pub(crate) fn may_not_end(name: &str) -> bool {
+    matches!(name, "p" | "li" | "dt" | "dd" | "tr" | "td" | "th" | "thead" | "tbody" | "tfoot" | "option")
 }
 
 /// Whether people do not see an element, or it has no text. What is hidden from them may be meant for a model.
 pub(crate) fn is_hidden(name: &str, role: Role, attribute: impl Fn(&str) -> Option<String>) -> bool {
     let is_hidden_style = |style: String| {
         let style: String = style.to_ascii_lowercase().split_whitespace().collect();
-        style.contains("display:none") || style.contains("visibility:hidden")
+        ["display:none", "visibility:hidden", "visibility:collapse"].iter().any(|hides| style.contains(hides))
     };
+    // Scripts show the whole of a page that they hid while it was loading.
     role == Role::Unread
-        || !may_not_end(name)
+        || !matches!(name, "html" | "body")
             && (attribute("hidden").is_some()
-                || attribute("aria-hidden").is_some_and(|value| value == "true")
+                || attribute("aria-hidden").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
                 || attribute("style").is_some_and(is_hidden_style))
 }
 
 /// Whether an element is around the text of the page, by its name, its role, or a class that many pages agree on.
 pub(crate) fn is_around(name: &str, role: Role, attribute: impl Fn(&str) -> Option<String>) -> bool {
-    if role == Role::Main || may_not_end(name) {
+    if role == Role::Main || may_not_end(name) || has_no_end(name) || matches!(name, "html" | "body") {
         return false;
     }
     let by_role = |role: String| {
