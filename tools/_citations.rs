@@ -1,6 +1,7 @@
 //! Numbers in brackets, and the passages that they stand for.
 
-use registry_core::{documents::Passage, prelude::*};
+use registry_core::prelude::*;
+use toolrack_documents::Passage;
 
 /// A passage that is cited.
 #[output]
@@ -59,7 +60,7 @@ fn numbers(inside: &str) -> Option<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use registry_core::documents::DocumentKind;
+    use toolrack_documents::DocumentKind;
 
     use super::*;
 

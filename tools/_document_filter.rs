@@ -1,10 +1,8 @@
 //! Which documents a call is about.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use registry_core::{
-    documents::{DocumentFilter, DocumentKind},
-    prelude::*,
-};
+use registry_core::prelude::*;
+use toolrack_documents::{DocumentFilter, DocumentKind};
 
 /// Which documents are meant.
 #[args]

@@ -7,10 +7,10 @@ use std::{
 
 use registry_core::{
     BoxFuture, Caller, Registry, Resources, ToolCall,
-    documents::{DocumentKind, Documents, read},
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
     prelude::*,
 };
+use toolrack_documents::{DocumentKind, Documents, read};
 
 /// What each tool is asked; both tenants ask the same.
 const ASKED: [(&str, &str); 4] = [

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use registry_core::documents::{DocumentKind, Documents, read};
+use toolrack_documents::{DocumentKind, Documents, read};
 
 /// A few documents in a file in that folder.
 pub(crate) async fn documents(folder: &Path) -> Documents {

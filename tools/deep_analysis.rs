@@ -1,9 +1,9 @@
 use std::time::{Duration, Instant};
 
 use registry_core::ErrorKind;
-use registry_core::documents::{DocumentFilter, Documents, Passage};
 use registry_core::model::{Model, ModelAnswer, ModelQuestion};
 use registry_core::prelude::*;
+use toolrack_documents::{DocumentFilter, Documents, Passage};
 
 use crate::citations::{Source, cited};
 

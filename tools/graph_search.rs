@@ -1,5 +1,5 @@
-use registry_core::documents::{Documents, Graph, GraphQuery};
 use registry_core::prelude::*;
+use toolrack_documents::{Documents, Graph, GraphQuery};
 
 /// How many relations are given: with their passages about 5000 tokens.
 const MAX_RELATIONS: usize = 30;
@@ -36,7 +36,7 @@ async fn graph_search(
 
 #[cfg(test)]
 mod tests {
-    use registry_core::documents::{DocumentKind, read};
+    use toolrack_documents::{DocumentKind, read};
 
     use super::*;
     use crate::test_documents::documents;

@@ -1,5 +1,5 @@
-use registry_core::documents::{Documents, MetadataRows};
 use registry_core::prelude::*;
+use toolrack_documents::{Documents, MetadataRows};
 
 /// Answers questions about the user's documents as a whole (how many, which, how large, how old) with one SQLite SELECT over the view documents(path TEXT, title TEXT, kind TEXT [markdown|text|html|csv|pdf], bytes INTEGER, passages INTEGER, language TEXT, modified TEXT [UTC, 2026-01-31T08:00:00Z], added TEXT [UTC], hash TEXT, metadata TEXT [JSON, such as metadata ->> 'author']). For what is written in documents use retrieve_documents.
 ///
@@ -24,7 +24,8 @@ async fn query_documents_metadata(
 
 #[cfg(test)]
 mod tests {
-    use registry_core::{Caller, Registry, documents::METADATA_COLUMNS};
+    use registry_core::{Caller, Registry};
+    use toolrack_documents::METADATA_COLUMNS;
 
     use super::*;
     use crate::test_documents::documents;

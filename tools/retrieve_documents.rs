@@ -1,5 +1,5 @@
-use registry_core::documents::{DocumentKind, Documents, Passage};
 use registry_core::prelude::*;
+use toolrack_documents::{DocumentKind, Documents, Passage};
 
 use crate::document_filter::DocumentsFilter;
 

@@ -5,16 +5,14 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../registry-core/tests/retrieval/mod.rs"]
+#[path = "../../tools/_documents/tests/documents/retrieval.rs"]
 mod retrieval;
 
 use std::{error::Error, time::Duration};
 
 use llm_bridge::chat::{EmbeddingModel, Upstream, UpstreamEmbedder};
-use registry_core::documents::{
-    DocumentFilter, Documents, Embedder, Passage, TextRole, reciprocal_rank_fusion,
-};
 use retrieval::{GIVEN, Quality, add_docs, questions};
+use toolrack_documents::{DocumentFilter, Documents, Embedder, Passage, TextRole, reciprocal_rank_fusion};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -20,9 +20,9 @@ use axum::{
     routing::post,
 };
 use llm_bridge::chat::{EmbeddingModel, Upstream, UpstreamEmbedder};
-use registry_core::documents::{EmbedError, Embedder, TextRole};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
+use toolrack_documents::{EmbedError, Embedder, TextRole};
 
 const SYNONYMS: [&[&str]; 2] = [&["car", "automobile"], &["repaired", "mended", "fixed"]];
 const DIMENSIONS: usize = 48;

@@ -10,7 +10,6 @@ use llm_bridge::{
 };
 use registry_core::{
     Caller, Permission, Registry,
-    documents::{DocumentFilter, DocumentKind, Documents, read},
     store::{ApiKey, MemoryStore, Store, User},
 };
 use reqwest::{Body, Client, RequestBuilder, Response, StatusCode, header};
@@ -21,6 +20,7 @@ use tokio::{
     net::TcpStream,
 };
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::{DocumentFilter, DocumentKind, Documents, read};
 
 const BYTES: &str = "application/octet-stream";
 const TEA: &str = "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n";
@@ -51,7 +51,7 @@ impl Rack {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         Self { base, client, documents, store, _folder: folder }
     }
 

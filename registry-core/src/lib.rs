@@ -38,14 +38,10 @@ mod coerce;
 mod content;
 pub mod context;
 mod deferral;
-#[cfg(feature = "documents")]
-pub mod documents;
 pub mod events;
 mod execute;
 mod faults;
 pub mod guard;
-#[cfg(feature = "http")]
-pub mod http;
 mod lifecycle;
 pub mod model;
 mod nearest;
@@ -62,8 +58,6 @@ pub mod resource;
 pub mod result;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(feature = "schedule")]
-pub mod schedule;
 pub mod schema;
 mod search;
 mod select;
@@ -76,8 +70,6 @@ mod tenant;
 pub mod testing;
 pub mod tool;
 pub mod version;
-#[cfg(feature = "http")]
-pub mod webhook;
 
 pub use builder::RegistryBuilder;
 pub use content::Content;
@@ -104,20 +96,6 @@ pub use sync::{ChangeError, StoredRegistry};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
 
-#[cfg(all(doctest, feature = "http", feature = "documents", feature = "sandbox"))]
-#[doc = include_str!("../../docs/writing-tools.md")]
-struct WritingTools;
-
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../docs/modules.md")]
 struct Modules;
-
-#[cfg(all(doctest, feature = "http"))]
-#[doc = include_str!("../../docs/lifecycle.md")]
-struct Lifecycle;
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../docs/stores.md")]
-struct Stores;
-#[cfg(all(doctest, feature = "documents"))]
-#[doc = include_str!("../../docs/documents.md")]
-struct DocumentsGuide;

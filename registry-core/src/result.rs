@@ -392,6 +392,21 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Tells which errors of a library pass by themselves, so that a tool that fails with one may be tried again. The crate that
+/// knows the library submits one; `None` says that an error is not of that library.
+///
+/// ```
+/// use registry_core::result::TransientErrors;
+///
+/// inventory::submit! {
+///     TransientErrors(|error| error.downcast_ref::<std::fmt::Error>().map(|_| false))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct TransientErrors(pub fn(&(dyn Error + 'static)) -> Option<bool>);
+
+inventory::collect!(TransientErrors);
+
 /// Whether an error is of the sort that passes: a connection that broke or took too long.
 fn is_transient(error: &(dyn Error + 'static)) -> bool {
     use std::io::ErrorKind::{
@@ -400,11 +415,9 @@ fn is_transient(error: &(dyn Error + 'static)) -> bool {
     };
     let mut next = Some(error);
     while let Some(error) = next {
-        #[cfg(feature = "http")]
-        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            return error.is_timeout()
-                || error.is_connect()
-                || error.status().is_some_and(|status| status.is_server_error());
+        let mut known = inventory::iter::<TransientErrors>.into_iter();
+        if let Some(transient) = known.find_map(|TransientErrors(is_transient)| is_transient(error)) {
+            return transient;
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return matches!(

@@ -1,11 +1,9 @@
 //! Vectors of texts, from a server that speaks the OpenAI API.
 
-use registry_core::{
-    BoxFuture,
-    documents::{EmbedError, Embedder, TextRole},
-};
+use registry_core::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
+use toolrack_documents::{EmbedError, Embedder, TextRole};
 
 use super::{Upstream, UpstreamError};
 

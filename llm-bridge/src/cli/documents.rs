@@ -11,11 +11,9 @@ use clap::Subcommand;
 use comfy_table::{Table, presets};
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use registry_core::{
-    DEFAULT_TENANT,
-    documents::{Added, DocumentFilter, Documents, Embedded, files},
-};
+use registry_core::DEFAULT_TENANT;
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
 
 use super::{
     Settings, address, extract,

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use registry_core::documents::{DocumentFilter, Documents, Extraction};
+use toolrack_documents::{DocumentFilter, Documents, Extraction};
 
 use super::{
     Settings,

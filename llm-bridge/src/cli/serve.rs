@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use registry_core::{
     Registry,
-    documents::Documents,
     source::{mcp::McpServers, module::Modules},
-    webhook::Webhooks,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::Documents;
+use toolrack_http::webhook::Webhooks;
 
 use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
 use crate::{

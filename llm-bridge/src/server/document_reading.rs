@@ -2,16 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{
-    ToolError,
-    documents::{DocumentFilter, Documents, Embedded, Extraction},
-    model::Model,
-};
+use registry_core::{ToolError, model::Model};
 use tokio::{
     sync::Notify,
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::{DocumentFilter, Documents, Embedded, Extraction};
 
 use crate::chat::UpstreamEmbedder;
 
@@ -163,8 +160,8 @@ impl TurnClock {
 mod tests {
     use std::sync::Mutex;
 
-    use registry_core::documents::{DocumentKind, read::document};
     use tokio::time::{pause, sleep};
+    use toolrack_documents::{DocumentKind, read::document};
 
     use super::*;
 

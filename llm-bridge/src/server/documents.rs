@@ -15,14 +15,12 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use jiff::Timestamp;
-use registry_core::{
-    Caller, Permission, ToolError,
-    documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read},
-};
+use registry_core::{Caller, Permission, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, StoredDocument, read};
 
 use super::{
     App, ServerSettings,

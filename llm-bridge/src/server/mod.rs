@@ -37,9 +37,11 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store, webhook::Webhooks};
+use registry_core::{Caller, source::module::Modules, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_http::webhook::Webhooks;
+use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
@@ -83,7 +85,7 @@ pub struct ServerSettings {
     pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
     /// The documents that tools search, where the host keeps such.
     #[cfg(feature = "documents")]
-    pub documents: Option<registry_core::documents::Documents>,
+    pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
     #[cfg(feature = "documents")]
     pub upload: Upload,

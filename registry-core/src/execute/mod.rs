@@ -1,6 +1,7 @@
 //! The one path of a call: find, flag, level and module, predicate, arguments, limits, gate and approval, run, audit.
 //! Every door enters here.
 
+mod check;
 mod entries;
 mod missing;
 mod running;

@@ -10,6 +10,8 @@ mod document;
 mod far_approval;
 #[cfg(feature = "http")]
 mod hidden;
+#[cfg(feature = "http")]
+mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "http")]

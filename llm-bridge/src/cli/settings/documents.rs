@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use registry_core::documents::Documents;
 use serde::Deserialize;
+use toolrack_documents::Documents;
 
 use super::{EmbeddingSettings, Settings};
 use crate::server::Upload;

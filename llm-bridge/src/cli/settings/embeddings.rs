@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{
-    BoxFuture,
-    documents::{Documents, EmbedError, Embedder, TextRole},
-};
+use registry_core::BoxFuture;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
+use toolrack_documents::{Documents, EmbedError, Embedder, TextRole};
 
 use super::{Settings, flags::Secret};
 use crate::{

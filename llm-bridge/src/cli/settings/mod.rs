@@ -21,7 +21,6 @@ use std::{
 
 use registry_core::{
     Caller, Permission, ToolPattern,
-    documents::Documents,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
     source::{mcp::McpServerSettings, module::ModulesSettings},
     store::Store,
@@ -29,6 +28,7 @@ use registry_core::{
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
+use toolrack_documents::Documents;
 
 pub use documents::DocumentSettings;
 pub use embeddings::EmbeddingSettings;

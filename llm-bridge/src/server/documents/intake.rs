@@ -12,15 +12,13 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
-use registry_core::{
-    ToolError,
-    documents::{Document, DocumentKind, read},
-};
+use registry_core::ToolError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::{Instant, timeout, timeout_at},
 };
+use toolrack_documents::{Document, DocumentKind, read};
 
 use super::refusal::Refusal;
 use crate::server::openapi::BYTES;

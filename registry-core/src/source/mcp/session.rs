@@ -25,6 +25,7 @@ use rmcp::{
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::super::http::build_client;
 use super::{
     call::Live,
     listener::Listener,
@@ -32,7 +33,7 @@ use super::{
     settings::{Connector, McpCommand, McpTransport, find_key, parse_url},
     text::{cause_of, shown},
 };
-use crate::{execute::BoxFuture, http::build_client};
+use crate::execute::BoxFuture;
 
 /// How long a connection has to close.
 const CLOSES: Duration = Duration::from_secs(2);

@@ -5,8 +5,9 @@ use std::{fmt, time::Duration};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
 
+use super::super::http::build_client;
 use super::{breaker::Outage, settings::ModuleKey, trial::took_longer};
-use crate::{http::build_client, result::ToolError};
+use crate::result::ToolError;
 
 /// Says through how many servers a request has gone already.
 pub const HOPS_HEADER: &str = "x-toolrack-hops";

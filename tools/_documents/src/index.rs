@@ -1,0 +1,214 @@
+//! What can be done with documents, wherever they are kept.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Document, DocumentKind, Extracted, Graph, GraphQuery};
+use registry_core::{BoxFuture, result::ToolError};
+
+/// Keeps documents and finds passages in them. What it acknowledges it has kept.
+///
+/// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
+pub trait DocumentIndex: Send + Sync + 'static {
+    /// Whether there is any document. It is asked for every request of every caller, so it answers at once from what it knows, and what
+    /// it knows is never older than a second or two.
+    fn are_there(&self) -> bool;
+
+    /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
+    fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>>;
+
+    /// Whether the document of that path is there with that hash.
+    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+
+    /// Removes the document of that path, and those in the folder of that path; says which.
+    fn remove<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<String>, ToolError>>;
+
+    /// The documents that pass the filter, by path.
+    fn list<'a>(
+        &'a self,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>>;
+
+    /// At most `limit` passages for a question or some words, best first. Any of its telling words is looked for, and where that gives
+    /// too few passages, words that begin so; what is written is words only, never a query language.
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+
+    /// At most `limit` passages that have no vector of this model yet, oldest first. One that was kept without numbers has one.
+    fn without_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+
+    /// Keeps the vectors that a model made of passages, in place of those of other models. A passage that is gone meanwhile is passed over;
+    /// one whose vector has no numbers, or points nowhere, is not asked for again and not found by its vector.
+    fn keep_vectors<'a>(
+        &'a self,
+        model: &'a str,
+        vectors: Vec<(i64, Vec<f32>)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// At most `limit` passages whose vectors of this model are nearest to a vector, nearest first. The score is the cosine. Vectors of
+    /// another length are left out.
+    fn nearest<'a>(
+        &'a self,
+        model: &'a str,
+        vector: &'a [f32],
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+
+    /// The rows of one SQL `SELECT` over the view `documents`, whose columns are in [`METADATA_COLUMNS`]. Nothing else gets through: no
+    /// second statement, no other table, no function that does more than look, nothing that writes.
+    ///
+    /// The error of what is refused or wrong says why, in the words of the database where they are its own.
+    fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
+
+    /// At most `limit` passages that no model has been through for names and relations, oldest first, of the documents that pass the filter.
+    fn unextracted<'a>(
+        &'a self,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+
+    /// How many passages no model has been through, of the documents that pass the filter.
+    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter)
+    -> BoxFuture<'a, Result<usize, ToolError>>;
+
+    /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
+    /// meanwhile is passed over.
+    fn keep_extracted<'a>(
+        &'a self,
+        model: &'a str,
+        passages: Vec<(i64, Extracted)>,
+    ) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// What has to do with a name. One that no document has is an error that tells those that are near.
+    fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>>;
+}
+
+/// The columns of the view `documents`, with their types and what is in them.
+pub const METADATA_COLUMNS: [(&str, &str, &str); 10] = [
+    ("path", "TEXT", "of the file"),
+    ("title", "TEXT", ""),
+    ("kind", "TEXT", "markdown, text, html, csv or pdf"),
+    ("bytes", "INTEGER", "size of the file"),
+    ("passages", "INTEGER", ""),
+    ("language", "TEXT", "such as en, or NULL"),
+    ("modified", "TEXT", "UTC, as in 2026-01-31T08:00:00Z, or NULL"),
+    ("added", "TEXT", "UTC"),
+    ("hash", "TEXT", "SHA-256"),
+    ("metadata", "TEXT", "JSON object, such as author; read it with metadata ->> 'author'"),
+];
+
+/// What a query of metadata gives.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MetadataRows {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, with a value for each column.
+    pub rows: Vec<Vec<Value>>,
+    /// Whether there are more rows than are given.
+    pub truncated: bool,
+}
+
+/// What became of a document that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is new.
+    New,
+    /// It took the place of an older one.
+    Updated,
+    /// It was there already.
+    Unchanged,
+}
+
+/// Which documents are meant; all where nothing is said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DocumentFilter {
+    /// Documents of one of these kinds.
+    pub kinds: Vec<DocumentKind>,
+    /// The document of this path, or those in this folder.
+    pub below: Option<String>,
+    /// Documents changed at this time or later.
+    pub modified_since: Option<Timestamp>,
+    /// Documents changed before this time.
+    pub modified_before: Option<Timestamp>,
+}
+
+/// A document as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDocument {
+    /// Where it is from.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// How it was read.
+    pub kind: DocumentKind,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+    /// How many passages it was cut into.
+    pub passages: u64,
+    /// Its language where it says so.
+    pub language: Option<String>,
+    /// When it was changed last.
+    pub modified: Option<Timestamp>,
+    /// When it was added.
+    pub added: Timestamp,
+    /// The SHA-256 of the file.
+    pub hash: String,
+    /// What else it says of itself.
+    pub metadata: Map<String, Value>,
+}
+
+/// A passage that was found, with what is needed to cite it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Passage {
+    /// Where its document is from.
+    pub path: String,
+    /// The title of its document.
+    pub title: String,
+    /// How its document was read.
+    pub kind: DocumentKind,
+    /// The headings above it, as in `Install > From source`; empty where there are none.
+    pub section: String,
+    /// Where it begins: a line of the file, and in a PDF a page.
+    pub first: u32,
+    /// Where it ends, as it begins.
+    pub last: u32,
+    /// How well it fits; more is better. Passages of one search can be compared, those of different searches cannot.
+    pub score: f64,
+    /// What it says.
+    pub text: String,
+}
+
+/// A passage that a model has not been through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadPassage {
+    /// Its number in the store. No other passage ever has it.
+    pub id: i64,
+    /// The title of its document.
+    pub title: String,
+    /// The headings above it; empty where there are none.
+    pub section: String,
+    /// What it says.
+    pub text: String,
+}
+
+impl Passage {
+    /// Its place in words: `line 3`, `lines 3-9`, `page 2`.
+    pub fn place(&self) -> String {
+        let unit = if self.kind == DocumentKind::Pdf { "page" } else { "line" };
+        match self.first == self.last {
+            true => format!("{unit} {}", self.first),
+            false => format!("{unit}s {}-{}", self.first, self.last),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The server, as all tenants share it.
+
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::presence::Presence;
+use crate::loaded_vectors::VectorMemory;
+use registry_core::result::ToolError;
+
+/// How long to wait for a connection.
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
+/// How many connections there are at most.
+const CONNECTIONS: u32 = 6;
+/// Through so many of them is written at once.
+const WRITERS: usize = 3;
+/// Keeps the numbers of our locks apart from those of others who use the same database: one for laying out, one for each tenant.
+pub(super) const LOCKS: i32 = 1_953_460_332;
+const LAYING_OUT: i32 = -1;
+
+/// What lays out each version of the tables from the one before. Once released, none is ever changed.
+const SCHEMA: [&str; 1] = [include_str!("schema.sql")];
+
+/// A PostgreSQL server, which is connected to with the first use.
+pub(crate) struct Server {
+    name: String,
+    pub(super) options: PgConnectOptions,
+    pool: OnceLock<PgPool>,
+    laid_out: OnceCell<()>,
+    pub(super) presence: Presence,
+    pub(super) writers: Semaphore,
+    pub(super) vector_memory: Arc<VectorMemory>,
+}
+
+impl Server {
+    /// The server at a URL.
+    ///
+    /// # Errors
+    /// When the URL is none, without what it has of a password.
+    pub(crate) fn new(url: &str) -> Result<Self, String> {
+        let options: PgConnectOptions =
+            url.parse().map_err(|error| format!("the URL of the database is not understood: {error}"))?;
+        let name = format!(
+            "PostgreSQL database {} on {}:{}",
+            options.get_database().unwrap_or(options.get_username()),
+            options.get_host(),
+            options.get_port()
+        );
+        let options = options.application_name("toolrack documents").disable_statement_logging();
+        Ok(Self {
+            name,
+            options,
+            pool: OnceLock::new(),
+            laid_out: OnceCell::new(),
+            presence: Presence::default(),
+            writers: Semaphore::new(WRITERS),
+            vector_memory: Arc::default(),
+        })
+    }
+
+    /// The connections, inside a tokio runtime. Tables may not have been made.
+    pub(super) fn pool(&self) -> &PgPool {
+        self.pool.get_or_init(|| {
+            let options = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+            options.connect_lazy_with(self.options.clone())
+        })
+    }
+
+    /// The connections, with the tables.
+    pub(super) async fn opened(&self) -> Result<&PgPool, ToolError> {
+        let pool = self.pool();
+        self.laid_out.get_or_try_init(|| self.lay_out(pool)).await?;
+        Ok(pool)
+    }
+
+    /// Brings the tables to the version this program knows. Of several servers that start at once one does it.
+    async fn lay_out(&self, pool: &PgPool) -> Result<(), ToolError> {
+        let laid_out = async {
+            let mut transaction = pool.begin().await?;
+            sqlx::query("SELECT pg_advisory_xact_lock($1, $2)")
+                .bind(LOCKS)
+                .bind(LAYING_OUT)
+                .execute(&mut *transaction)
+                .await?;
+            // Else the server tells at every start, and into the log, that it is there already.
+            sqlx::raw_sql(
+                "SET LOCAL client_min_messages = warning;
+                 CREATE TABLE IF NOT EXISTS toolrack_documents_schema (version BIGINT NOT NULL)",
+            )
+            .execute(&mut *transaction)
+            .await?;
+            let version: Option<i64> = sqlx::query_scalar("SELECT version FROM toolrack_documents_schema")
+                .fetch_optional(&mut *transaction)
+                .await?;
+            let done = usize::try_from(version.unwrap_or(0)).unwrap_or(usize::MAX);
+            for step in SCHEMA.into_iter().skip(done) {
+                sqlx::raw_sql(step).execute(&mut *transaction).await?;
+            }
+            if done < SCHEMA.len() {
+                sqlx::raw_sql("DELETE FROM toolrack_documents_schema").execute(&mut *transaction).await?;
+                sqlx::query("INSERT INTO toolrack_documents_schema VALUES ($1)")
+                    .bind(i64::try_from(SCHEMA.len()).unwrap_or(i64::MAX))
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+            transaction.commit().await?;
+            Ok(done)
+        };
+        match laid_out.await.map_err(|error: sqlx::Error| self.fault(error))? {
+            done if done > SCHEMA.len() => Err(self.fault(format!(
+                "the tables of the documents are of version {done}; a newer program wrote them"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A failure of the store. The model is not told where it is.
+    pub(super) fn fault(&self, error: impl Display) -> ToolError {
+        ToolError::failed(format!("the documents in {}: {error}", self.name))
+            .with_feedback("The documents cannot be read now. Do without them, and say so.")
+    }
+}

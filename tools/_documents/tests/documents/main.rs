@@ -1,0 +1,12 @@
+//! Documents: adding, updating, removing, searching, and what a model adds to them.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+
+mod embedding;
+mod extraction;
+mod graph;
+mod keeping;
+mod place;
+mod quality;
+mod retrieval;
+mod sql;
