@@ -95,7 +95,3 @@ pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
-
-#[cfg(all(doctest, feature = "http"))]
-#[doc = include_str!("../../docs/modules.md")]
-struct Modules;

@@ -1,6 +1,6 @@
 //! What a call comes to: a [`ToolResult`] or a [`ToolError`].
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -228,6 +228,12 @@ impl ToolError {
     /// An argument fits the schema and is still wrong; the message says which and what is expected.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArguments, message)
+    }
+
+    /// It took longer than it may.
+    pub fn timed_out(limit: Duration) -> Self {
+        Self::new(ErrorKind::Timeout, format!("Tool execution timed out ({}s).", limit.as_secs_f64()))
+            .retryable()
     }
 
     /// Something it needs is not there now.

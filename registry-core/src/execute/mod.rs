@@ -22,8 +22,6 @@ use crate::{
     select::refusal,
     tool::{Handler, Tool},
 };
-#[cfg(feature = "http")]
-pub(crate) use running::timed_out;
 pub(crate) use running::{caught, within};
 
 /// A boxed future that can move between threads.

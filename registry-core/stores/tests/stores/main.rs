@@ -16,7 +16,7 @@ mod limits_redis;
 mod modules;
 mod odd_rows;
 #[allow(dead_code)] // of which the tests of modules use more
-#[path = "../../../tests/m_modules/peer.rs"]
+#[path = "../../../remote/tests/remote/modules/peer.rs"]
 mod peer;
 mod postgres_server;
 mod schedule;

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use registry_core::{
     Caller, Permission, Registry, ToolContext,
-    source::module::{ModuleSettings, Modules, ModulesSettings},
     store::{Kept, ManifestCache, ManifestStore, MemoryManifests},
 };
 use serde_json::json;
+use toolrack_remote::module::{ModuleSettings, Modules, ModulesSettings};
 use toolrack_stores::{Redis, RedisManifests};
 
 use crate::{
