@@ -79,6 +79,7 @@ pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
 pub use overview::{LaneDepth, Overview, Queues};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
+pub use ranking::rank_tools;
 pub use registration::{ToolRegistration, ToolRegistrySnapshot};
 pub use registry::{Registry, RegistryError};
 pub use registry_macros::{args, discover, output, tool};

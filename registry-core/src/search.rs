@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{context::ToolContext, ranking, registry::Registry, select::refusal, spec::ToolSpec, tool::Tool};
+use crate::{
+    context::ToolContext, ranking::rank_tools, registry::Registry, select::refusal, spec::ToolSpec,
+    tool::Tool,
+};
 
 /// What tools are looked for. Without text and tags: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,7 +119,7 @@ impl Registry {
         let tools = self.shared.tools.load();
         let tools = tools.sorted().iter().filter(|tool| is_tagged(tool.spec()) && may(tool));
         let found = match query.some_words {
-            true => ranking::best(&query.text, tools),
+            true => rank_tools(&query.text, tools, |tool| tool.spec()),
             false => with_all_words(&query.text, tools),
         };
         found.into_iter().cloned().collect()
