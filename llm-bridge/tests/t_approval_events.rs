@@ -11,10 +11,7 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use llm_bridge::{
-    chat::{Backend, ChatSettings, TurnEvent, Upstream},
-    provider::openai::ChatRequest,
-};
+use llm_bridge::chat::{Backend, ChatSettings, TurnEvent, Upstream};
 use registry_core::{
     BoxFuture, Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
     guard::{
@@ -24,6 +21,7 @@ use registry_core::{
     handler_fn,
 };
 use serde_json::json;
+use toolrack_apis::openai::ChatRequest;
 use support::{Answer, Scripted, user, within};
 use tokio::sync::Notify;
 
