@@ -69,7 +69,8 @@ pub mod testing;
 pub mod tool;
 pub mod version;
 
-pub use builder::RegistryBuilder;
+pub use arguments::check_schema;
+pub use builder::{RegistryBuilder, compiled_tools};
 pub use content::Content;
 pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
 pub use deferral::{SEARCH_TOOLS, ToolPattern};
@@ -87,7 +88,7 @@ pub use resource::{Resource, Resources};
 pub use result::{ErrorKind, ToolError, ToolResult};
 pub use search::Query;
 pub use select::Selection;
-pub use source::{Offer, Remote, RemoteKind};
+pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, RemoteKind, alias_of};
 pub use spec::ToolSpec;
 pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
