@@ -13,6 +13,7 @@
 //! linear in its length and no stack.
 
 mod elements;
+mod lines;
 mod skipping;
 mod writer;
 

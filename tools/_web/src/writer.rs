@@ -6,6 +6,7 @@ use url::Url;
 use crate::{
     Line, Page,
     elements::{Role, has_no_end, is_around, is_hidden, is_invisible, role},
+    lines::{Newlines, Start, lines},
     one_line,
     skipping::{Closed, Skipped},
     tokens,
@@ -35,15 +36,6 @@ struct Row {
     headings: usize,
     /// Where in the output it begins.
     start: usize,
-}
-
-/// Where a line of the output begins, and what it is.
-#[derive(Debug)]
-struct Start {
-    at: usize,
-    number: u32,
-    heading: u8,
-    verbatim: bool,
 }
 
 /// Writes a page down as its tags and texts come.
@@ -111,7 +103,7 @@ impl Writer {
     }
 
     pub(crate) fn read(mut self, html: &str) -> Self {
-        let mut newlines = Newlines { html: html.as_bytes(), at: 0, line: 1 };
+        let mut newlines = Newlines::new(html);
         for token in tokens(html) {
             if self.marks() && self.out.len() > MAX_OUTPUT {
                 break;
@@ -162,19 +154,7 @@ impl Writer {
     }
 
     pub(crate) fn into_lines(self) -> Page<Vec<Line>> {
-        let mut lines = Vec::new();
-        let ends = self.starts.iter().skip(1).map(|start| start.at).chain([self.out.len()]);
-        for (start, end) in self.starts.iter().zip(ends) {
-            let written = self.out.get(start.at..end).unwrap_or_default();
-            let text = written.trim_end();
-            let Start { number, heading, verbatim, .. } = *start;
-            if !text.is_empty() {
-                lines.push(Line { number, text: text.to_owned(), heading, verbatim });
-            }
-            if written.ends_with("\n\n") {
-                lines.push(Line { number, text: String::new(), heading: 0, verbatim: false });
-            }
-        }
+        let lines = lines(&self.out, &self.starts);
         self.into_page(lines)
     }
 
@@ -520,21 +500,5 @@ impl Writer {
         self.space_due = false;
         self.begin_line();
         self.out.push_str(&std::mem::take(&mut self.prefix));
-    }
-}
-
-/// Counts lines up to a place. Places come in their order.
-struct Newlines<'h> {
-    html: &'h [u8],
-    at: usize,
-    line: u32,
-}
-
-impl Newlines<'_> {
-    fn line_of(&mut self, place: usize) -> u32 {
-        let between = self.html.get(self.at..place).unwrap_or_default();
-        self.line += u32::try_from(between.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(0);
-        self.at = self.at.max(place);
-        self.line
     }
 }
