@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::ledger::outcome_of;
 use crate::{
     arguments::ArgumentChecker,
     context::{Origin, ToolCall, ToolContext},
@@ -12,22 +13,14 @@ use crate::{
         audit::{AuditRecord, Phase, hash_arguments, hash_members},
         without_secrets,
     },
-    outcome::{ToolOutcome, millis},
+    outcome::ToolOutcome,
     registry::Registry,
-    result::{ErrorKind, ToolError, ToolResult},
+    result::{ErrorKind, ToolError},
     tool::Tool,
 };
 
 impl Registry {
-    /// Keeps the record that comes before a try.
-    pub(super) async fn intend(&self, tool: &str, record: &mut AuditRecord) -> Result<(), ToolError> {
-        record.phase = Phase::Intent;
-        record.ts = self.shared.common.clock.now();
-        let kept = self.shared.common.audit.record(record.clone()).await;
-        kept.map_err(|cause| not_audited(tool, &cause))
-    }
-
-    /// A call that a door or the selection turns down: one record, and the reason.
+    /// A call that an entry point or the selection turns down: one record, and the reason.
     pub(crate) async fn refuse(
         &self,
         tool: Option<&Tool>,
@@ -47,23 +40,15 @@ impl Registry {
                 ..self.record(context, tool, &call.name, &call.id, call.origin, &Map::new())
             },
         });
-        self.end(call.id, call.name, Err(error), record).await
-    }
-
-    /// A call that is not made: its one record.
-    pub(super) async fn end(
-        &self,
-        call_id: String,
-        tool_name: String,
-        mut result: Result<ToolResult, ToolError>,
-        record: Option<AuditRecord>,
-    ) -> ToolOutcome {
-        if let Some(record) = record
-            && let Err(cause) = self.conclude(record, &result, Duration::ZERO).await
-        {
-            result = Err(not_audited(&tool_name, &cause));
+        let mut result = Err(error);
+        if let Some(record) = record {
+            let common = &self.shared.common;
+            let record = outcome_of(record, &result, Duration::ZERO, common.clock.now());
+            if let Err(cause) = common.keep(record).await {
+                result = Err(not_audited(&call.name, &cause));
+            }
         }
-        self.outcome(call_id, tool_name, result, Duration::ZERO)
+        self.outcome(call.id, call.name, result, Duration::ZERO)
     }
 
     pub(super) fn record(
@@ -105,35 +90,10 @@ impl Registry {
             ts: Timestamp::default(),
         }
     }
-
-    /// Keeps the record of how a call ended.
-    pub(super) async fn conclude(
-        &self,
-        mut record: AuditRecord,
-        result: &Result<ToolResult, ToolError>,
-        duration: Duration,
-    ) -> Result<(), String> {
-        record.phase = Phase::Outcome;
-        record.ts = self.shared.common.clock.now();
-        record.duration_ms = Some(millis(duration));
-        match result {
-            Ok(result) => {
-                record.success = Some(result.success);
-                record.side_effects.clone_from(&result.side_effects);
-                record.audit.clone_from(&result.audit);
-            }
-            Err(error) => {
-                record.success = Some(false);
-                record.error = Some(error.kind());
-                record.error_message = Some(error.message().to_owned());
-            }
-        }
-        self.shared.common.audit.record(record).await
-    }
 }
 
 // The cause is for the log alone: it may name the database's host and tables, and callers are shown what the error says.
-fn not_audited(tool: &str, cause: &str) -> ToolError {
+pub(super) fn not_audited(tool: &str, cause: &str) -> ToolError {
     tracing::error!(tool, cause, "audit_failed");
     ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))

@@ -1,4 +1,4 @@
-//! Whether the one who makes a call may still make it, asked anew while the call is on its way.
+//! Whether a caller still has its rights, asked anew while a call is on its way.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Knows what the caller of a [`ToolContext`] may do by now.
 ///
 /// A request can be under way for minutes: a chat makes one call after another, and a call waits for a person. A host where users and
-/// their keys change meanwhile gives one of these along ([`ToolContext::with_standing`]). Every call asks it twice, before anything else
+/// their keys change meanwhile gives one of these along ([`ToolContext::with_authority`]). Every call asks it twice, before anything else
 /// is looked at and right before the tool's code runs, so it had better remember its answer for a moment.
-pub trait Standing: Send + Sync {
+pub trait CallerAuthority: Send + Sync {
     /// The caller as of now; `None` where there is nobody any more, as with a key that was revoked.
     ///
     /// It can only narrow what the request may do: what the caller has gained since is the next request's.
@@ -32,11 +32,11 @@ impl ToolContext {
     ///
     /// # Errors
     /// Why the call cannot be made, where there is no such caller any more or nobody can say.
-    pub(crate) async fn ask_standing(&mut self) -> Result<(), ToolError> {
-        let Some(standing) = self.standing().map(Arc::clone) else { return Ok(()) };
+    pub(crate) async fn revalidate(&mut self) -> Result<(), ToolError> {
+        let Some(authority) = self.authority().map(Arc::clone) else { return Ok(()) };
         let asked = tokio::select! {
             biased;
-            asked = tokio::time::timeout(PATIENCE, standing.caller()) => asked,
+            asked = tokio::time::timeout(PATIENCE, authority.caller()) => asked,
             () = self.cancelled() => return Err(cancelled()),
         };
         let user = &self.caller().user;
@@ -51,7 +51,7 @@ impl ToolContext {
             )
             .with_feedback("You may not use tools here any more. Do without them.")),
             Err(cause) => {
-                tracing::error!(user, cause, "standing_unknown");
+                tracing::error!(user, cause, "caller_authority_failed");
                 let message = format!("what {user} may do now could not be found out");
                 Err(ToolError::new(ErrorKind::Unavailable, message)
                     .with_feedback("Tools cannot be used now. Do without them.")
