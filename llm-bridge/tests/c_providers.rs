@@ -36,7 +36,8 @@ async fn b4_what_is_wider_than_the_tool_is_refused_by_its_own_schema() {
     registry.register(spec("fives", schema), ToolPolicy::default(), Some(handler)).unwrap();
     let context = registry.context(Caller::new("somebody", Permission::Owner));
     let selection = registry.select(&context);
-    let defined = Definer::new(Provider::Gemini).definitions(selection.tools().iter().map(|tool| subject(tool)));
+    let defined =
+        Definer::new(Provider::Gemini).definitions(selection.tools().iter().map(|tool| subject(tool)));
     assert!(defined.losses.iter().any(|loss| loss.keyword == "multipleOf" && loss.widened));
     let lowered = &defined.list[0]["functionDeclarations"][0]["parameters"];
     for (n, is_right) in [(10, true), (7, false)] {
@@ -118,4 +119,3 @@ fn assert_golden(name: &str, found: &Value) {
     let expected = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(expected == found, "{} is otherwise; found:\n{found}", file.display());
 }
-

@@ -21,9 +21,9 @@ use registry_core::{
     handler_fn,
 };
 use serde_json::json;
-use toolrack_apis::openai::ChatRequest;
 use support::{Answer, Scripted, user, within};
 use tokio::sync::Notify;
+use toolrack_apis::openai::ChatRequest;
 
 /// More than may wait for a slow reader.
 const STATUSES: usize = 500;

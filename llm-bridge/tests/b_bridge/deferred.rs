@@ -1,7 +1,5 @@
 //! Deferred tools, found by a search and used from then on: B11. And definitions in the schema that the API takes: B4.
 
-use std::sync::Arc;
-
 use llm_bridge::{
     chat::{Backend, ChatSettings, ToolStyle, TurnEvent, Upstream},
     subject,
@@ -391,7 +389,8 @@ async fn b4_what_is_offered_in_a_chat_is_what_the_provider_takes() {
     let asked = asked_last(&rack).await;
     let registry = &rack.registry;
     let selection = registry.select(&registry.context(Caller::new("ada", Permission::Owner)));
-    let defined = Definer::new(Provider::OpenAi).definitions(selection.tools().iter().map(|tool| subject(tool)));
+    let defined =
+        Definer::new(Provider::OpenAi).definitions(selection.tools().iter().map(|tool| subject(tool)));
     assert_eq!(asked.body["tools"], defined.list);
     assert_eq!(asked.tools(), ["add", "math_gcd_2", "math_gcd"]);
     assert_eq!(defined.left_out[0].tool, "odd");

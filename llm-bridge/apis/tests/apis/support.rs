@@ -41,7 +41,8 @@ pub fn definers() -> Vec<(Provider, Definer)> {
 }
 
 /// What a declaration without a schema means.
-static NO_PARAMETERS: LazyLock<Value> = LazyLock::new(|| json!({"type": "object", "additionalProperties": false}));
+static NO_PARAMETERS: LazyLock<Value> =
+    LazyLock::new(|| json!({"type": "object", "additionalProperties": false}));
 
 /// The schema of the only definition.
 pub fn schema_of(provider: Provider, list: &Value) -> &Value {
