@@ -37,7 +37,7 @@ const OPERATORS: [&str; 4] = ["like", "glob", "->", "->>"];
 impl SqliteDocuments {
     pub(super) async fn select_metadata(&self, sql: &str) -> Result<MetadataRows, ToolError> {
         let sql = checked(sql).map_err(ToolError::invalid)?;
-        let pool = &self.opened().await?.strangers;
+        let pool = &self.opened().await?.untrusted_readers;
         let mut connection = pool.acquire().await.map_err(|error| self.fault(error))?;
         select(&mut connection, sql, |error| self.fault(error)).await
     }
@@ -160,7 +160,7 @@ mod tests {
     async fn p6_the_program_of_a_statement_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for (sql, fault) in [
             ("SELECT * FROM chunk", "OpenRead"),
             ("SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)", "OpenRead"),
@@ -195,7 +195,7 @@ mod tests {
     async fn p6_the_connection_for_others_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for allowed in ["ON", "OFF"] {
             sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA query_only = {allowed}")))
                 .execute(&mut *connection)
@@ -210,7 +210,7 @@ mod tests {
     async fn p6_every_function_that_is_offered_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         let there: Vec<String> = sqlx::query_scalar("SELECT DISTINCT lower(name) FROM pragma_function_list")
             .fetch_all(&mut *connection)
             .await
