@@ -12,9 +12,13 @@ use registry_core::{BoxFuture, result::ToolError};
 ///
 /// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
 pub trait DocumentIndex: Send + Sync + 'static {
-    /// Whether there is any document. It is asked for every request of every caller, so it answers at once from what it knows, and what
-    /// it knows is never older than a second or two.
-    fn are_there(&self) -> bool;
+    /// What there is, as of the last [refresh](Self::refresh) or the last change made here. It is read for every request of every caller
+    /// and waits for nothing.
+    fn contents(&self) -> Contents;
+
+    /// Looks what there is. A background task asks for it every second while the documents are open. Where the store cannot be read, what
+    /// was known stays.
+    fn refresh(&self) -> BoxFuture<'_, ()>;
 
     /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
     fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>>;
@@ -82,8 +86,7 @@ pub trait DocumentIndex: Send + Sync + 'static {
     fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter)
     -> BoxFuture<'a, Result<usize, ToolError>>;
 
-    /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
-    /// meanwhile is passed over.
+    /// Adds what a model extracted from passages to the graph, and marks them as read. A passage that is gone meanwhile is passed over.
     fn keep_extracted<'a>(
         &'a self,
         model: &'a str,
@@ -107,6 +110,15 @@ pub const METADATA_COLUMNS: [(&str, &str, &str); 10] = [
     ("hash", "TEXT", "SHA-256"),
     ("metadata", "TEXT", "JSON object, such as author; read it with metadata ->> 'author'"),
 ];
+
+/// What a store has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Whether there is any document.
+    pub documents: bool,
+    /// Whether a model has extracted any name.
+    pub graph: bool,
+}
 
 /// What a query of metadata gives.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -9,7 +9,11 @@ use std::collections::BTreeSet;
 use sqlx::{Connection, PgPool, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::PostgresDocuments;
-use crate::{MetadataRows, sqlite::select::select, statement::checked};
+use crate::{
+    MetadataRows,
+    sqlite::{SCHEMA, select::select},
+    statement::checked,
+};
 use registry_core::result::ToolError;
 
 /// So many rows are fetched at once.
@@ -75,7 +79,8 @@ async fn new_copy() -> Result<SqliteConnection, sqlx::Error> {
     // What a statement sorts goes into a file beside the memory where it is much, as SQLite has it by itself.
     let options = SqliteConnectOptions::new().pragma("trusted_schema", "OFF");
     let mut copy = SqliteConnection::connect_with(&options).await?;
-    sqlx::raw_sql(include_str!("../sqlite/schema.sql")).execute(&mut copy).await?;
+    let [tables, ..] = SCHEMA;
+    sqlx::raw_sql(tables).execute(&mut copy).await?;
     Ok(copy)
 }
 

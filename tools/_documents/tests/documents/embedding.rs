@@ -336,7 +336,7 @@ async fn p6_a_file_of_the_first_version_is_brought_up() {
     {
         let database =
             sqlx::SqlitePool::connect(&format!("sqlite:{}?mode=rwc", file.display())).await.unwrap();
-        sqlx::raw_sql(include_str!("../../src/sqlite/schema.sql")).execute(&database).await.unwrap();
+        sqlx::raw_sql(include_str!("../../src/sqlite/schema_1.sql")).execute(&database).await.unwrap();
         sqlx::raw_sql(
             "PRAGMA user_version = 1;
              INSERT INTO document VALUES (7, 'old.txt', 'old.txt', 'text', 9, 1, NULL, NULL, '2026-01-01T00:00:00Z', 'x', '{}');
