@@ -54,6 +54,8 @@ enum Operator {
     Multiply,
     Divide,
     Remainder,
+    /// `17% of 2340`.
+    PercentOf,
     Power,
 }
 
@@ -62,18 +64,19 @@ impl Operator {
     const fn binding(self) -> (u8, u8) {
         match self {
             Self::Add | Self::Subtract => (1, 2),
-            Self::Multiply | Self::Divide | Self::Remainder => (3, 4),
+            Self::Multiply | Self::Divide | Self::Remainder | Self::PercentOf => (3, 4),
             Self::Power => (7, 6),
         }
     }
 
-    fn apply(self, left: Number, right: Number) -> Outcome {
+    fn apply(self, left: &Number, right: &Number) -> Outcome {
         match self {
             Self::Add => left.add(right),
             Self::Subtract => left.sub(right),
             Self::Multiply => left.mul(right),
             Self::Divide => left.div(right),
             Self::Remainder => left.rem(right),
+            Self::PercentOf => left.mul(right)?.div(&Number::integer(100)),
             Self::Power => left.pow(right),
         }
     }
@@ -121,11 +124,23 @@ impl Reader {
             '*' if self.text.get(self.at + 1) == Some(&'*') => return Some((Operator::Power, 2)),
             '*' | '×' | '·' => Operator::Multiply,
             '/' | '÷' => Operator::Divide,
-            '%' => Operator::Remainder,
+            '%' => match self.percent_of() {
+                Some(length) => return Some((Operator::PercentOf, length)),
+                None => Operator::Remainder,
+            },
             '^' => Operator::Power,
             _ => return None,
         };
         Some((operator, 1))
+    }
+
+    /// How many characters `% of` has, where that comes next.
+    fn percent_of(&self) -> Option<usize> {
+        let spaces = self.text.iter().skip(self.at + 1).take_while(|c| c.is_whitespace()).count();
+        let of = self.at + 1 + spaces;
+        let is_there = matches!(self.text.get(of..of + 2), Some(['o' | 'O', 'f' | 'F']));
+        let goes_on = self.text.get(of + 2).is_some_and(|c| c.is_alphanumeric() || *c == '_');
+        (is_there && !goes_on).then_some(spaces + 3)
     }
 
     /// Operands joined by operators that bind at least as tightly as `least`.
@@ -135,6 +150,11 @@ impl Reader {
         }
         self.depth += 1;
         let mut left = self.operand()?;
+        while self.peek() == Some('!') {
+            let at = self.at;
+            self.at += 1;
+            left = left.factorial().map_err(|message| self.fault(at, message))?;
+        }
         while let Some((operator, length)) = self.operator() {
             let (binds, binds_right) = operator.binding();
             if binds < least {
@@ -143,19 +163,17 @@ impl Reader {
             let at = self.at;
             self.at += length;
             let right = self.expression(binds_right)?;
-            left = operator.apply(left, right).map_err(|message| self.fault(at, message))?;
+            left = operator.apply(&left, &right).map_err(|message| self.fault(at, message))?;
         }
         self.depth -= 1;
         Ok(left)
     }
 
     fn operand(&mut self) -> Result<Number, Fault> {
-        let next = self.peek();
-        let at = self.at;
-        match next {
+        match self.peek() {
             Some('-' | '−') => {
                 self.at += 1;
-                self.expression(SIGN)?.neg().map_err(|message| self.fault(at, message))
+                Ok(self.expression(SIGN)?.neg())
             }
             Some('+') => {
                 self.at += 1;
@@ -256,6 +274,13 @@ mod tests {
             (" ( ( 1 ) ) ", "1"),
             ("2^-1^2", "0.5"),
             ("-3 % 2 ^ 2", "1"),
+            ("17% of 2340", "397.8"),
+            ("1 + 20 % of (40 + 10) * 2", "21"),
+            ("-10% of 5", "-0.5"),
+            ("3! ^ 2", "36"),
+            ("2 ^ 3!", "64"),
+            ("-3!", "-6"),
+            ("3!!", "720"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }
@@ -292,6 +317,16 @@ mod tests {
             ("abs(-0.25)", "0.25"),
             ("-0.05", "-0.05"),
             ("0 * -1", "0"),
+            ("2^200", "1606938044258990275541962092341162602522202993782792835301376"),
+            ("170141183460469231731687303715884105727 + 1", "170141183460469231731687303715884105728"),
+            ("2^1000 / 2^998", "4"),
+            ("25! / 23!", "600"),
+            ("factorial(0)", "1"),
+            ("2 ^ 2 ^ 9 % 1000", "96"),
+            ("(1/3) ^ 500 * 3 ^ 500", "1"),
+            ("sqrt(10^40 + 2 * 10^20 + 1)", "100000000000000000001"),
+            ("2 ^ -40", "0.0000000000009094947017729282379150390625"),
+            ("0 ^ 1e30", "0"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
             assert!(evaluate(text).unwrap().is_exact(), "{text}");
@@ -303,7 +338,6 @@ mod tests {
         for (text, expected) in [
             ("1/3", "0.333333333333333"),
             ("sqrt(2)", "1.4142135623731"),
-            ("2^200", "1.60693804425899e60"),
             ("2^-200", "6.22301527786114e-61"),
             ("sin(pi/6)", "0.5"),
             ("cos(0)", "1"),
@@ -316,9 +350,10 @@ mod tests {
             ("2 * PI", "6.28318530717959"),
             ("exp(1) - e", "0"),
             ("atan(1) * 4", "3.14159265358979"),
-            ("1e300 * 1e8", "1e308"),
+            ("1e300 * 1e7 * pi", "3.14159265358979e307"),
+            ("2^1000 * 3 + 1/3", "3.2145258215588e301"),
+            ("1e-200 * 1e-100", "1e-300"),
             ("floor(pi)", "3"),
-            ("170141183460469231731687303715884105727 + 1", "1.70141183460469e38"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }
@@ -346,7 +381,13 @@ mod tests {
             ("9 ^ 9 ^ 9", "at character 3: the number is too large"),
             ("1e999", "at character 1: `1e999` is no number that fits"),
             ("1.2.3", "at character 1: `1.2.3` is no number that fits"),
-            ("20% of 50", "at character 5: unknown name `of`; the constants are pi, tau and e"),
+            ("20 of 50", "at character 4: expected an operator, found `o`"),
+            ("20% off 50", "at character 5: unknown name `off`; the constants are pi, tau and e"),
+            ("2 * 171!", "at character 8: a factorial needs a whole number from 0 to 170"),
+            ("(-1)!", "at character 5: a factorial needs a whole number from 0 to 170"),
+            ("2.5!", "at character 4: a factorial needs a whole number from 0 to 170"),
+            ("10 ^ 10 ^ 10", "at character 4: the number is too large"),
+            ("2 ^ 1024", "at character 3: the number is too large"),
             ("log(100)", "at character 1: `log` is called as log(x, base)"),
             ("sin", "at character 4: expected `(`, found the end"),
             ("x + 1", "at character 1: unknown name `x`; the constants are pi, tau and e"),
@@ -359,19 +400,49 @@ mod tests {
     }
 
     #[test]
-    fn no_expression_is_too_much() {
-        let pieces =
-            "170141183460469231731687303715884105727 1e-38 0.5 3 -1 0 + - * / % ^ ( ) , sqrt( round( max( e";
-        let pieces: Vec<&str> = pieces.split(' ').collect();
+    fn k22_no_expression_is_too_much() {
+        let operands = [
+            "170141183460469231731687303715884105727",
+            "1e-38",
+            "0.5",
+            "3",
+            "-1",
+            "0",
+            "1e300",
+            "e",
+            "sqrt(3)",
+            "round(0.5, 1)",
+            "max(3, 0",
+        ];
+        let rest = ["+", "-", "*", "/", "%", "% of", "^", "! *", "(", ")", ","];
         let mut state = 1_u64;
-        for _ in 0..50_000 {
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        let mut numbers = 0;
+        for _ in 0..3_000 {
             let mut text = String::new();
-            for _ in 0..7 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                text += pieces[usize::try_from(state >> 33).unwrap() % pieces.len()];
+            for place in 0..7 {
+                let is_operand = if random(8) == 0 { random(2) == 0 } else { place % 2 == 0 };
+                text += if is_operand { operands[random(operands.len())] } else { rest[random(rest.len())] };
             }
-            let _ = shown(&text);
+            text += &")".repeat(text.matches('(').count().saturating_sub(text.matches(')').count()));
+            match evaluate(&text) {
+                // What is shown is a number again, the same one where it is exact.
+                Ok(number) => {
+                    numbers += 1;
+                    let shown = number.to_string();
+                    let again = evaluate(&shown).unwrap();
+                    assert!(again.to_float().is_finite(), "{text}: {shown}");
+                    assert!(!number.is_exact() || again == number, "{text}: {shown}");
+                }
+                Err(fault) => {
+                    assert!((1..=text.chars().count() + 1).contains(&fault.at), "{text}: {fault}");
+                }
+            }
         }
+        assert!(numbers > 300, "{numbers}");
     }
 
     #[test]
@@ -381,6 +452,9 @@ mod tests {
         assert!(shown(&"2^".repeat(400)).ends_with("nested more than 100 deep"));
         assert!(shown(&"1".repeat(1001)).ends_with("longer than 1000 characters"));
         assert_eq!(shown(&format!("1{}", "+1".repeat(499))), "500");
+        assert!(shown(&format!("3{}", "!".repeat(900))).ends_with("a whole number from 0 to 170"));
+        let thirds: String = (3..150).map(|n| format!("+1/{n}.")).collect();
+        assert_eq!(shown(&thirds), "4.08451392197721");
         assert!(shown(&"9".repeat(400)).ends_with("is no number that fits"));
     }
 }

@@ -3,7 +3,7 @@
 //! One pass over the tokens, without a tree, so that no page can make it slow or deep.
 
 use html5gum::{Token, Tokenizer, emitters::default::DefaultEmitter};
-use registry_core::http::reqwest::Url;
+use toolrack_http::reqwest::Url;
 
 use crate::markdown::Writer;
 

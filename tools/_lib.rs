@@ -13,20 +13,14 @@ mod document_filter;
 #[cfg(test)]
 #[path = "_document_tenants_tests.rs"]
 mod document_tenants_tests;
-#[path = "_elements.rs"]
-mod elements;
 #[path = "_file_folder.rs"]
 mod file_folder;
 #[path = "_functions.rs"]
 mod functions;
-#[path = "_html.rs"]
-mod html;
 #[path = "_inbox.rs"]
 mod inbox;
 #[path = "_interpreter.rs"]
 mod interpreter;
-#[path = "_markdown.rs"]
-mod markdown;
 #[path = "_number.rs"]
 mod number;
 #[path = "_search_engine.rs"]

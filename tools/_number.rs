@@ -1,12 +1,16 @@
-//! Numbers that are exact as long as they can be: fractions of 128-bit integers, and floating point from there on.
+//! Numbers that are exact as long as they can be: fractions, and floating point where those grow too large.
 
 use std::{cmp::Ordering, fmt};
 
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
 /// A number. `0.1 + 0.2` is `0.3` here, and `2^53 + 1` is odd.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Number {
-    /// A fraction in lowest terms; the denominator is positive.
-    Exact(i128, i128),
+    /// A fraction whose parts have at most [`MAX_BITS`].
+    Exact(BigRational),
     /// Finite.
     Float(f64),
 }
@@ -17,22 +21,23 @@ pub(crate) type Outcome = Result<Number, &'static str>;
 
 const BY_ZERO: &str = "division by zero";
 const TOO_LARGE: &str = "the number is too large";
+/// How large the parts of a fraction may be, which bounds the work of a step: floating point reaches no further.
+const MAX_BITS: u64 = 1024;
+/// The largest number whose factorial is within [`MAX_BITS`].
+const MAX_FACTORIAL: u8 = 170;
 /// Digits that floating point holds for sure; what comes after them is noise, as in `sin(pi/6) = 0.49999999999999994`.
 const DIGITS: usize = 15;
+/// More decimals than this are not written out.
+const MAX_PLACES: u32 = 40;
 
 impl Number {
-    pub(crate) const ZERO: Self = Exact(0, 1);
-
-    pub(crate) const fn integer(value: i128) -> Self {
-        Exact(value, 1)
+    pub(crate) fn integer(value: impl Into<BigInt>) -> Self {
+        Exact(BigRational::from_integer(value.into()))
     }
 
-    /// A fraction; `None` where it needs more than 128 bits.
-    fn ratio(over: i128, under: i128) -> Option<Self> {
-        let common = gcd(over.unsigned_abs(), under.unsigned_abs());
-        let common = i128::try_from(common).ok().filter(|common| *common != 0)?;
-        let sign = under.signum();
-        Some(Exact((over / common).checked_mul(sign)?, (under / common).checked_mul(sign)?))
+    /// A fraction, unless it is too large.
+    fn exact(value: BigRational) -> Option<Self> {
+        (value.numer().bits() <= MAX_BITS && value.denom().bits() <= MAX_BITS).then_some(Exact(value))
     }
 
     /// A number as written: digits with at most one point, and a power of ten. `None` where it is none.
@@ -44,10 +49,9 @@ impl Number {
     }
 
     fn parse_exact(whole: &str, fraction: &str, exponent: &str) -> Option<Self> {
-        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        let digits: BigInt = format!("{whole}{fraction}").parse().ok()?;
         let shift = exponent.parse::<i32>().ok()?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
-        let scale = 10_i128.checked_pow(shift.unsigned_abs())?;
-        if shift < 0 { Self::ratio(digits, scale) } else { Some(Self::integer(digits.checked_mul(scale)?)) }
+        Self::exact(BigRational::from_integer(digits) * raise(&ten(), &shift.into())?)
     }
 
     pub(crate) fn float(value: f64) -> Outcome {
@@ -58,157 +62,173 @@ impl Number {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "the nearest is what is asked for")]
-    pub(crate) fn to_float(self) -> f64 {
+    pub(crate) fn to_float(&self) -> f64 {
         match self {
-            Exact(over, under) => over as f64 / under as f64,
-            Float(value) => value,
+            Exact(value) => value.to_f64().unwrap_or(f64::NAN),
+            Float(value) => *value,
         }
     }
 
     /// Computes with fractions where both are and the result fits, else with floating point.
     fn either(
-        self,
-        other: Self,
-        exact: impl FnOnce((i128, i128), (i128, i128)) -> Option<Self>,
+        &self,
+        other: &Self,
+        exact: impl FnOnce(&BigRational, &BigRational) -> BigRational,
         float: impl FnOnce(f64, f64) -> f64,
     ) -> Outcome {
-        if let (Exact(a, b), Exact(c, d)) = (self, other)
-            && let Some(result) = exact((a, b), (c, d))
+        if let (Exact(a), Exact(b)) = (self, other)
+            && let Some(result) = Self::exact(exact(a, b))
         {
             return Ok(result);
         }
         Self::float(float(self.to_float(), other.to_float()))
     }
 
-    pub(crate) fn is_zero(self) -> bool {
-        self.to_float() == 0.0
+    fn is_zero(&self) -> bool {
+        match self {
+            Exact(value) => value.is_zero(),
+            Float(value) => *value == 0.0,
+        }
     }
 
-    pub(crate) fn add(self, other: Self) -> Outcome {
-        self.either(
-            other,
-            |(a, b), (c, d)| {
-                Self::ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?)
-            },
-            |a, b| a + b,
-        )
+    fn is_negative(&self) -> bool {
+        match self {
+            Exact(value) => value.is_negative(),
+            Float(value) => *value < 0.0,
+        }
     }
 
-    pub(crate) fn neg(self) -> Outcome {
-        Self::ZERO.sub(self)
+    pub(crate) fn add(&self, other: &Self) -> Outcome {
+        self.either(other, |a, b| a + b, |a, b| a + b)
     }
 
-    pub(crate) fn sub(self, other: Self) -> Outcome {
-        self.either(
-            other,
-            |(a, b), (c, d)| {
-                Self::ratio(a.checked_mul(d)?.checked_sub(c.checked_mul(b)?)?, b.checked_mul(d)?)
-            },
-            |a, b| a - b,
-        )
+    pub(crate) fn sub(&self, other: &Self) -> Outcome {
+        self.either(other, |a, b| a - b, |a, b| a - b)
     }
 
-    pub(crate) fn mul(self, other: Self) -> Outcome {
-        self.either(other, |(a, b), (c, d)| Self::ratio(a.checked_mul(c)?, b.checked_mul(d)?), |a, b| a * b)
+    pub(crate) fn mul(&self, other: &Self) -> Outcome {
+        self.either(other, |a, b| a * b, |a, b| a * b)
     }
 
-    pub(crate) fn div(self, other: Self) -> Outcome {
+    pub(crate) fn div(&self, other: &Self) -> Outcome {
         if other.is_zero() {
             return Err(BY_ZERO);
         }
-        self.either(other, |(a, b), (c, d)| Self::ratio(a.checked_mul(d)?, b.checked_mul(c)?), |a, b| a / b)
+        self.either(other, |a, b| a / b, |a, b| a / b)
+    }
+
+    pub(crate) fn neg(&self) -> Self {
+        match self {
+            Exact(value) => Exact(-value),
+            Float(value) => Float(-value),
+        }
+    }
+
+    pub(crate) fn abs(&self) -> Self {
+        if self.is_negative() { self.neg() } else { self.clone() }
     }
 
     /// The remainder, which has the sign of the divisor.
-    pub(crate) fn rem(self, other: Self) -> Outcome {
-        self.sub(other.mul(self.div(other)?.floor()?)?)
+    pub(crate) fn rem(&self, other: &Self) -> Outcome {
+        self.sub(&other.mul(&self.div(other)?.floor())?)
     }
 
-    pub(crate) fn pow(self, exponent: Self) -> Outcome {
-        if self.is_zero() && exponent.to_float() < 0.0 {
+    pub(crate) fn pow(&self, exponent: &Self) -> Outcome {
+        if self.is_zero() && exponent.is_negative() {
             return Err(BY_ZERO);
         }
-        match (self, exponent) {
-            (Exact(1, 1), _) => Ok(self),
-            (_, Exact(1, 2)) => self.sqrt(),
-            (Exact(over, under), Exact(power, 1)) if let Some(result) = raise(over, under, power) => {
-                Ok(result)
+        if let (Exact(base), Exact(power)) = (self, exponent) {
+            if base.is_one() {
+                return Ok(self.clone());
             }
-            _ => Self::float(self.to_float().powf(exponent.to_float())),
+            if *power == BigRational::new(1.into(), 2.into()) {
+                return self.sqrt();
+            }
+            if power.is_integer()
+                && let Some(result) = raise(base, power.numer()).and_then(Self::exact)
+            {
+                return Ok(result);
+            }
         }
+        Self::float(self.to_float().powf(exponent.to_float()))
     }
 
-    pub(crate) fn sqrt(self) -> Outcome {
-        if let Exact(over, under) = self
-            && let (Some(over), Some(under)) = (root(over), root(under))
+    pub(crate) fn sqrt(&self) -> Outcome {
+        if let Exact(value) = self
+            && !value.is_negative()
         {
-            return Ok(Exact(over, under));
+            let root = BigRational::new(value.numer().sqrt(), value.denom().sqrt());
+            if &root * &root == *value {
+                return Ok(Exact(root));
+            }
         }
         Self::float(self.to_float().sqrt())
     }
 
-    pub(crate) fn abs(self) -> Outcome {
-        if self.to_float() < 0.0 { self.neg() } else { Ok(self) }
-    }
-
-    pub(crate) fn floor(self) -> Outcome {
-        match self {
-            Exact(over, under) => Ok(Self::integer(over.div_euclid(under))),
-            Float(value) => Ok(whole(value.floor())),
+    pub(crate) fn factorial(&self) -> Outcome {
+        let Exact(value) = self else { return Err("a factorial needs a whole number") };
+        match value.to_u8().filter(|count| value.is_integer() && *count <= MAX_FACTORIAL) {
+            Some(count) => Ok(Self::integer((1..=count).map(BigInt::from).product::<BigInt>())),
+            None => Err("a factorial needs a whole number from 0 to 170"),
         }
     }
 
-    pub(crate) fn ceil(self) -> Outcome {
-        self.neg()?.floor()?.neg()
+    pub(crate) fn floor(&self) -> Self {
+        self.to_whole(BigRational::floor, f64::floor)
     }
 
-    pub(crate) fn trunc(self) -> Outcome {
-        if self.to_float() < 0.0 { self.ceil() } else { self.floor() }
+    pub(crate) fn ceil(&self) -> Self {
+        self.to_whole(BigRational::ceil, f64::ceil)
+    }
+
+    pub(crate) fn trunc(&self) -> Self {
+        self.to_whole(BigRational::trunc, f64::trunc)
+    }
+
+    /// A float without a fraction becomes an integer where it is surely that one.
+    fn to_whole(&self, exact: fn(&BigRational) -> BigRational, float: fn(f64) -> f64) -> Self {
+        match self {
+            Exact(value) => Exact(exact(value)),
+            Float(value) => {
+                let whole = float(*value);
+                let surely = Some(whole).filter(|whole| whole.abs() < 2_f64.powi(53));
+                surely.and_then(BigRational::from_float).map_or(Float(whole), Exact)
+            }
+        }
     }
 
     /// To a number of decimals; a half goes away from zero.
-    pub(crate) fn round(self, decimals: Self) -> Outcome {
-        let Exact(_, 1) = decimals else { return Err("the number of decimals is a whole number") };
-        let scale = Self::integer(10).pow(decimals)?;
-        let scaled = self.mul(scale)?;
-        let rounded = scaled.abs()?.add(Exact(1, 2))?.floor()?;
-        (if scaled.to_float() < 0.0 { rounded.neg()? } else { rounded }).div(scale)
+    pub(crate) fn round(&self, decimals: &Self) -> Outcome {
+        if !matches!(decimals, Exact(decimals) if decimals.is_integer()) {
+            return Err("the number of decimals is a whole number");
+        }
+        let scale = Exact(ten()).pow(decimals)?;
+        self.mul(&scale)?.to_whole(BigRational::round, f64::round).div(&scale)
     }
 
-    pub(crate) fn compare(self, other: Self) -> Ordering {
-        if let (Exact(a, b), Exact(c, d)) = (self, other)
-            && let (Some(left), Some(right)) = (a.checked_mul(d), c.checked_mul(b))
-        {
-            return left.cmp(&right);
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Exact(a), Exact(b)) => a.cmp(b),
+            _ => self.to_float().total_cmp(&other.to_float()),
         }
-        self.to_float().total_cmp(&other.to_float())
     }
 
     /// The number in decimals where they end and are not too many.
-    fn decimals(self) -> Option<String> {
-        let Exact(over, mut under) = self else { return None };
-        let full = under;
-        let mut places = [0_u32; 2];
-        for (prime, count) in [2, 5].into_iter().zip(&mut places) {
-            while under % prime == 0 {
-                under /= prime;
-                *count += 1;
-            }
-        }
-        let places = places.into_iter().max().filter(|_| under == 1)?;
-        let scaled = over.checked_mul(10_i128.checked_pow(places)? / full)?;
-        if places == 0 {
-            return Some(scaled.to_string());
-        }
+    fn decimals(&self) -> Option<String> {
+        let Exact(value) = self else { return None };
+        let places =
+            (0..=MAX_PLACES).find(|places| (BigInt::from(10).pow(*places) % value.denom()).is_zero())?;
+        let scaled = (value * BigInt::from(10).pow(places)).to_integer();
         let places = usize::try_from(places).ok()?;
-        let digits = format!("{:0>1$}", scaled.unsigned_abs(), places + 1);
+        let digits = format!("{:0>1$}", scaled.magnitude().to_string(), places + 1);
         let (whole, fraction) = digits.split_at_checked(digits.len().checked_sub(places)?)?;
-        Some(format!("{}{whole}.{fraction}", if over < 0 { "-" } else { "" }))
+        let sign = if scaled.is_negative() { "-" } else { "" };
+        let point = if fraction.is_empty() { "" } else { "." };
+        Some(format!("{sign}{whole}{point}{fraction}"))
     }
 
     /// Whether what is displayed is the number itself and not the nearest that can be written.
-    pub(crate) fn is_exact(self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.decimals().is_some()
     }
 }
@@ -228,38 +248,18 @@ impl fmt::Display for Number {
     }
 }
 
-/// A float without a fraction, as an integer where it is surely that one.
-#[expect(clippy::cast_possible_truncation, reason = "it fits and has no fraction")]
-fn whole(value: f64) -> Number {
-    if value.abs() < 2_f64.powi(53) { Number::integer(value as i128) } else { Float(value) }
+fn ten() -> BigRational {
+    BigRational::from_integer(10.into())
 }
 
-/// An integer power of a fraction by squaring; `None` as soon as it does not fit, so at most 128 steps.
-fn raise(over: i128, under: i128, power: i128) -> Option<Number> {
-    let (mut over, mut under) = if power < 0 { (under, over) } else { (over, under) };
-    let mut power = power.unsigned_abs();
-    let mut result = (1_i128, 1_i128);
-    while power > 0 {
-        if power & 1 == 1 {
-            result = (result.0.checked_mul(over)?, result.1.checked_mul(under)?);
-        }
-        power >>= 1;
-        if power > 0 {
-            (over, under) = (over.checked_mul(over)?, under.checked_mul(under)?);
-        }
+/// An integer power of a fraction; `None` where it surely does not fit. The base of a negative power is not zero.
+fn raise(base: &BigRational, power: &BigInt) -> Option<BigRational> {
+    let bits = base.numer().bits().max(base.denom().bits());
+    if bits <= 1 && !power.is_zero() {
+        // 0, 1 and -1: it only matters whether the power is odd.
+        return Some(if power.bit(0) { base.clone() } else { base * base });
     }
-    Number::ratio(result.0, result.1)
-}
-
-/// The square root of a square.
-fn root(square: i128) -> Option<i128> {
-    let root = square.checked_isqrt()?;
-    (root * root == square).then_some(root)
-}
-
-fn gcd(mut a: u128, mut b: u128) -> u128 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
+    let power = power.to_i32()?;
+    let grows_to = bits.saturating_sub(1).checked_mul(power.unsigned_abs().into())?;
+    (grows_to <= MAX_BITS).then(|| base.pow(power))
 }

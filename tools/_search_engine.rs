@@ -2,12 +2,11 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use registry_core::{
-    http::reqwest::{RequestBuilder, Response, StatusCode, Url, header::HeaderValue},
-    prelude::*,
+use registry_core::prelude::*;
+use toolrack_http::{
+    HttpClient,
+    reqwest::{RequestBuilder, Response, StatusCode, Url, header::HeaderValue},
 };
-
-use crate::html;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const SNIPPET_CHARACTERS: usize = 500;
@@ -246,7 +245,7 @@ fn unusable(why: String) -> ToolError {
 }
 
 fn read(result: &Value, text: &str) -> Option<SearchResult> {
-    let field = |name: &str| result.get(name).and_then(Value::as_str).map(html::to_line);
+    let field = |name: &str| result.get(name).and_then(Value::as_str).map(toolrack_web::to_line);
     let url = result.get("url")?.as_str()?;
     let mut snippet = field(text).unwrap_or_default();
     if let Some((end, _)) = snippet.char_indices().nth(SNIPPET_CHARACTERS) {

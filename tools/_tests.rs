@@ -1,6 +1,7 @@
 //! The tools as a host gets them: collected, listed and called through the registry.
 
 use registry_core::{Caller, Registry, Resources, ToolCall, ToolOutcome, prelude::*};
+use toolrack_http::{HttpClient, PublicHttpClient};
 
 use crate::{Inbox, SearchEngine, test_server::serve};
 

@@ -14,11 +14,11 @@ struct Calculation {
 
 /// Works out an arithmetic expression exactly. Use it for any calculation beyond the trivial.
 ///
-/// Integers and fractions are exact up to 128 bits, so `0.1 + 0.2` is `0.3`; beyond that and for what is not a fraction
-/// it is floating point, rounded to 15 digits.
+/// Integers and fractions are exact up to 1024 bits (308 digits), so `0.1 + 0.2` is `0.3`; what is no fraction, or a
+/// larger one, is floating point, rounded to 15 digits.
 #[tool(title = "Calculator", version = "1.0.0", tags = ["math"], timeout = secs(2))]
 async fn calculate(
-    /// For example "(17.5 + 3) * 2^10 / sqrt(2)". Operators: + - * / ^ and % (remainder). Functions: sqrt, abs, round, floor, ceil, min, max, exp, ln, log10, log(x, base), sin, cos, tan (radians). Constants: pi, e.
+    /// For example "(17.5 + 3) * 2^10 / sqrt(2)". Operators: + - * / ^ ! and % (remainder; 17% of 80 is a part). Functions: sqrt, abs, round, floor, ceil, min, max, exp, ln, log10, log(x, base), sin, cos, tan (radians). Constants: pi, e.
     expression: &str,
 ) -> Result<Calculation, ToolError> {
     let number = evaluate(expression).map_err(|fault| ToolError::invalid(format!("`expression` {fault}")))?;
@@ -33,6 +33,11 @@ mod tests {
     async fn a_result_says_whether_it_is_exact() {
         let calculation = calculate("2^53 + 1").await.unwrap();
         assert_eq!((calculation.result.as_str(), calculation.exact), ("9007199254740993", true));
+        let calculation = calculate("2^100").await.unwrap();
+        assert_eq!(
+            (calculation.result.as_str(), calculation.exact),
+            ("1267650600228229401496703205376", true)
+        );
         let calculation = calculate("2 / 3").await.unwrap();
         assert_eq!((calculation.result.as_str(), calculation.exact), ("0.666666666666667", false));
     }

@@ -1,4 +1,5 @@
 use registry_core::prelude::*;
+use toolrack_http::HttpClient;
 
 use crate::search_engine::{SearchEngine, SearchResult};
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use llm_bridge::cli::{self, Host, Settings};
 use registry_core::{Resources, prelude::*, sandbox, tenant_path};
 use serde::Deserialize;
-
+use toolrack_http::{HttpClient, PublicHttpClient};
 use tools::{CodeExecutorSettings, FileFolder, Inbox, SearchEngine};
 
 fn main() -> ExitCode {

@@ -40,7 +40,7 @@ impl Server {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = routes(access);
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         Self { base, client }
     }
 

@@ -66,7 +66,7 @@ impl Rack {
         tokio::spawn(async move {
             axum::serve(listener, app).with_graceful_shutdown(async move { stopped.cancelled().await }).await
         });
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         Self { base, store, client, _stop: stop.drop_guard() }
     }
 

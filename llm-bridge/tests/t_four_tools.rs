@@ -16,11 +16,11 @@ use registry_core::{
     ErrorKind, Registry,
     clock::FixedClock,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
-    http::HttpClient,
 };
 use serde_json::{Value, json};
 use support::{Answer, Rack, Reply, Scripted, Setup, Told};
 use tempfile::TempDir;
+use toolrack_http::HttpClient;
 use tools::{Inbox, SearchEngine};
 
 const FOUND: &str =

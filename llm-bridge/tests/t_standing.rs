@@ -74,7 +74,7 @@ impl Rack {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
         tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         Self { base, store, registry, audit, upstream, client, _stop: stop.drop_guard() }
     }
 

@@ -158,7 +158,7 @@ async fn l5_a_store_that_is_slow_about_one_tenant_holds_up_no_other() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/api/tools", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         let list = |key: &str| {
             let request = client.get(&url).bearer_auth(key).timeout(Duration::from_secs(20));
             tokio::spawn(async move { request.send().await.unwrap().status() })

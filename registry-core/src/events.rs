@@ -73,4 +73,10 @@ impl Registry {
     pub fn subscribe(&self) -> broadcast::Receiver<RegistryEvent> {
         self.shared.events.subscribe()
     }
+
+    /// The changes of all tenants' registries that were made from this one, from now on. The rest is as with
+    /// [`subscribe`](Self::subscribe).
+    pub fn subscribe_all(&self) -> broadcast::Receiver<RegistryEvent> {
+        self.shared.common.events.subscribe()
+    }
 }

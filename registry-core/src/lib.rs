@@ -42,8 +42,6 @@ pub mod events;
 mod execute;
 mod faults;
 pub mod guard;
-#[cfg(feature = "http")]
-pub mod http;
 mod lifecycle;
 pub mod model;
 mod nearest;
@@ -60,8 +58,6 @@ pub mod resource;
 pub mod result;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(feature = "schedule")]
-pub mod schedule;
 pub mod schema;
 mod search;
 mod select;
@@ -74,8 +70,6 @@ mod tenant;
 pub mod testing;
 pub mod tool;
 pub mod version;
-#[cfg(feature = "http")]
-pub mod webhook;
 
 pub use builder::RegistryBuilder;
 pub use content::Content;
@@ -100,14 +94,3 @@ pub use standing::Standing;
 pub use sync::{ChangeError, StoredRegistry};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
 pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
-
-#[cfg(all(doctest, feature = "http"))]
-#[doc = include_str!("../../docs/modules.md")]
-struct Modules;
-
-#[cfg(all(doctest, feature = "http"))]
-#[doc = include_str!("../../docs/lifecycle.md")]
-struct Lifecycle;
-#[cfg(all(doctest, feature = "sqlite"))]
-#[doc = include_str!("../../docs/stores.md")]
-struct Stores;

@@ -1,7 +1,5 @@
 //! What a tool file needs: `use registry_core::prelude::*;`.
 
-#[cfg(feature = "http")]
-pub use crate::http::{HttpClient, PublicHttpClient};
 pub use crate::{
     context::ToolContext,
     plugin::{millis, minutes, secs},

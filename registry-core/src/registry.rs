@@ -171,6 +171,11 @@ impl Registry {
         self.len() == 0
     }
 
+    /// The clock that was handed in.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.common.clock
+    }
+
     /// Registers a tool of the host, switched on. Without a handler it is listed and cannot be called.
     ///
     /// The same spec again changes nothing, but gives a tool its handler that had none. Another version replaces the tool;

@@ -1,6 +1,6 @@
 //! What a call comes to: a [`ToolResult`] or a [`ToolError`].
 
-use std::{borrow::Cow, error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -230,6 +230,12 @@ impl ToolError {
         Self::new(ErrorKind::InvalidArguments, message)
     }
 
+    /// It took longer than it may.
+    pub fn timed_out(limit: Duration) -> Self {
+        Self::new(ErrorKind::Timeout, format!("Tool execution timed out ({}s).", limit.as_secs_f64()))
+            .retryable()
+    }
+
     /// Something it needs is not there now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message).retryable()
@@ -392,6 +398,21 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
+/// Tells which errors of a library pass by themselves, so that a tool that fails with one may be tried again. The crate that
+/// knows the library submits one; `None` says that an error is not of that library.
+///
+/// ```
+/// use registry_core::result::TransientErrors;
+///
+/// inventory::submit! {
+///     TransientErrors(|error| error.downcast_ref::<std::fmt::Error>().map(|_| false))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct TransientErrors(pub fn(&(dyn Error + 'static)) -> Option<bool>);
+
+inventory::collect!(TransientErrors);
+
 /// Whether an error is of the sort that passes: a connection that broke or took too long.
 fn is_transient(error: &(dyn Error + 'static)) -> bool {
     use std::io::ErrorKind::{
@@ -400,11 +421,9 @@ fn is_transient(error: &(dyn Error + 'static)) -> bool {
     };
     let mut next = Some(error);
     while let Some(error) = next {
-        #[cfg(feature = "http")]
-        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            return error.is_timeout()
-                || error.is_connect()
-                || error.status().is_some_and(|status| status.is_server_error());
+        let mut known = inventory::iter::<TransientErrors>.into_iter();
+        if let Some(transient) = known.find_map(|TransientErrors(is_transient)| is_transient(error)) {
+            return transient;
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return matches!(

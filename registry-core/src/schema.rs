@@ -3,7 +3,15 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::parameter::Describe;
+use crate::{arguments::ArgumentChecker, parameter::Describe};
+
+/// Checks that a schema can be that of a tool's arguments.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_input(schema: &Value) -> Result<(), String> {
+    ArgumentChecker::new(schema).map(drop)
+}
 
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {

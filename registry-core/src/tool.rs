@@ -281,6 +281,11 @@ impl Tool {
         self.checker().err()
     }
 
+    /// Whether an argument is secret, and so never kept.
+    pub fn takes_secret(&self) -> bool {
+        self.checker().is_ok_and(ArgumentChecker::has_secret)
+    }
+
     pub(crate) fn checker(&self) -> Result<&ArgumentChecker, &str> {
         self.checker
             .get_or_init(|| ArgumentChecker::new(&self.spec().input_schema))

@@ -1,6 +1,5 @@
-use registry_core::{http::Fetched, prelude::*};
-
-use crate::html;
+use registry_core::prelude::*;
+use toolrack_http::{Fetched, PublicHttpClient};
 
 /// What a page says.
 #[output]
@@ -84,8 +83,8 @@ impl Format {
         let text = fetched.text();
         match self {
             Self::Html => {
-                let page = html::to_markdown(&text, &fetched.url);
-                (page.title, page.markdown)
+                let page = toolrack_web::to_markdown(&text, &fetched.url);
+                (page.title, page.content)
             }
             Self::Text => (None, text.trim().to_owned()),
         }
@@ -123,7 +122,8 @@ fn cut(mut text: String, characters: usize) -> (String, bool) {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use registry_core::{http::IpNet, result::ErrorKind};
+    use registry_core::result::ErrorKind;
+    use toolrack_http::IpNet;
 
     use super::*;
     use crate::test_server::serve;

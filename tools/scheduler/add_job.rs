@@ -1,7 +1,5 @@
-use registry_core::{
-    prelude::*,
-    schedule::{NewJob, Schedule},
-};
+use registry_core::prelude::*;
+use toolrack_stores::schedule::{NewJob, Schedule};
 
 /// Schedules a call of a tool, to be made again and again at the times of a cron pattern.
 ///

@@ -1,4 +1,5 @@
-use registry_core::{prelude::*, schedule::Schedule};
+use registry_core::prelude::*;
+use toolrack_stores::schedule::Schedule;
 
 /// Lists the scheduled calls, the next first, and how each went the last time.
 #[tool(

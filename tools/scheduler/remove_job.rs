@@ -1,4 +1,5 @@
-use registry_core::{prelude::*, schedule::Schedule};
+use registry_core::prelude::*;
+use toolrack_stores::schedule::Schedule;
 
 /// Removes a scheduled call, so that it is not made again.
 #[tool(

@@ -127,7 +127,7 @@ impl Upstream {
         // A proxy of the environment is for the world, not for the model server beside this one. Nor are connections kept: small
         // servers close them after seconds, and a question sent at that moment would be lost.
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
-        let client = registry_core::http::build_client(options).map_err(|error| error.to_string())?;
+        let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         let metrics = UpstreamMetrics::new().map_err(|error| format!("metrics: {error}"))?;
         Ok(Self(Arc::new(Kind::Http(HttpUpstream { client, base, api_key, idle_timeout, metrics }))))

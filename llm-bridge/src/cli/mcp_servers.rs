@@ -2,11 +2,8 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use registry_core::{
-    Registry,
-    source::mcp::{McpServers, McpState},
-    store::ManifestStore,
-};
+use registry_core::{Registry, store::ManifestStore};
+use toolrack_remote::mcp::{McpServers, McpState};
 
 use super::{Settings, out::tell};
 

@@ -29,15 +29,15 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 use clap::{Parser, Subcommand};
 use registry_core::{
     DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
-    schedule::{MemoryJobs, Schedule},
-    source::module::Modules,
     store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
+use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
 pub use settings::{Flags, Settings};
 use store::Stores;
+use toolrack_remote::module::Modules;
 
 use crate::metrics::{CallMetrics, Metrics};
 

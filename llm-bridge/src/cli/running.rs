@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use registry_core::http::build_client;
 use reqwest::{Client, Method, RequestBuilder, Url, redirect};
 use serde_json::{Value, json};
+use toolrack_http::build_client;
 
 use super::{Settings, out::one_line, settings::Secret};
 

@@ -8,12 +8,11 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
+    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store},
+};
+use toolrack_stores::{
+    Durability, PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings,
     schedule::Schedule,
-    store::{
-        Durability, ManifestCache, ManifestStore, MemoryManifests, PostgresSettings, Redis, RedisManifests,
-        RedisUsage, SqlStore, SqliteSettings, Store,
-    },
-    webhook::DeadLetters,
 };
 
 use super::settings::{self, Settings};

@@ -2,10 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{
-    Registry, RegistryEvent,
-    webhook::{DeadLetters, WebhookEndpoint, WebhookSettings, deliver_now},
-};
+use registry_core::{Registry, RegistryEvent, store::DeadLetters};
+use toolrack_http::webhook::{WebhookEndpoint, WebhookSettings, deliver_now};
 
 use super::{Settings, out::tell, settings};
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use registry_core::{
     Content, ErrorKind, Origin, Selection, ToolCall, ToolError, ToolOutcome, ToolResult, ToolSpec,
     guard::approval::Approval,
-    source::mcp::{APPROVAL_PENDING, APPROVAL_WAIT},
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -15,6 +14,7 @@ use rmcp::{
 use serde_json::{Map, Value};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
+use toolrack_remote::mcp::{APPROVAL_PENDING, APPROVAL_WAIT};
 
 use super::{
     McpServer, Visitor,

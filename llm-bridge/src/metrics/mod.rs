@@ -10,14 +10,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use prometheus::{GaugeVec, TextEncoder};
 #[cfg(feature = "cli")]
-use registry_core::source::mcp::{McpServerReport, McpServers, McpState};
-use registry_core::{
-    Registry,
-    source::module::{BreakerState, ModuleReport, Modules},
-};
+use registry_core::Registry;
+use toolrack_remote::module::{BreakerState, ModuleReport, Modules};
 
 pub use calls::CallMetrics;
 use definition::Metric;
+use toolrack_remote::mcp::{McpServerReport, McpServers, McpState};
 pub(crate) use upstream::UpstreamMetrics;
 
 const BREAKER_STATES: [(BreakerState, &str); 3] =

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use registry_core::{
     ErrorKind, Origin, Registry, ToolCall, ToolContext, ToolError, ToolOutcome, ToolReply,
     guard::approval::APPROVAL_TIMEOUT,
-    source::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS};
 use utoipa::openapi::Type;
 
 use super::{

@@ -5,12 +5,12 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use registry_core::source::{
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolrack_remote::{
     mcp::{McpServerReport, McpServers, McpState},
     module::{AcceptError, BreakerState},
 };
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::{
     App,

@@ -37,9 +37,11 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, schedule::Schedule, source::module::Modules, store::Store, webhook::Webhooks};
+use registry_core::{Caller, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_http::webhook::Webhooks;
+use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
@@ -50,6 +52,7 @@ use identity::Identities;
 pub(crate) use models::explained;
 use openapi::Document;
 use routes::Routes;
+use toolrack_remote::module::Modules;
 #[cfg(feature = "cli")]
 pub(crate) use user_id::check_user_id;
 
@@ -80,7 +83,7 @@ pub struct ServerSettings {
     pub metrics: Metrics,
     /// The MCP servers whose tools are in the registry, where there are such.
     #[cfg(feature = "mcp")]
-    pub mcp_servers: Option<registry_core::source::mcp::McpServers>,
+    pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     /// The documents that tools search, where the host keeps such.
     #[cfg(feature = "documents")]
     pub documents: Option<toolrack_documents::Documents>,
@@ -137,7 +140,7 @@ struct App {
     modules: Modules,
     metrics: Metrics,
     #[cfg(feature = "mcp")]
-    mcp_servers: Option<registry_core::source::mcp::McpServers>,
+    mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     #[cfg(feature = "documents")]
     documents: documents::DocumentDoor,
     /// What this server calls itself in its manifest.

@@ -10,14 +10,13 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use registry_core::{
-    Caller, DEFAULT_TENANT, Permission, Registry,
-    source::module::{AcceptError, BreakerState, ModuleReport, Modules, ModulesSettings, ServedManifest},
-    store::MemoryManifests,
-};
+use registry_core::{Caller, DEFAULT_TENANT, Permission, Registry, store::MemoryManifests};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use toolrack_remote::module::{
+    AcceptError, BreakerState, ModuleReport, Modules, ModulesSettings, ServedManifest,
+};
 
 use super::{
     App,

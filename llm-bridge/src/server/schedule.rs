@@ -4,11 +4,9 @@ use std::sync::Arc;
 #[cfg(feature = "mcp")]
 use std::time::Duration;
 
-use registry_core::{
-    BoxFuture, Caller, Registry, Standing, ToolContext,
-    schedule::{self, Host, Job, Schedule},
-};
+use registry_core::{BoxFuture, Caller, Registry, Standing, ToolContext};
 use tokio_util::sync::CancellationToken;
+use toolrack_stores::schedule::{self, Host, Job, Schedule};
 
 use super::{ServerSettings, identity::Identities};
 

@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{Caller, Permission, webhook::DeadLetter};
+use registry_core::{Caller, Permission, store::DeadLetter};
 use schemars::JsonSchema;
 use serde::Serialize;
 

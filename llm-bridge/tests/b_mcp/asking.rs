@@ -3,11 +3,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use registry_core::{
-    ErrorKind, ToolCall, ToolOutcome,
-    source::mcp::{McpServerSettings, McpServers, McpTransport},
-    store::MemoryManifests,
-};
+use registry_core::{ErrorKind, ToolCall, ToolOutcome, store::MemoryManifests};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -17,6 +13,7 @@ use rmcp::{
     },
     service::RequestContext,
 };
+use toolrack_remote::mcp::{McpServerSettings, McpServers, McpTransport};
 
 use super::*;
 

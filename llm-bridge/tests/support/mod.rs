@@ -219,7 +219,7 @@ impl Setup {
         };
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
-        let client = registry_core::http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();
         Rack {
             address,
             upstream,

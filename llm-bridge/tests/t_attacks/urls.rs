@@ -9,17 +9,15 @@ use std::{
     },
 };
 
-use registry_core::{
-    Resources,
-    http::{
-        HttpClient, IpNet, PublicHttpClient,
-        reqwest::dns::{Addrs, Name, Resolve, Resolving},
-    },
-};
+use registry_core::Resources;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
+};
+use toolrack_http::{
+    HttpClient, IpNet, PublicHttpClient,
+    reqwest::dns::{Addrs, Name, Resolve, Resolving},
 };
 use tools::SearchEngine;
 

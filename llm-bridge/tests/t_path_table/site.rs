@@ -160,7 +160,7 @@ impl Site {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
         tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
-        let client = registry_core::http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
         Self { door, registry, audit, ran, upstream, base, client, keys, _stop: stop.drop_guard() }
     }
 

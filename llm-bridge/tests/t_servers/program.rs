@@ -211,7 +211,7 @@ impl Serving {
 
 pub(crate) fn client() -> reqwest::Client {
     let builder = || reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60));
-    registry_core::http::build_client(builder).unwrap()
+    toolrack_http::build_client(builder).unwrap()
 }
 
 /// Waits until something holds and gives the time that took; a second is the most it may take.

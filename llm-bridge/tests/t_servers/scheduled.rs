@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use registry_core::{
-    schedule::{Job, Jobs},
-    store::{PostgresSettings, SqlStore},
-};
 use serde_json::{Value, json};
+use toolrack_stores::{
+    PostgresSettings, SqlStore,
+    schedule::{Job, Jobs},
+};
 
 use crate::{
     program::{Rack, Serving, client, mock},

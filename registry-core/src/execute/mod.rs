@@ -1,6 +1,7 @@
 //! The one path of a call: find, flag, level and module, predicate, arguments, limits, gate and approval, run, audit.
 //! Every door enters here.
 
+mod check;
 mod entries;
 mod missing;
 mod running;
@@ -21,8 +22,6 @@ use crate::{
     select::refusal,
     tool::{Handler, Tool},
 };
-#[cfg(feature = "http")]
-pub(crate) use running::timed_out;
 pub(crate) use running::{caught, within};
 
 /// A boxed future that can move between threads.

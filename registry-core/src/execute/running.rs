@@ -37,7 +37,7 @@ pub(super) async fn guarded(
             () = context.cancelled() => Err(cancelled()),
         }
     };
-    within(timeout, started, running).await.unwrap_or_else(|| Err(timed_out(timeout)))
+    within(timeout, started, running).await.unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
 }
 
 /// What the future comes to; `None` where it is not done so long after it was started.
@@ -65,15 +65,6 @@ pub(crate) async fn caught<T>(future: impl Future<Output = T> + Send) -> Result<
         Err(panic) => Poll::Ready(Err(text_of(panic.as_ref()))),
     })
     .await
-}
-
-pub(crate) fn timed_out(timeout: Duration) -> ToolError {
-    let limit = if timeout.subsec_nanos() == 0 {
-        format!("{}s", timeout.as_secs())
-    } else {
-        format!("{}s", timeout.as_secs_f64())
-    };
-    ToolError::new(ErrorKind::Timeout, format!("Tool execution timed out ({limit}).")).retryable()
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::without_secrets;
 use crate::{
     context::{Caller, ToolContext},
     execute::BoxFuture,
@@ -35,6 +36,11 @@ impl GateRequest<'_> {
     pub fn caller(&self) -> &Caller {
         self.context.caller()
     }
+
+    /// The arguments with `(secret)` in place of those that are secret: for a gate that sends them elsewhere.
+    pub fn public_arguments(&self) -> Value {
+        without_secrets(&self.spec.input_schema, self.arguments)
+    }
 }
 
 /// What a gate says.
@@ -48,7 +54,7 @@ pub enum GateAnswer {
     Pending,
 }
 
-/// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in the module `http_gate` asks one over HTTP.
+/// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in `toolrack-http` asks one over HTTP.
 pub trait Gate: Send + Sync {
     /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons.
     fn name(&self) -> &str;

@@ -114,26 +114,32 @@ pub struct MemoryUsage {
 
 #[derive(Debug, Default)]
 struct Rows {
-    by_key: HashMap<(Arc<str>, String, Arc<str>), Row>,
+    by_key: HashMap<(Arc<str>, String, Arc<str>), UsageRow>,
     /// At so many rows those that no longer say anything are dropped.
     sweep_at: usize,
 }
 
-/// What is known of one user's calls of one tool.
+/// The counted calls of one tool by one user, as every store keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) day: i64,
-    pub(crate) calls: u32,
-    pub(crate) last: Timestamp,
+pub struct UsageRow {
+    /// The day, in days since 1970 in UTC.
+    pub day: i64,
+    /// How many calls were counted that day.
+    pub calls: u32,
+    /// When the last one was counted (UTC).
+    pub last: Timestamp,
     /// The last call before that one, for taking it back.
-    pub(crate) before: Option<Timestamp>,
+    pub before: Option<Timestamp>,
     /// From here on the row says nothing any more.
-    pub(crate) until: Timestamp,
+    pub until: Timestamp,
 }
 
-impl Row {
+impl UsageRow {
     /// The row with the call counted, or why it may not be made.
-    pub(crate) fn charged(known: Option<Self>, charge: &Charge) -> Result<Self, Limited> {
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub fn charged(known: Option<Self>, charge: &Charge) -> Result<Self, Limited> {
         let day = charge.day();
         // A row of a later day is one that a clock since set back has left: it goes on counting.
         let calls = known.filter(|row| row.day >= day).map_or(0, |row| row.calls);
@@ -156,7 +162,8 @@ impl Row {
     }
 
     /// The row with the call taken back.
-    pub(crate) fn refunded(mut self, charge: &Charge) -> Self {
+    #[must_use]
+    pub fn refunded(mut self, charge: &Charge) -> Self {
         if self.day == charge.day() {
             self.calls = self.calls.saturating_sub(1);
         }
@@ -186,7 +193,7 @@ impl Usage for MemoryUsage {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.sweep(charge.at);
         let known = rows.by_key.get(&key(charge)).copied();
-        let limited = match Row::charged(known, charge) {
+        let limited = match UsageRow::charged(known, charge) {
             Ok(row) => {
                 rows.by_key.insert(key(charge), row);
                 None

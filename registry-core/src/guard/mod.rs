@@ -3,8 +3,6 @@
 pub mod approval;
 pub mod audit;
 pub mod gate;
-#[cfg(feature = "http")]
-pub mod http_gate;
 mod lanes;
 pub mod limits;
 mod person;
@@ -224,7 +222,7 @@ fn busy(tool: &str) -> ToolError {
 }
 
 /// A name that nothing else has, and that nobody can guess.
-pub(crate) fn new_id(now: Timestamp) -> String {
+pub fn new_id(now: Timestamp) -> String {
     // The standard library's hash keys are random, and need no further crate.
     let random = || RandomState::new().hash_one(now.as_nanosecond());
     format!("{:016x}{:016x}", random(), random())

@@ -1,19 +1,9 @@
 //! Where tools come from beside the compiled ones.
 
-#[cfg(feature = "http")]
-mod acceptance;
 #[cfg(feature = "config")]
 pub(crate) mod config;
 #[cfg(feature = "config")]
 mod document;
-#[cfg(feature = "http")]
-mod far_approval;
-#[cfg(feature = "http")]
-mod hidden;
-#[cfg(feature = "mcp")]
-pub mod mcp;
-#[cfg(feature = "http")]
-pub mod module;
 mod remote;
 
 use std::{fmt, sync::Arc};

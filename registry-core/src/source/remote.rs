@@ -85,7 +85,7 @@ impl Offer {
 }
 
 /// What one source offers, by name.
-struct Assortment {
+struct Catalog {
     remote: Remote,
     by_name: HashMap<String, Offer>,
 }
@@ -93,7 +93,7 @@ struct Assortment {
 /// What all remote sources offer now, taken or not.
 #[derive(Default, Clone)]
 pub(crate) struct Offers {
-    by_source: BTreeMap<(RemoteKind, Arc<str>), Arc<Assortment>>,
+    by_source: BTreeMap<(RemoteKind, Arc<str>), Arc<Catalog>>,
 }
 
 impl Offers {
@@ -115,7 +115,7 @@ impl Offers {
     fn put(&mut self, remote: Remote, by_name: HashMap<String, Offer>) -> Vec<String> {
         let mut names: Vec<String> = by_name.keys().cloned().collect();
         let key = (remote.kind, Arc::clone(&remote.name));
-        let before = self.by_source.insert(key, Arc::new(Assortment { remote, by_name }));
+        let before = self.by_source.insert(key, Arc::new(Catalog { remote, by_name }));
         names.extend(before.iter().flat_map(|source| source.by_name.keys().cloned()));
         names.sort_unstable();
         names.dedup();
@@ -128,7 +128,7 @@ impl Offers {
     }
 }
 
-impl Assortment {
+impl Catalog {
     fn shadowed(&self, tools: &ToolSet) -> Vec<RegistryError> {
         let mut names: Vec<_> = self.by_name.keys().collect();
         names.sort_unstable();
@@ -146,6 +146,11 @@ fn duplicate(name: &str, first: Source, second: &Remote) -> RegistryError {
 }
 
 impl Registry {
+    /// Whether a remote source of that name is known, though it may have no tool now.
+    pub fn has_source(&self, name: &str) -> bool {
+        self.shared.common.offers.load().has_source(name)
+    }
+
     /// Puts all the tools that a remote source has now in place of those it had, here and in the registries of the other
     /// tenants. A source that is known and has none yet offers none.
     ///

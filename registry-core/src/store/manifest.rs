@@ -26,8 +26,7 @@ pub enum Kept {
 
 impl Kept {
     /// The word for it in keys.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(super) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::LastGood => "last_good",
             Self::Accepted => "accepted",

@@ -5,35 +5,21 @@
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.
 
+mod dead_letters;
 mod key;
 mod manifest;
 mod memory;
-#[cfg(feature = "postgres")]
-mod postgres;
-#[cfg(feature = "redis")]
-mod redis;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod sql;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
-#[cfg(feature = "redis")]
-pub use self::redis::{Redis, RedisManifests, RedisUsage};
 use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresSettings;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use sql::SqlStore;
-#[cfg(feature = "sqlite")]
-pub use sqlite::{Durability, SqliteSettings};
 
 /// What is kept about one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The gate that is asked before calls of tools that want it.
 
-use registry_core::guard::http_gate::HttpGate;
 use serde::Deserialize;
+use toolrack_http::HttpGate;
 
 use super::{flags::Secret, webhooks::signing_secret};
 

@@ -22,7 +22,6 @@ use std::{
 use registry_core::{
     Caller, Permission, ToolPattern,
     guard::{Concurrency, approval::APPROVAL_TIMEOUT},
-    source::{mcp::McpServerSettings, module::ModulesSettings},
     store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -36,6 +35,7 @@ use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub use store::{Durability, StoreSettings};
+use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use webhooks::WebhookSettings;
 
 use super::address;

@@ -1,11 +1,11 @@
 //! The modules, whose settings stand at the top of the file.
 
-use registry_core::source::module::{ModulesSettings, check_name};
 use serde::Deserialize;
 use toml::{
     Spanned,
     de::{DeTable, Deserializer, Error},
 };
+use toolrack_remote::module::{ModulesSettings, check_name};
 
 /// The keys of [`ModulesSettings`].
 const KEYS: [&str; 7] = [

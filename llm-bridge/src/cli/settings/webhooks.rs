@@ -1,12 +1,10 @@
 //! Who is told of changes, and how a receiver knows who tells.
 
-use registry_core::{
-    DEFAULT_TENANT,
-    webhook::{self, WebhookEndpoint},
-};
+use registry_core::DEFAULT_TENANT;
 use reqwest::Url;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
+use toolrack_http::webhook::WebhookEndpoint;
 
 use super::flags::Secret;
 use crate::cli::tenant;
@@ -47,7 +45,7 @@ impl WebhookSettings {
         self.with_secret(STAND_IN.parse().map_err(|_| MAKE_ONE.to_owned())?).map(drop)
     }
 
-    fn with_secret(&self, secret: webhook::Secret) -> Result<WebhookEndpoint, String> {
+    fn with_secret(&self, secret: toolrack_http::Secret) -> Result<WebhookEndpoint, String> {
         let endpoint =
             WebhookEndpoint::new(&self.url, secret).map_err(|fault| format!("webhooks.url: {fault}"))?;
         match self.tenant.as_deref() {
@@ -107,7 +105,7 @@ pub(super) fn signing_secret(
     table: &str,
     secret: Option<&Secret>,
     variable: Option<&str>,
-) -> Result<Option<webhook::Secret>, String> {
+) -> Result<Option<toolrack_http::Secret>, String> {
     let (key, text) = match (secret, variable) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {

@@ -90,7 +90,7 @@ pub trait AuditSink: Send + Sync {
 }
 
 /// Hash of arguments that is the same for the same arguments, in whatever order their members come.
-pub(crate) fn hash_arguments(arguments: &Value) -> String {
+pub fn hash_arguments(arguments: &Value) -> String {
     let mut json = Vec::with_capacity(128);
     write_sorted(arguments, &mut json);
     hex(&Sha256::digest(json))

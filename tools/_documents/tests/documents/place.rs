@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use toolrack_documents::{Added, DocumentKind, Documents, read};
 
 #[allow(dead_code)] // of which the tests of the stores use more
-#[path = "../../../../registry-core/tests/stores/servers.rs"]
+#[path = "../../../../registry-core/stores/tests/stores/servers.rs"]
 mod servers;
 
 /// A place for documents, that is removed at the end.

@@ -1,0 +1,76 @@
+//! Clients for tools that fetch.
+
+mod address;
+mod fetched;
+mod public;
+mod resolve;
+#[cfg(test)]
+mod tests;
+
+use std::{ops::Deref, time::Duration};
+
+use registry_core::{ToolError, result::TransientErrors};
+
+pub use self::{
+    fetched::Fetched,
+    public::{PublicHttpClient, PublicHttpClientBuilder},
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A client for addresses that the operator configured. It reaches private networks too, so an address that comes from a
+/// model goes through [`PublicHttpClient`] instead.
+///
+/// It is a [`reqwest::Client`]: 5 s to connect, 30 s without a byte, no limit on the whole. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct HttpClient(reqwest::Client);
+
+impl HttpClient {
+    /// A client with the usual timeouts, which honours the proxy of the environment.
+    ///
+    /// # Errors
+    /// When the system's TLS cannot be set up.
+    pub fn new() -> Result<Self, ToolError> {
+        Ok(Self(build_client(|| reqwest::Client::builder().read_timeout(READ_TIMEOUT))?))
+    }
+}
+
+// So `?` on a request marks what passes by itself as retryable.
+inventory::submit! {
+    TransientErrors(|error| {
+        let error = error.downcast_ref::<reqwest::Error>()?;
+        let failing = error.status().is_some_and(|status| status.is_server_error());
+        Some(error.is_timeout() || error.is_connect() || failing)
+    })
+}
+
+impl Deref for HttpClient {
+    type Target = reqwest::Client;
+
+    fn deref(&self) -> &reqwest::Client {
+        &self.0
+    }
+}
+
+/// Builds a client with what ours have in common: 5 s to connect, our user agent, and TLS that works on a bare system too.
+///
+/// # Errors
+/// When the system's TLS cannot be set up.
+pub fn build_client(
+    configure: impl Fn() -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, reqwest::Error> {
+    // An error says that the process has a provider already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        configure()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|error| {
+        // A system without certificates, such as a bare container, can still reach a model server over plain HTTP.
+        let client = builder().tls_certs_only([]).build()?;
+        tracing::warn!(%error, "no https address can be reached: install the system's CA certificates");
+        Ok(client)
+    })
+}

@@ -1,0 +1,199 @@
+//! A gate that is asked over HTTP.
+//!
+//! Each question is one `POST` of
+//!
+//! ```json
+//! {"call_id": "…", "tool": {…}, "policy": {…}, "arguments": {…},
+//!  "caller": {"user": "ada", "level": "user", "via": null, "tenant": "default"},
+//!  "conversation": {"user_message": "…", "chat_id": "…", "kb_context": "…", "confidence": 0.9}}
+//! ```
+//!
+//! with the whole [`ToolSpec`](registry_core::ToolSpec) as `tool`, the whole [`ToolPolicy`](registry_core::ToolPolicy) as `policy`, and `(secret)` in place of arguments
+//! that are secret. Where there is a secret it is signed as a [webhook](crate::webhook) is. The answer is a status of 2xx with
+//! `{"answer": "approved"}`, `{"answer": "blocked", "reason": "…"}` or `{"answer": "pending"}`, of 64 KiB at most; anything
+//! else is a gate that has failed. Redirects are not followed.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use registry_core::{
+    BoxFuture,
+    guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateRequest},
+};
+use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
+use serde::Deserialize;
+use serde_json::json;
+use url::Url;
+
+use crate::{Secret, build_client, describe, message_id};
+
+/// The longest answer that is read, in bytes.
+const MAX_ANSWER: usize = 64 * 1024;
+/// How much of a reason is handed on, in bytes.
+const MAX_REASON: usize = 2000;
+/// The longest name, in bytes.
+const MAX_NAME: usize = 256;
+/// What the audit says where a person is asked, or has not answered.
+const OF_PERSONS: [&str; 2] = ["person", "timeout"];
+
+/// A gate at an address of the operator's.
+pub struct HttpGate {
+    name: String,
+    url: Url,
+    secret: Option<Secret>,
+    fails_closed: bool,
+    client: Client,
+}
+
+impl fmt::Debug for HttpGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpGate").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a gate answers.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    answer: Word,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Approved,
+    Blocked,
+    Pending,
+}
+
+impl HttpGate {
+    /// A gate at this URL, which may be in a private network. Its name is the URL's host, and calls are made when it fails.
+    ///
+    /// # Errors
+    /// When the URL is not one of `http` or `https`, or the system's TLS cannot be set up.
+    pub fn new(url: &str) -> Result<Self, String> {
+        const SUCH: &str = "write https://HOST/PATH";
+        let url =
+            Url::parse(url).map_err(|error| format!("this is not the URL of a gate: {error}; {SUCH}"))?;
+        let name = match (url.scheme(), url.host_str()) {
+            // A host may be called anything.
+            (scheme @ ("http" | "https"), Some(host)) if OF_PERSONS.contains(&host) => {
+                format!("{scheme}://{host}")
+            }
+            ("http" | "https", Some(host)) => host.to_owned(),
+            (scheme, _) => return Err(format!("a gate cannot be asked by {scheme}; {SUCH}")),
+        };
+        let client = build_client(|| Client::builder().redirect(Policy::none()).timeout(GATE_TIMEOUT));
+        let client = client.map_err(|error| error.to_string())?;
+        Ok(Self { name, url, secret: None, fails_closed: false, client })
+    }
+
+    /// With this name in the audit.
+    ///
+    /// # Errors
+    /// When the name is none, or one that the audit has for a person.
+    pub fn named(self, name: &str) -> Result<Self, String> {
+        if name.trim().is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+            return Err(format!("it has to be a text of 1 to {MAX_NAME} bytes, without control characters"));
+        }
+        if name.starts_with("user:") {
+            return Err("`user:` begins what the audit says of a person; write another name".to_owned());
+        }
+        if OF_PERSONS.contains(&name) {
+            return Err(format!(
+                "`{name}` is what the audit says where a person is asked; write another name"
+            ));
+        }
+        Ok(Self { name: name.to_owned(), ..self })
+    }
+
+    /// Signing what it is asked.
+    #[must_use]
+    pub fn signed(self, secret: Secret) -> Self {
+        Self { secret: Some(secret), ..self }
+    }
+
+    /// With calls refused when it fails.
+    #[must_use]
+    pub fn failing_closed(self, closed: bool) -> Self {
+        Self { fails_closed: closed, ..self }
+    }
+
+    async fn ask(&self, body: String) -> Result<GateAnswer, String> {
+        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        if let Some(secret) = &self.secret {
+            let (id, timestamp) = (message_id(), Timestamp::now().as_second());
+            request = request
+                .header("webhook-signature", secret.sign(&id, timestamp, &body))
+                .header("webhook-id", id)
+                .header("webhook-timestamp", timestamp);
+        }
+        // The URL may hold a secret.
+        let sent = request.body(body).send().await;
+        let response = sent.map_err(|error| describe(error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(format!("it answered {status}"));
+        }
+        let answer: Answer = serde_json::from_slice(&read(response).await?).map_err(|_| {
+            "its answer is not understood; it has to be {\"answer\": \"approved\"}, \"blocked\" or \"pending\"".to_owned()
+        })?;
+        Ok(match answer.answer {
+            Word::Approved => GateAnswer::Approved,
+            Word::Pending => GateAnswer::Pending,
+            Word::Blocked => GateAnswer::Blocked(self.reason(answer.reason)),
+        })
+    }
+
+    /// A gate's reason, or one in place of it; cut, since it goes to the model.
+    fn reason(&self, reason: Option<String>) -> String {
+        let given = reason.filter(|reason| !reason.trim().is_empty());
+        let mut reason = given.unwrap_or_else(|| format!("{} does not allow this call.", self.name));
+        if reason.len() > MAX_REASON {
+            reason.truncate(reason.floor_char_boundary(MAX_REASON));
+            reason.push('…');
+        }
+        reason
+    }
+}
+
+/// The whole answer, unless it is too long.
+async fn read(mut response: Response) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| describe(error))? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > MAX_ANSWER {
+            return Err(format!("its answer is over {} KiB", MAX_ANSWER >> 10));
+        }
+    }
+    Ok(bytes)
+}
+
+impl Gate for HttpGate {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fails_closed(&self) -> bool {
+        self.fails_closed
+    }
+
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+        let (caller, conversation) = (request.caller(), request.context.conversation());
+        let body = json!({
+            "call_id": request.context.call_id(),
+            "tool": request.spec,
+            "policy": request.policy,
+            "arguments": request.public_arguments(),
+            "caller": {
+                "user": caller.user, "level": caller.level, "via": caller.via, "tenant": request.tenant,
+            },
+            "conversation": {
+                "user_message": conversation.user_message, "chat_id": conversation.chat_id,
+                "kb_context": conversation.kb_context, "confidence": conversation.confidence,
+            },
+        });
+        Box::pin(self.ask(body.to_string()))
+    }
+}

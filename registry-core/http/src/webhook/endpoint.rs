@@ -1,0 +1,81 @@
+//! Where webhooks go.
+
+use std::fmt;
+
+use registry_core::RegistryEvent;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::Secret;
+
+/// Where events are sent, whose, and the secret by which the receiver knows them.
+#[derive(Clone)]
+pub struct WebhookEndpoint {
+    pub(super) url: Url,
+    pub(super) secret: Secret,
+    tenants: Tenants,
+}
+
+/// Whose events an endpoint is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Tenants {
+    /// Those of the registry that the webhooks are started for.
+    Own,
+    Only(String),
+    All,
+}
+
+impl fmt::Debug for WebhookEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WebhookEndpoint").field(&self.shown()).finish()
+    }
+}
+
+impl WebhookEndpoint {
+    /// An endpoint for the events of the registry that it is started for, and of no other tenant. The URL is the operator's,
+    /// so it may be in a private network.
+    ///
+    /// # Errors
+    /// When the URL is not one of `http` or `https`.
+    pub fn new(url: &str, secret: Secret) -> Result<Self, String> {
+        let tenants = Tenants::Own;
+        match Url::parse(url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Self { url, secret, tenants }),
+            Ok(url) => {
+                Err(format!("a webhook cannot be sent by {}; write an http or https URL", url.scheme()))
+            }
+            Err(error) => Err(format!("this is not the URL of a webhook: {error}; write https://HOST/PATH")),
+        }
+    }
+
+    /// For the events of this tenant, and of no other.
+    #[must_use]
+    pub fn of_tenant(self, tenant: impl Into<String>) -> Self {
+        Self { tenants: Tenants::Only(tenant.into()), ..self }
+    }
+
+    /// For the events of every tenant: each says whose it is.
+    #[must_use]
+    pub fn of_all_tenants(self) -> Self {
+        Self { tenants: Tenants::All, ..self }
+    }
+
+    /// Whether an event is for this endpoint, where `own` is the tenant that the webhooks are started for.
+    pub(super) fn concerns(&self, event: &RegistryEvent, own: &str) -> bool {
+        match &self.tenants {
+            Tenants::Own => event.tenant == own,
+            Tenants::Only(tenant) => event.tenant == *tenant,
+            Tenants::All => true,
+        }
+    }
+
+    /// The URL without what may be secret in it.
+    pub(super) fn shown(&self) -> String {
+        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+    }
+
+    /// By which a dead letter finds its endpoint, in another process too.
+    pub(super) fn fingerprint(&self) -> String {
+        format!("{:x}", Sha256::digest(self.url.as_str()))
+    }
+}

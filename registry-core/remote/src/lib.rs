@@ -1,0 +1,34 @@
+//! Tools of other programs in a [`Registry`](registry_core::Registry): of [modules](module) over HTTP, and of
+//! [servers](mcp) of the Model Context Protocol. Each is asked for its tools, followed as they change, go and come back, and
+//! called under the same checks as every other tool.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use registry_core::{Registry, store::MemoryManifests};
+//! use toolrack_remote::module::{ModuleSettings, Modules, ModulesSettings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::builder().build()?;
+//! let settings = ModulesSettings::default().with_module("research", ModuleSettings::new("http://127.0.0.1:1"));
+//! let manifests = Arc::new(MemoryManifests::default());
+//! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;
+//! modules.ready().await;
+//! let report = &modules.reports()[0];
+//! assert_eq!((report.name.as_str(), report.tools), ("research", 0));
+//! assert!(report.error.is_some(), "nobody listens there");
+//! # Ok(())
+//! # }
+//! ```
+
+mod acceptance;
+mod hidden;
+pub mod mcp;
+pub mod module;
+mod remote_call;
+mod slots;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/modules.md")]
+struct ModulesGuide;

@@ -1,0 +1,176 @@
+//! From what a server lists to the tools that the registry is offered: names, rules, and what is not taken.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
+
+use registry_core::{Effect, ToolPolicy, ToolSpec, schema::check_input};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{
+    listing::{Annotations, Listed, Listing},
+    settings::McpServerSettings,
+};
+use crate::{acceptance::Pin, module::ToolFault, remote_call::whole_timeout};
+
+/// How many tools of one server are taken.
+pub const MAX_TOOLS: usize = 1000;
+/// The longest name of a tool, its prefix included, in bytes.
+const MAX_NAME: usize = 128;
+
+/// A tool as it is offered.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Taken {
+    pub(super) spec: ToolSpec,
+    pub(super) policy: ToolPolicy,
+    /// What the server itself calls it.
+    pub(super) wire_name: String,
+    pub(super) pin: Pin,
+}
+
+/// The tools by their names here, and what is wrong with some.
+pub(super) fn take(
+    server: &str,
+    listing: Listing,
+    settings: &McpServerSettings,
+) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+    let mut faults: Vec<ToolFault> =
+        listing.cut.into_iter().map(|message| fault("*", message, false)).collect();
+    let known: BTreeSet<&str> = listing.tools.iter().map(|(name, _)| name.as_str()).collect();
+    for (list, names) in [
+        ("allow", settings.allow.iter().flatten().collect::<Vec<_>>()),
+        ("deny", settings.deny.iter().collect()),
+        ("effects", settings.effects.keys().collect()),
+    ] {
+        let unknown = names.into_iter().filter(|name| !known.contains(name.as_str()));
+        faults.extend(
+            unknown.map(|name| {
+                fault(name, format!("`{list}` names it, and the server has no such tool"), false)
+            }),
+        );
+    }
+    let is_wanted = |name: &str| {
+        settings.allow.as_ref().is_none_or(|allow| allow.contains(name)) && !settings.deny.contains(name)
+    };
+    let wanted: Vec<_> = listing.tools.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    let mut tools = BTreeMap::new();
+    // Those with legal names first, so that none of them is renamed for another's sake.
+    let (legal, other): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(name, _)| is_legal(server, name));
+    for (wire_name, listed) in legal.into_iter().chain(other) {
+        if tools.len() == MAX_TOOLS {
+            let message = format!("it has more than {MAX_TOOLS} tools; name those you want in `allow`");
+            faults.push(fault("*", message, false));
+            break;
+        }
+        let taken = listed.and_then(|listed| {
+            let name = local_name(server, &wire_name, &tools)?;
+            let policy = policy(&listed, settings);
+            let (pin, wire_name) = (pin(&listed), wire_name.clone());
+            Ok((name.clone(), Taken { spec: spec(name, listed)?, policy, wire_name, pin }))
+        });
+        match taken {
+            Ok((name, taken)) => drop(tools.insert(name, taken)),
+            Err(message) => faults.push(fault(&wire_name, message, false)),
+        }
+    }
+    faults.sort_unstable();
+    (tools, faults)
+}
+
+fn fault(tool: &str, message: String, taken: bool) -> ToolFault {
+    ToolFault { tool: tool.to_owned(), message, taken }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn is_legal(server: &str, name: &str) -> bool {
+    server.len() + 1 + name.len() <= MAX_NAME
+        && name.split('.').all(|part| !part.is_empty() && part.chars().all(is_name_character))
+}
+
+/// The name of a tool here: the server's and its own, with `_` for what no name can have, and a number where another has it
+/// then.
+fn local_name(server: &str, wire_name: &str, taken: &BTreeMap<String, Taken>) -> Result<String, String> {
+    if wire_name.is_empty() {
+        return Err("it has no name".to_owned());
+    }
+    let bare = if is_legal(server, wire_name) { wire_name.to_owned() } else { made_legal(server, wire_name) };
+    let name = format!("{server}.{bare}");
+    match taken.get(&name) {
+        None => Ok(name),
+        Some(other) if other.wire_name == wire_name => {
+            Err("the server has two tools of that name; the first stays".to_owned())
+        }
+        Some(_) => (2..=MAX_TOOLS)
+            .map(|number| format!("{name}_{number}"))
+            .find(|name| !taken.contains_key(name))
+            .ok_or_else(|| "too many tools have that name here".to_owned()),
+    }
+}
+
+fn made_legal(server: &str, wire_name: &str) -> String {
+    let legal: String = wire_name.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
+    // Room for the number.
+    let room = MAX_NAME.saturating_sub(server.len() + 1 + "_1000".len());
+    if legal.len() <= room {
+        return legal;
+    }
+    // All characters are ASCII now. What the end said is in the hash.
+    let hash = Sha256::digest(wire_name).iter().take(4).fold(String::new(), |mut hash, byte| {
+        let _ = write!(hash, "{byte:02x}");
+        hash
+    });
+    let beginning: String = legal.chars().take(room.saturating_sub(hash.len() + 1)).collect();
+    format!("{beginning}_{hash}")
+}
+
+/// Of what the server says, not of what the operator makes of it: other settings are no change.
+fn pin(listed: &Listed) -> Pin {
+    let Annotations { title, read_only_hint, destructive_hint, idempotent_hint } =
+        listed.annotations.clone().unwrap_or_default();
+    Pin::new(
+        &json!([listed.title, title, listed.description]),
+        &json!([listed.input_schema, listed.output_schema]),
+        &json!([read_only_hint, destructive_hint, idempotent_hint]),
+    )
+}
+
+fn spec(name: String, listed: Listed) -> Result<ToolSpec, String> {
+    check_input(&listed.input_schema)?;
+    Ok(ToolSpec {
+        title: listed.title.or_else(|| listed.annotations.and_then(|annotations| annotations.title)),
+        description: listed.description,
+        output_schema: listed.output_schema.unwrap_or_default(),
+        ..ToolSpec::new(name, listed.input_schema)
+    })
+}
+
+/// The rules for a tool. A hint is believed where it asks for more care; where it asks for less, only if the operator trusts the
+/// server. The protocol calls every tool destructive that says nothing; so would most tools be that only read, so it is write.
+fn policy(listed: &Listed, settings: &McpServerSettings) -> ToolPolicy {
+    let hints = listed.annotations.clone().unwrap_or_default();
+    let (trusted, reads) = (settings.trust_annotations, hints.read_only_hint == Some(true));
+    let hinted = match hints.destructive_hint {
+        // It means nothing for a tool that reads; one that says both is not clear, and gets more care unless it is trusted.
+        Some(true) if !(trusted && reads) => Effect::Destructive,
+        _ if trusted && reads => Effect::Read,
+        _ => Effect::Write,
+    };
+    let policy = ToolPolicy {
+        permission: settings.permission,
+        daily_limit: settings.daily_limit,
+        requires_gate: settings.requires_gate,
+        effect: settings.effects.get(&listed.name).copied().unwrap_or(hinted),
+        idempotent: trusted && hints.idempotent_hint == Some(true),
+        ..ToolPolicy::new()
+    };
+    ToolPolicy { timeout: whole_timeout(&policy, settings.timeout), ..policy }
+}
+
+#[cfg(test)]
+#[path = "intake_tests.rs"]
+mod tests;

@@ -1,0 +1,99 @@
+use registry_core::Permission;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn settings() -> McpServerSettings {
+    McpServerSettings::command("server", [""; 0])
+}
+
+fn listed(name: &str, annotations: Value) -> (String, Result<Listed, String>) {
+    let tool = json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations});
+    (name.to_owned(), serde_json::from_value(tool).map_err(|error| error.to_string()))
+}
+
+fn taken(names: &[&str], settings: &McpServerSettings) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+    let tools = names.iter().map(|name| listed(name, Value::Null)).collect();
+    take("s", Listing { tools, cut: None }, settings)
+}
+
+#[test]
+fn b3_names_are_made_legal_and_mapped_back() {
+    let long = "ä".repeat(200);
+    let (tools, faults) = taken(&["a b", "a_b", "a/b", "x.y", ".x", &long], &settings());
+    assert!(faults.is_empty(), "{faults:?}");
+    let names: BTreeMap<_, _> = tools.iter().map(|(name, taken)| (&**name, &*taken.wire_name)).collect();
+    let (cut, rest): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, _)| name.len() > 20);
+    assert_eq!(
+        rest,
+        [("s._x", ".x"), ("s.a_b", "a_b"), ("s.a_b_2", "a b"), ("s.a_b_3", "a/b"), ("s.x.y", "x.y")]
+    );
+    assert!(cut[0].0.len() <= MAX_NAME && cut[0].1 == long, "{cut:?}");
+    let (tools, faults) = taken(&["a", "a", ""], &settings());
+    assert_eq!((tools.len(), faults.len()), (1, 2), "{faults:?}");
+}
+
+#[test]
+fn b3_what_the_operator_left_out_is_not_there() {
+    let some = McpServerSettings {
+        allow: Some(["a".to_owned(), "b".to_owned(), "z".to_owned()].into()),
+        deny: ["b".to_owned()].into(),
+        ..settings()
+    };
+    let (tools, faults) = taken(&["a", "b", "c"], &some);
+    assert_eq!(tools.keys().collect::<Vec<_>>(), ["s.a"]);
+    assert!(faults.len() == 1 && faults[0].tool == "z", "a name that fits nothing is told: {faults:?}");
+}
+
+#[test]
+fn b3_no_more_than_a_thousand_tools_are_taken() {
+    let names: Vec<String> = (0..2000).map(|number| format!("t{number:04}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (tools, faults) = taken(&names, &settings());
+    assert_eq!(tools.len(), MAX_TOOLS);
+    assert!(tools.contains_key("s.t0999") && faults[0].message.contains("`allow`"), "{faults:?}");
+    let one = McpServerSettings { allow: Some(["t1999".to_owned()].into()), ..settings() };
+    assert!(taken(&names, &one).0.contains_key("s.t1999"));
+}
+
+#[test]
+fn b3_a_hint_tightens_a_check_and_loosens_none_that_is_not_trusted() {
+    let effect = |annotations: Value, settings: &McpServerSettings| {
+        let tools = vec![listed("a", annotations)];
+        take("s", Listing { tools, cut: None }, settings).0["s.a"].policy
+    };
+    let trusted = McpServerSettings { trust_annotations: true, ..settings() };
+    let (reads, destroys) = (json!({"readOnlyHint": true}), json!({"destructiveHint": true}));
+    let both = json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": true});
+    for (annotations, plain, believed) in [
+        (Value::Null, Effect::Write, Effect::Write),
+        (reads, Effect::Write, Effect::Read),
+        (destroys, Effect::Destructive, Effect::Destructive),
+        (json!({"destructiveHint": false}), Effect::Write, Effect::Write),
+        (both.clone(), Effect::Destructive, Effect::Read),
+    ] {
+        assert_eq!(effect(annotations.clone(), &settings()).effect, plain, "{annotations}");
+        assert_eq!(effect(annotations.clone(), &trusted).effect, believed, "{annotations}");
+    }
+    assert!(!effect(both.clone(), &settings()).idempotent && effect(both.clone(), &trusted).idempotent);
+    let said = McpServerSettings { effects: [("a".to_owned(), Effect::Read)].into(), ..settings() };
+    assert_eq!(effect(both, &said).effect, Effect::Read, "the operator's word goes before every other");
+    assert_eq!(effect(Value::Null, &settings()).permission, Permission::User);
+}
+
+#[test]
+fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
+    let tool = |schema| {
+        let tool = json!({"name": "a", "inputSchema": schema});
+        vec![("a".to_owned(), serde_json::from_value(tool).map_err(|error| error.to_string()))]
+    };
+    for schema in [
+        json!({"type": "string"}),
+        json!("object"),
+        json!({"type": "object", "properties": {"x": {"type": "text"}}}),
+        json!({"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1/schema"}}}),
+    ] {
+        let (tools, faults) = take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
+        assert!(tools.is_empty() && faults.len() == 1, "{schema} {faults:?}");
+    }
+}

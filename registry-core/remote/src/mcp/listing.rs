@@ -1,0 +1,181 @@
+//! All that a server lists, page by page, as far as it is taken.
+
+use std::collections::BTreeSet;
+
+use rmcp::{
+    RoleClient,
+    model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult},
+    service::Peer,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::text::{cause_of, shown};
+use crate::hidden::find_hidden;
+
+/// How many tools of a server are read.
+const MAX_LISTED: usize = 10_000;
+/// How many pages are asked for.
+const MAX_PAGES: usize = 1000;
+/// How large all definitions together may be, in bytes of JSON.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// How large the definition of one tool may be, in bytes of JSON.
+pub(super) const MAX_TOOL_BYTES: usize = 64 * 1024;
+/// How deep it may nest.
+const MAX_DEPTH: usize = 32;
+
+/// A tool as the server defines it. Of what it may have beside this nothing is read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Listed {
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) input_schema: Value,
+    pub(super) output_schema: Option<Value>,
+    #[serde(default)]
+    pub(super) annotations: Option<Annotations>,
+}
+
+/// What a tool says of its effect. All of it may be a lie.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Annotations {
+    pub(super) title: Option<String>,
+    pub(super) read_only_hint: Option<bool>,
+    pub(super) destructive_hint: Option<bool>,
+    pub(super) idempotent_hint: Option<bool>,
+}
+
+/// What a server lists.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// The tools in the server's order, or what is wrong with each, by the name it gives itself.
+    pub(super) tools: Vec<(String, Result<Listed, String>)>,
+    /// Why there may be more that were not read.
+    pub(super) cut: Option<String>,
+}
+
+/// Asks for all pages.
+///
+/// # Errors
+/// Why no list was had.
+pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
+    let (mut listing, mut bytes, mut seen) = (Listing::default(), 0_usize, BTreeSet::new());
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let (tools, next) = page(peer, cursor).await?;
+        for definition in tools {
+            let size = definition.to_string().len();
+            bytes = bytes.saturating_add(size);
+            if listing.tools.len() == MAX_LISTED || bytes > MAX_BYTES {
+                listing.cut = Some(format!(
+                    "it lists more than {MAX_LISTED} tools or {MAX_BYTES} bytes of definitions; the rest is not read"
+                ));
+                return Ok(listing);
+            }
+            let at = listing.tools.len() + 1;
+            listing.tools.push(read(definition, size, at));
+        }
+        match next {
+            None => return Ok(listing),
+            Some(next) if !seen.insert(next.clone()) => {
+                listing.cut = Some("it gives one cursor twice; what comes after is not read".to_owned());
+                return Ok(listing);
+            }
+            next => cursor = next,
+        }
+    }
+    listing.cut = Some(format!("it lists more than {MAX_PAGES} pages; the rest is not read"));
+    Ok(listing)
+}
+
+/// One page. The client library reads a list whole or not at all, so one that it cannot is read again here, tool by tool.
+async fn page(
+    peer: &Peer<RoleClient>,
+    cursor: Option<String>,
+) -> Result<(Vec<Value>, Option<String>), String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Page {
+        tools: Vec<Value>,
+        next_cursor: Option<String>,
+    }
+    let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+    let request = ListToolsRequest { method: Default::default(), params, extensions: Default::default() };
+    let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await.map_err(cause_of)?;
+    let answer = match answer {
+        ServerResult::ListToolsResult(list) => serde_json::to_value(list),
+        ServerResult::CustomResult(other) => Ok(other.0),
+        other => serde_json::to_value(other),
+    };
+    let page = answer.and_then(serde_json::from_value::<Page>);
+    let page = page.map_err(|error| format!("its list of tools cannot be read: {error}"))?;
+    Ok((page.tools, page.next_cursor))
+}
+
+fn read(definition: Value, size: usize, at: usize) -> (String, Result<Listed, String>) {
+    let named = definition.get("name").and_then(Value::as_str);
+    let name = named.map_or_else(|| format!("number {at}"), str::to_owned);
+    let read = || {
+        if size > MAX_TOOL_BYTES {
+            return Err(format!("its definition has {size} bytes, and {MAX_TOOL_BYTES} at most are taken"));
+        }
+        if is_deeper(&definition, MAX_DEPTH) {
+            return Err(format!("its definition nests deeper than {MAX_DEPTH}"));
+        }
+        if let Some(hidden) = find_hidden(&definition) {
+            let code = u32::from(hidden);
+            return Err(format!(
+                "its definition has a character that nobody sees, U+{code:04X}, and may say more to a model than to you"
+            ));
+        }
+        serde_json::from_value(definition).map_err(|error| error.to_string())
+    };
+    match read() {
+        Ok(tool) => (name, Ok(tool)),
+        Err(fault) => (shown(&name), Err(fault)),
+    }
+}
+
+fn is_deeper(value: &Value, than: usize) -> bool {
+    let Some(than) = than.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, than)),
+        Value::Object(members) => members.values().any(|member| is_deeper(member, than)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault(definition: Value) -> String {
+        let size = definition.to_string().len();
+        read(definition, size, 7).1.unwrap_err()
+    }
+
+    #[test]
+    fn b3_a_definition_that_is_no_use_costs_that_tool_alone() {
+        let schema = json!({"type": "object"});
+        let long = "x".repeat(MAX_TOOL_BYTES);
+        assert!(
+            fault(json!({"name": "a", "inputSchema": schema, "description": long})).contains("65536 at most")
+        );
+        assert!(
+            fault(json!({"name": "a", "inputSchema": schema, "description": "a\u{e0041}"}))
+                .contains("U+E0041")
+        );
+        assert!(fault(json!({"name": "a"})).contains("inputSchema"));
+        let deep = (0..40).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
+        assert!(fault(json!({"name": "a", "inputSchema": deep})).contains("deeper"));
+        assert_eq!(read(json!(3), 1, 7).0, "number 7");
+        let full =
+            json!({"name": "a", "inputSchema": schema, "annotations": {"readOnlyHint": true}, "icons": 3});
+        let (name, tool) = read(full, 1, 1);
+        assert_eq!((name.as_str(), tool.unwrap().annotations.unwrap().read_only_hint), ("a", Some(true)));
+    }
+}

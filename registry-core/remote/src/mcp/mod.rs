@@ -1,0 +1,187 @@
+//! Servers of the Model Context Protocol as sources of tools: programs spoken with over standard input and output, and addresses
+//! over streamable HTTP, in the revision 2026-07-28 and those before it.
+//!
+//! [`McpServers`] reaches them in the background, [offers](registry_core::Registry::offer) the registry what tools they have as
+//! `server.tool`, and follows them as they change, go and come back:
+//!
+//! ```no_run
+//! use std::{collections::BTreeMap, sync::Arc, time::Duration};
+//!
+//! use registry_core::{Registry, store::MemoryManifests};
+//! use toolrack_remote::mcp::{McpServerSettings, McpServers};
+//!
+//! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::builder().build()?;
+//! let files = McpServerSettings::command("npx", ["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"]);
+//! let store = Arc::new(MemoryManifests::default());
+//! let servers = McpServers::start(&registry, BTreeMap::from([("files".to_owned(), files)]), store)?;
+//! servers.settled(Duration::from_secs(5)).await;
+//! for report in servers.reports() {
+//!     println!("{}: {} tools", report.name, report.tools);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a server says is data of a stranger. It cannot loosen a check: see `docs/mcp-servers.md`.
+
+mod call;
+mod headers;
+mod intake;
+mod listener;
+mod listing;
+mod process;
+mod reply;
+mod report;
+mod server;
+mod session;
+mod settings;
+mod text;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
+use tokio::task::JoinSet;
+
+use self::{call::Link, server::Server, session::Way};
+pub use self::{
+    headers::Headers,
+    intake::MAX_TOOLS,
+    reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY},
+    report::{McpServerReport, McpState},
+    server::{GRACE, PAUSES},
+    settings::{Connector, McpCommand, McpServerSettings, McpSettingsError, McpTransport},
+};
+use crate::{
+    acceptance::{AcceptError, Acceptance},
+    module::Guarded,
+    slots::Slots,
+};
+
+/// How long servers have to end in peace.
+const ENDS: Duration = Duration::from_secs(5);
+
+/// The MCP servers of a registry. Cheap to clone; when the last clone is dropped they are left, programs are killed, and their
+/// tools go.
+#[derive(Clone)]
+pub struct McpServers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    servers: Vec<Arc<Server>>,
+    /// They end when this is dropped.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.servers.iter().for_each(|server| {
+            server.stop.cancel();
+            server.leave();
+        });
+    }
+}
+
+impl fmt::Debug for McpServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.shared.servers.iter().map(|server| &server.remote.name);
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl McpServers {
+    /// Begins to reach the servers, for a registry and those of its other tenants. It waits for none of them. To be called in a
+    /// Tokio runtime. The store keeps what was accepted of their tools, above all of those that are pinned.
+    ///
+    /// # Errors
+    /// What is wrong with a server's settings, or with the system's TLS. Then none is reached.
+    pub fn start(
+        registry: &Registry,
+        settings: BTreeMap<String, McpServerSettings>,
+        store: Arc<dyn ManifestStore>,
+    ) -> Result<Self, McpSettingsError> {
+        let mut servers = Vec::with_capacity(settings.len());
+        for (name, settings) in settings {
+            settings.check(&name)?;
+            let told = |message| McpSettingsError { server: name.clone(), message };
+            let way = Way::new(&settings.transport).map_err(told)?;
+            let address = settings.transport.address();
+            let hidden = match &settings.transport {
+                McpTransport::Http { url, .. } => {
+                    settings::parse_url(url).ok().map(|url| (url.to_string(), address.clone()))
+                }
+                _ => None,
+            };
+            let name: Arc<str> = name.into();
+            let link = Link {
+                name: Arc::clone(&name),
+                guarded: Guarded::new(
+                    RemoteKind::Mcp,
+                    Arc::clone(&name),
+                    settings.breaker,
+                    Arc::clone(registry.clock()),
+                ),
+                slots: Slots::new(settings.concurrency),
+                hidden,
+                live: Mutex::new(None),
+            };
+            // A module's name has no colon.
+            let (key, source) = (format!("mcp:{name}"), format!("the MCP server {name}"));
+            let acceptance = Acceptance::new(Arc::clone(&store), key, source, settings.pin);
+            let remote = Remote { kind: RemoteKind::Mcp, name, address: address.into() };
+            servers.push(Arc::new(Server::new(remote, settings, way, link, acceptance, registry.clone())));
+        }
+        let mut tasks = JoinSet::new();
+        for server in &servers {
+            // Its name is known from now on, though its tools are not.
+            registry.offer(server.remote.clone(), Vec::new());
+            tasks.spawn(Arc::clone(server).run());
+        }
+        Ok(Self { shared: Arc::new(Shared { servers, tasks: Mutex::new(tasks) }) })
+    }
+
+    /// Waits until every server has said what tools it has, or failed to, but no longer than this. Gives whether all had.
+    pub async fn settled(&self, within: Duration) -> bool {
+        let all = async {
+            for server in &self.shared.servers {
+                // The sender is the server's own.
+                let _ = server.answered.subscribe().wait_for(|answered| *answered).await;
+            }
+        };
+        tokio::time::timeout(within, all).await.is_ok()
+    }
+
+    /// What is known of every server, by name; nobody is asked.
+    pub fn reports(&self) -> Vec<McpServerReport> {
+        self.shared.servers.iter().map(|server| server.report()).collect()
+    }
+
+    /// Accepts a server's tools as they are known here, where they are those that somebody has looked at: those of the digest in
+    /// the server's [report](Self::reports).
+    ///
+    /// # Errors
+    /// When there is no such server, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
+    pub async fn accept(&self, server: &str, digest: &str) -> Result<McpServerReport, AcceptError> {
+        let known = self.shared.servers.iter().find(|known| *known.remote.name == *server);
+        let known =
+            known.ok_or_else(|| AcceptError::Unknown { kind: "MCP server", name: server.to_owned() })?;
+        known.accept(digest).await?;
+        Ok(known.report())
+    }
+
+    /// Leaves the servers, and gives programs a little time to end by themselves.
+    pub async fn close(&self) {
+        let tasks = std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.shared.servers.iter().for_each(|server| {
+            server.stop.cancel();
+            server.leave();
+        });
+        let _ = tokio::time::timeout(ENDS, tasks.join_all()).await;
+    }
+}

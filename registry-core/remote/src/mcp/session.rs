@@ -1,0 +1,316 @@
+//! One connection to a server, over whatever way.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use registry_core::BoxFuture;
+use reqwest::redirect;
+use rmcp::{
+    RoleClient,
+    model::{ProtocolVersion, SubscriptionFilter},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle_and_ct,
+    },
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    call::Live,
+    listener::Listener,
+    process::{self, Process},
+    settings::{Connector, McpCommand, McpTransport, find_key, parse_url},
+    text::{cause_of, shown},
+};
+use toolrack_http::build_client;
+
+/// How long a connection has to close.
+const CLOSES: Duration = Duration::from_secs(2);
+/// How long a subscription may take to stand.
+const SUBSCRIBES: Duration = Duration::from_secs(10);
+/// How long is waited before a subscription that ended is made again: at first, and at most.
+const RESUBSCRIBES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// How a server is reached, and how it is greeted.
+pub(super) struct Way {
+    road: Road,
+    /// Whether the server takes nothing but the handshake of the earlier revisions: being asked for a newer one, some end the
+    /// connection.
+    is_legacy: AtomicBool,
+}
+
+/// Checked and with all that is needed.
+enum Road {
+    Command { command: McpCommand, env: BTreeMap<String, OsString> },
+    Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
+    InProcess(Connector),
+}
+
+/// What a server says of itself when a connection begins.
+#[derive(Clone)]
+pub(super) struct Introduced {
+    /// The protocol's revision.
+    pub(super) protocol: String,
+    /// What it calls itself, and its version.
+    pub(super) server: Option<String>,
+}
+
+/// A connection. When it is dropped it is closed, and the program behind it killed.
+pub(super) struct Session {
+    pub(super) live: Live,
+    pub(super) introduced: Introduced,
+    /// Whether it tells of changes only to those who subscribe.
+    has_subscriptions: bool,
+    /// Ends when the connection does; none once it has.
+    closed: Option<BoxFuture<'static, ()>>,
+    stop: CancellationToken,
+    process: Option<Process>,
+}
+
+impl Way {
+    pub(super) fn new(transport: &McpTransport) -> Result<Self, String> {
+        let road = match transport {
+            McpTransport::Stdio(command) => {
+                Road::Command { command: command.clone(), env: process::environment(command)? }
+            }
+            McpTransport::Http { url, key_env, key, headers } => {
+                let url = parse_url(url)?;
+                let http = build_client(|| {
+                    // The operator has not said that we may go wherever a server sends us, nor that it gets the key there. Without
+                    // idle connections, as one whose last answer was not read to its end stalls.
+                    reqwest::Client::builder()
+                        .redirect(redirect::Policy::none())
+                        .referer(false)
+                        .pool_max_idle_per_host(0)
+                });
+                let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                config.auth_header = find_key(key.as_ref(), key_env.as_deref())?;
+                config.custom_headers = headers.find()?;
+                // The registry bounds the calls.
+                config.max_concurrent_requests = usize::from(u16::MAX);
+                Road::Http { http, config }
+            }
+            McpTransport::InProcess(connector) => Road::InProcess(Arc::clone(connector)),
+        };
+        Ok(Self { road, is_legacy: AtomicBool::new(false) })
+    }
+
+    /// Whether nobody notices by itself that the server is gone.
+    pub(super) fn is_asked_regularly(&self) -> bool {
+        matches!(self.road, Road::Http { .. })
+    }
+
+    /// Connects, in whichever revision of the protocol the server speaks.
+    ///
+    /// # Errors
+    /// Why that failed.
+    pub(super) async fn connect(&self, server: &Arc<str>) -> Result<Session, String> {
+        if self.is_legacy.swap(false, Ordering::Relaxed) {
+            let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+            self.is_legacy.store(true, Ordering::Relaxed);
+            return Ok(session);
+        }
+        let auto = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        match self.road.connect(server, auto).await {
+            // An address is asked anew with each request, and has been greeted both ways.
+            Err(Unreached::NotGreeted(_)) if !self.is_asked_regularly() => {}
+            reached => return reached.map_err(String::from),
+        }
+        let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+        self.is_legacy.store(true, Ordering::Relaxed);
+        Ok(session)
+    }
+}
+
+/// Why there is no connection.
+enum Unreached {
+    /// Nobody was there.
+    Away(String),
+    /// Somebody was, and what began came to nothing.
+    NotGreeted(String),
+}
+
+impl From<Unreached> for String {
+    fn from(unreached: Unreached) -> Self {
+        match unreached {
+            Unreached::Away(fault) | Unreached::NotGreeted(fault) => fault,
+        }
+    }
+}
+
+impl Road {
+    async fn connect(&self, server: &Arc<str>, lifecycle: ClientLifecycleMode) -> Result<Session, Unreached> {
+        let opened = match self {
+            Self::Command { command, env } => {
+                let started = Process::start(server, command, env);
+                let (process, output, input) = started.map_err(|error| {
+                    Unreached::Away(format!("`{}` cannot be started: {error}", shown(&command.command)))
+                })?;
+                open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
+            }
+            Self::Http { http, config } => {
+                let transport = StreamableHttpClientTransport::with_client(http.clone(), config.clone());
+                let opened = open(transport, lifecycle, None).await;
+                opened.map_err(|fault| with_word_of_the_key(fault, config.auth_header.is_some()))
+            }
+            Self::InProcess(connect) => {
+                let (input, output) =
+                    tokio::io::split(connect().map_err(|error| Unreached::Away(cause_of(error)))?);
+                open(AsyncRwTransport::new_client(input, output), lifecycle, None).await
+            }
+        };
+        opened.map_err(Unreached::NotGreeted)
+    }
+}
+
+async fn open<E: std::error::Error + Send + Sync + 'static, A>(
+    transport: impl IntoTransport<RoleClient, E, A>,
+    lifecycle: ClientLifecycleMode,
+    process: Option<Process>,
+) -> Result<Session, String> {
+    let (listener, stop) = (Listener::default(), CancellationToken::new());
+    let opened =
+        serve_client_with_lifecycle_and_ct(listener.clone(), transport, lifecycle, stop.clone()).await;
+    let running = match opened {
+        Ok(running) => running,
+        Err(ClientInitializeError::ConnectionClosed(_)) => return Err(ended(process).await),
+        Err(error) => return Err(why(error)),
+    };
+    Ok(Session::new(running, listener, stop, process))
+}
+
+/// What made a handshake fail. Where both were tried, the one that every server knows.
+fn why(error: ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why(*fallback),
+        error => cause_of(error),
+    }
+}
+
+/// What to do where a server wants a key, or another one. It is known by the words of the client library alone, whose errors lie in
+/// one another without their types.
+fn with_word_of_the_key(fault: String, has_key: bool) -> String {
+    let is_turned_away = ["Auth required", "Insufficient scope", "HTTP 401", "HTTP 403"];
+    match (is_turned_away.iter().any(|words| fault.contains(words)), has_key) {
+        (false, _) => fault,
+        (true, true) => format!("the server does not take its key: {fault}"),
+        (true, false) => format!("the server asks for a key; name its variable under `key_env`: {fault}"),
+    }
+}
+
+/// Why the other side is gone.
+async fn ended(process: Option<Process>) -> String {
+    match process {
+        None => "it closed the connection".to_owned(),
+        Some(process) => match process.end().await {
+            Some(status) => format!("the program ended ({status})"),
+            None => "the program closed its standard output".to_owned(),
+        },
+    }
+}
+
+impl Session {
+    fn new(
+        running: RunningService<RoleClient, Listener>,
+        listener: Listener,
+        stop: CancellationToken,
+        process: Option<Process>,
+    ) -> Self {
+        let peer = running.peer().clone();
+        let info = peer.peer_info();
+        let tools = info.as_ref().and_then(|info| info.capabilities.tools.clone());
+        let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
+        let named = info.as_ref().and_then(|info| info.server_info.as_ref());
+        Self {
+            introduced: Introduced {
+                protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
+                server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
+            },
+            has_subscriptions: tells && info.is_some_and(|info| !info.protocol_version.has_initialize()),
+            live: Live { peer, listener },
+            closed: Some(Box::pin(async move {
+                let _ = running.waiting().await;
+            })),
+            stop,
+            process,
+        }
+    }
+
+    /// Waits for the connection to end.
+    pub(super) async fn closed(&mut self) {
+        if let Some(closed) = &mut self.closed {
+            closed.as_mut().await;
+            self.closed = None;
+        }
+    }
+
+    /// Why the connection ended, once it has.
+    pub(super) async fn cause(mut self) -> String {
+        ended(self.process.take()).await
+    }
+
+    /// Closes the connection, so that the server can end in peace.
+    pub(super) async fn close(mut self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(CLOSES, self.closed()).await;
+        if let Some(process) = self.process.take() {
+            process.end().await;
+        }
+    }
+
+    /// Subscribes to changes where the server has such, again and again, and wakes whoever looks after it. Ends when that one
+    /// leaves: a server that is still subscribed to waits for its subscriber before it ends.
+    pub(super) fn follow(&self, leaving: CancellationToken) -> BoxFuture<'static, ()> {
+        let (peer, wake) = (self.live.peer.clone(), Arc::clone(&self.live.listener.wake));
+        if self.has_subscriptions {
+            Box::pin(follow(peer, wake, leaving))
+        } else {
+            Box::pin(leaving.cancelled_owned())
+        }
+    }
+}
+
+async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: CancellationToken) {
+    let [first, most] = RESUBSCRIBES;
+    let mut pause = first;
+    loop {
+        let since = Instant::now();
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        if let Ok(Ok(mut subscription)) = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await {
+            // What has changed between the list and this is not heard.
+            wake.notify_one();
+            loop {
+                tokio::select! {
+                    told = subscription.next() => match told {
+                        Ok(Some(_)) => wake.notify_one(),
+                        _ => break,
+                    },
+                    () = leaving.cancelled() => {
+                        let _ = subscription.cancel().await;
+                        return;
+                    }
+                }
+            }
+        }
+        pause = if since.elapsed() > most { first } else { pause };
+        if leaving.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        pause = (pause * 2).min(most);
+    }
+}

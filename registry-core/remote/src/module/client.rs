@@ -1,0 +1,183 @@
+//! Speaks HTTP with modules: bounded in time and size, and only with the address that was configured.
+
+use std::{fmt, time::Duration};
+
+use registry_core::ToolError;
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
+use serde_json::Value;
+
+use super::{breaker::Outage, settings::ModuleKey, trial::took_longer};
+use toolrack_http::build_client;
+
+/// Says through how many servers a request has gone already.
+pub const HOPS_HEADER: &str = "x-toolrack-hops";
+/// Says for how many milliseconds a call may wait for a person's approval. A module that knows nothing of it answers as it does.
+pub const APPROVAL_WAIT_HEADER: &str = "x-toolrack-approval-wait-ms";
+/// How large a manifest may be, in bytes after decompression.
+pub const MAX_MANIFEST: usize = 2 * 1024 * 1024;
+/// How large the reply to a call may be, in bytes after decompression.
+pub const MAX_REPLY: usize = 4 * 1024 * 1024;
+/// How much of an answer with an error is told, in bytes.
+const MAX_ERROR: usize = 4096;
+/// Servers close connections that idle, uvicorn after 5 s; a request on one that is just being closed would fail.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Why a module's answer is of no use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Another status than 200, with the beginning of the body.
+    Status(StatusCode, String),
+    /// It took longer than this.
+    Timeout(Duration),
+    /// It could not be reached, or the connection broke.
+    Network(String),
+    /// It answered, and what it said cannot be used.
+    Content(String),
+}
+
+impl Fault {
+    /// Whether the module is in trouble, and not only this one request.
+    pub(super) fn is_outage(&self) -> bool {
+        match self {
+            Self::Status(status, _) => status.is_server_error(),
+            Self::Timeout(_) | Self::Network(_) => true,
+            Self::Content(_) => false,
+        }
+    }
+
+    /// Whether it is the same once more. What comes with a status may have the time in it.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Status(one, _), Self::Status(other, _)) => one == other,
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl From<&Fault> for Outage {
+    fn from(fault: &Fault) -> Self {
+        let text = fault.to_string();
+        match fault {
+            // What comes with a status may have the time in it.
+            Fault::Status(status, _) => Self { mark: status.to_string(), text },
+            _ => text.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status, text) => write!(f, "Module returned status {}: {text}", status.as_u16()),
+            Self::Timeout(limit) => f.write_str(&took_longer(*limit)),
+            Self::Network(cause) | Self::Content(cause) => f.write_str(cause),
+        }
+    }
+}
+
+impl From<reqwest::Error> for Fault {
+    fn from(error: reqwest::Error) -> Self {
+        // The address is the operator's own affair, and the cause goes to the model as well.
+        Self::Network(ToolError::from(error.without_url()).message().to_owned())
+    }
+}
+
+/// The way to one module.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    base: Url,
+    key: Option<ModuleKey>,
+}
+
+/// The connections to all modules.
+///
+/// # Errors
+/// When the system's TLS cannot be set up.
+pub(super) fn connections() -> Result<reqwest::Client, reqwest::Error> {
+    build_client(|| {
+        // Wherever a module sends us, the operator has not said that we may go there, nor that it gets the key and the arguments.
+        reqwest::Client::builder().redirect(redirect::Policy::none()).referer(false).pool_idle_timeout(IDLE)
+    })
+}
+
+impl Client {
+    pub(super) fn new(http: reqwest::Client, base: Url, key: Option<ModuleKey>) -> Self {
+        Self { http, base, key }
+    }
+
+    /// What the module says of itself.
+    pub(super) async fn manifest(&self, timeout: Duration) -> Result<Vec<u8>, Fault> {
+        let request = self.request(Method::GET, "manifest", 1);
+        within(timeout, self.send(request, MAX_MANIFEST)).await
+    }
+
+    /// The answer to a call that has come through `hops` servers, this one not counted.
+    pub(super) async fn execute(
+        &self,
+        call: &Value,
+        hops: u8,
+        wait: Duration,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, Fault> {
+        let mut request = self.request(Method::POST, "execute", hops.saturating_add(1)).json(call);
+        if !wait.is_zero() {
+            request = request.header(APPROVAL_WAIT_HEADER, wait.as_millis().to_string());
+        }
+        within(timeout, self.send(request, MAX_REPLY)).await
+    }
+
+    fn request(&self, method: Method, path: &str, hops: u8) -> RequestBuilder {
+        let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
+        let request = self.http.request(method, url).header(HOPS_HEADER, u16::from(hops));
+        let request = request.header(header::ACCEPT, "application/json");
+        match &self.key {
+            Some(key) => request.bearer_auth(key.as_str()),
+            None => request,
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder, most: usize) -> Result<Vec<u8>, Fault> {
+        let mut response = request.send().await?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            let text = beginning(&mut response).await;
+            return Err(Fault::Status(status, text));
+        }
+        let too_large = || Fault::Content(format!("the answer is larger than {most} bytes"));
+        let announced = response.content_length().unwrap_or_default();
+        if usize::try_from(announced).is_ok_and(|announced| announced > most) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await? {
+            if body.len() + piece.len() > most {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+}
+
+async fn within<T>(timeout: Duration, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Fault::Timeout(timeout)))
+}
+
+/// As much of a body as is told, whether or not the rest would come.
+async fn beginning(response: &mut Response) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await {
+        body.extend_from_slice(&piece);
+        if body.len() >= MAX_ERROR {
+            break;
+        }
+    }
+    let is_cut = body.len() > MAX_ERROR;
+    body.truncate(MAX_ERROR);
+    let mut text = String::from_utf8_lossy(&body).into_owned();
+    if is_cut {
+        text.push('…');
+    }
+    text
+}

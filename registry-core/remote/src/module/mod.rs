@@ -1,0 +1,264 @@
+//! Modules: services that have tools and are asked for them over HTTP.
+//!
+//! A module answers `GET /manifest` with its tools and `POST /execute` with a call's result; `docs/modules.md` has both shapes.
+//! [`Modules`] asks all of them, [offers](registry_core::Registry::offer) the registry what they have, and keeps it as they come and go:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use registry_core::{Registry, store::MemoryManifests};
+//! use toolrack_remote::module::{ModuleSettings, Modules, ModulesSettings};
+//!
+//! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+//! let registry = Registry::builder().build()?;
+//! let settings = ModulesSettings::default().with_module("research", ModuleSettings::new("http://research:8000"));
+//! let manifests = Arc::new(MemoryManifests::default());
+//! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;
+//! modules.ready().await;
+//! for report in modules.reports() {
+//!     println!("{}: {} tools", report.name, report.tools);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod breaker;
+mod client;
+mod discovery;
+mod intake;
+mod manifest;
+mod peer;
+mod read;
+mod reply;
+mod report;
+mod serve;
+mod settings;
+mod trial;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use registry_core::{
+    Registry, Remote, RemoteKind,
+    store::{ManifestCache, ManifestStore},
+};
+use tokio::{sync::OnceCell, task::JoinSet};
+
+pub(crate) use self::trial::Guarded;
+pub use self::{
+    breaker::BreakerState,
+    client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
+    discovery::RETRY,
+    intake::{MAX_HOPS, ToolFault},
+    manifest::{MAX_TOOL_BYTES, MAX_TOOLS, ManifestParameter, ManifestTool},
+    peer::Hops,
+    report::ModuleReport,
+    serve::ServedManifest,
+    settings::{
+        BreakerSettings, ModuleKey, ModuleSettings, ModuleSettingsError, ModulesSettings, check_name,
+    },
+};
+use self::{
+    client::Client,
+    discovery::{Asking, Module},
+    intake::Rules,
+    peer::Peer,
+};
+pub use crate::acceptance::{AcceptError, ToolChange};
+use crate::{acceptance::Acceptance, slots::Slots};
+
+/// How often is looked whether a module is to be asked again, beside each request.
+const TICK: Duration = Duration::from_secs(15);
+
+/// The modules of a registry. Cheap to clone; they are asked by themselves until the last clone is dropped, and their tools stay.
+#[derive(Clone)]
+pub struct Modules {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: ModulesSettings,
+    by_name: BTreeMap<String, Arc<Module>>,
+    loaded: OnceCell<()>,
+    started: OnceCell<()>,
+    /// Whether somebody is asking those that are due.
+    is_asking: AtomicBool,
+}
+
+impl fmt::Debug for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Modules").field("names", &self.shared.by_name.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Modules {
+    /// The modules of the settings, for a registry and those of its other tenants. Nothing is asked before it is
+    /// [needed](Self::ready). The cache says for how long a manifest is good; the store keeps what a restart must not forget,
+    /// above all what was accepted of modules that are pinned.
+    ///
+    /// # Errors
+    /// What is wrong with a module's settings, or with the system's TLS.
+    pub fn new(
+        registry: &Registry,
+        settings: ModulesSettings,
+        cache: Arc<dyn ManifestCache>,
+        store: Arc<dyn ManifestStore>,
+    ) -> Result<Self, ModuleSettingsError> {
+        let http = client::connections().map_err(|error| ModuleSettingsError {
+            module: "*".to_owned(),
+            message: format!("the system's TLS cannot be set up: {error}"),
+        })?;
+        let mut by_name = BTreeMap::new();
+        settings.check()?;
+        for (name, module) in &settings.module_services {
+            let told = |message| ModuleSettingsError { module: name.clone(), message };
+            let url = module.parse_url().map_err(told)?;
+            let key = module.find_key().map_err(told)?;
+            let address = url.as_str().trim_end_matches('/').into();
+            let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
+            if !registry.has_source(name) {
+                // Its name is known from now on, though its tools are not.
+                registry.offer(remote.clone(), Vec::new());
+            }
+            let timeout = settings.timeout_of(name, module);
+            let peer = Arc::new(Peer {
+                name: Arc::clone(&remote.name),
+                client: Client::new(http.clone(), url, key),
+                guarded: Guarded::new(
+                    RemoteKind::Module,
+                    Arc::clone(&remote.name),
+                    settings.breaker,
+                    Arc::clone(registry.clock()),
+                ),
+                slots: Slots::new(module.concurrency),
+                timeout,
+                clock: Arc::clone(registry.clock()),
+            });
+            let module = Module {
+                remote,
+                peer,
+                rules: Rules { permission: module.permission, effect: module.effect, timeout },
+                acceptance: Acceptance::new(
+                    Arc::clone(&store),
+                    name.clone(),
+                    format!("the module {name}"),
+                    module.pin,
+                ),
+                timeout: settings.discovery_timeout,
+                cache: Arc::clone(&cache),
+                store: Arc::clone(&store),
+                registry: registry.clone(),
+                asking: Asking::default(),
+                known: Mutex::default(),
+            };
+            by_name.insert(name.clone(), Arc::new(module));
+        }
+        for name in settings.slow_modules.iter().filter(|name| !by_name.contains_key(*name)) {
+            tracing::warn!(module = name, "slow_module_unknown");
+        }
+        let shared = Shared {
+            settings,
+            by_name,
+            loaded: OnceCell::new(),
+            started: OnceCell::new(),
+            is_asking: AtomicBool::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &ModulesSettings {
+        &self.shared.settings
+    }
+
+    /// Sees to it that the modules' tools are in the registry, as far as they can be had. To be awaited before tools are listed
+    /// or called for somebody.
+    ///
+    /// The first time it takes what the cache has. Only where that is nothing at all it waits for the modules, once for all who
+    /// ask; from then on it returns at once, and what is too old, or failed a while ago, is asked for behind.
+    pub async fn ready(&self) {
+        self.shared.started.get_or_init(|| Shared::start(&self.shared)).await;
+        Shared::ask_behind(&self.shared);
+    }
+
+    /// Asks every module for its tools now, whatever the cache has.
+    pub async fn refresh(&self) -> Vec<ModuleReport> {
+        Shared::load(&self.shared).await;
+        self.shared.each(|module| async move { module.refresh().await }).await;
+        self.reports()
+    }
+
+    /// What is known of every module, by name; nobody is asked.
+    pub fn reports(&self) -> Vec<ModuleReport> {
+        self.shared.by_name.values().map(|module| module.report()).collect()
+    }
+
+    /// Accepts a module's tools as they are known here, where they are those that somebody has looked at: those of the digest in
+    /// the module's [report](Self::reports).
+    ///
+    /// # Errors
+    /// When there is no such module, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
+    pub async fn accept(&self, module: &str, digest: &str) -> Result<ModuleReport, AcceptError> {
+        let known = self.shared.by_name.get(module);
+        let known = known.ok_or_else(|| AcceptError::Unknown { kind: "module", name: module.to_owned() })?;
+        Shared::load(&self.shared).await;
+        known.accept(digest).await?;
+        Ok(known.report())
+    }
+}
+
+impl Shared {
+    async fn start(this: &Arc<Self>) {
+        Self::load(this).await;
+        if !this.by_name.values().any(|module| module.has_tools()) {
+            this.each(|module| async move { module.ask_if_due().await }).await;
+        }
+    }
+
+    /// Takes what the cache has, once.
+    async fn load(this: &Arc<Self>) {
+        let load = || async {
+            this.each(|module| async move { module.load().await }).await;
+            tokio::spawn(Self::look_again(Arc::downgrade(this)));
+        };
+        this.loaded.get_or_init(load).await;
+    }
+
+    async fn look_again(this: Weak<Self>) {
+        loop {
+            tokio::time::sleep(TICK).await;
+            let Some(this) = this.upgrade() else { return };
+            Self::ask_behind(&this);
+        }
+    }
+
+    /// Asks those that are due, without anybody waiting for it.
+    fn ask_behind(this: &Arc<Self>) {
+        if !this.by_name.values().any(|module| module.is_due()) || this.is_asking.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let this = Arc::clone(this);
+        tokio::spawn(async move {
+            this.each(|module| async move { module.ask_if_due().await }).await;
+            this.is_asking.store(false, Ordering::Release);
+        });
+    }
+
+    /// Does something with all modules at once, each in a task of its own, so that a fault in one reaches no other.
+    async fn each<F: Future<Output = ()> + Send + 'static>(&self, run: impl Fn(Arc<Module>) -> F) {
+        let mut tasks: JoinSet<()> = self.by_name.values().map(|module| run(Arc::clone(module))).collect();
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "module_discovery_failed");
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a module answers to a call, and what it is to the registry.
+
+use jiff::Timestamp;
+use registry_core::{ErrorKind, ToolError, ToolResult};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::client::Fault;
+
+/// How many side effects are kept of one call, and how much of each and of the notes, in bytes.
+const MAX_EFFECTS: usize = 100;
+const MAX_EFFECT: usize = 512;
+const MAX_NOTES: usize = 16 * 1024;
+
+/// The body of the answer to `POST /execute`. Of what it may have beside this nothing is read.
+#[derive(Debug, Deserialize)]
+struct Reply {
+    success: bool,
+    #[serde(default)]
+    result: Value,
+    content: Option<Value>,
+    error: Option<String>,
+    message: Option<String>,
+    side_effects: Option<Vec<String>>,
+    audit: Option<Map<String, Value>>,
+    retryable: Option<bool>,
+    retry_at: Option<Timestamp>,
+    nearest: Option<Vec<String>>,
+}
+
+/// Whether a text that came with another status than 200 is the reply all the same: a Toolrack refuses a call with a status that
+/// says why, and the reply says more.
+pub(super) fn is_refusal(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Refusal {
+        #[serde(rename = "tool_name")]
+        _tool_name: String,
+        success: bool,
+        #[serde(rename = "error")]
+        _error: String,
+    }
+    serde_json::from_str(text).is_ok_and(|refusal: Refusal| !refusal.success)
+}
+
+/// Reads the answer.
+pub(super) fn read(json: &[u8]) -> Result<Result<ToolResult, ToolError>, Fault> {
+    let reply: Reply = serde_json::from_slice(json)
+        .map_err(|error| Fault::Content(format!("the module's answer cannot be read: {error}")))?;
+    Ok(reply.into_result())
+}
+
+impl Reply {
+    fn into_result(self) -> Result<ToolResult, ToolError> {
+        let error = match self.error {
+            Some(error) if !self.success => error,
+            None if !self.success && self.message.is_none() => {
+                "the module says that the call failed, and not why".to_owned()
+            }
+            _ => {
+                return Ok(ToolResult {
+                    success: self.success,
+                    value: self.result,
+                    // A module of another making may call something else so.
+                    content: self
+                        .content
+                        .and_then(|content| serde_json::from_value(content).ok())
+                        .unwrap_or_default(),
+                    message: self.message,
+                    side_effects: bounded_list(self.side_effects.unwrap_or_default()),
+                    audit: bounded_notes(self.audit.unwrap_or_default()),
+                });
+            }
+        };
+        let mut error = ToolError::failed(error).with_nearest(self.nearest.unwrap_or_default());
+        if self.retryable == Some(true) {
+            error = error.retryable();
+        }
+        Err(match self.retry_at {
+            Some(at) => error.with_retry_at(at),
+            None => error,
+        })
+    }
+}
+
+/// The first side effects, each with its beginning, so that no module fills the audit.
+fn bounded_list(mut effects: Vec<String>) -> Vec<String> {
+    effects.truncate(MAX_EFFECTS);
+    for effect in effects.iter_mut().filter(|effect| effect.len() > MAX_EFFECT) {
+        effect.truncate(effect.floor_char_boundary(MAX_EFFECT));
+        effect.push('…');
+    }
+    effects
+}
+
+/// The notes for the audit, or that there were too many.
+fn bounded_notes(notes: Map<String, Value>) -> Map<String, Value> {
+    match Value::from(notes.clone()).to_string().len() {
+        ..=MAX_NOTES => notes,
+        length => Map::from_iter([("left_out".to_owned(), format!("{length} bytes of notes").into())]),
+    }
+}
+
+/// What the registry tells of a fault, in the seed's words.
+pub(super) fn error_of(fault: &Fault) -> ToolError {
+    let error = match fault {
+        Fault::Status(..) => ToolError::failed(fault.to_string()),
+        Fault::Timeout(limit) => ToolError::timed_out(*limit),
+        Fault::Network(cause) | Fault::Content(cause) => {
+            ToolError::new(ErrorKind::Failed, format!("Tool execution error: {cause}"))
+        }
+    };
+    if fault.is_outage() { error.retryable() } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn result(reply: Value) -> Result<ToolResult, ToolError> {
+        read(reply.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn m8_a_reply_becomes_a_result() {
+        let full = json!({"tool_name": "m.f", "success": true, "result": {"a": 1}, "error": null, "message": "Done.",
+            "side_effects": ["created:a"], "audit": {"rows": 3}, "more": "is let through"});
+        let expected = ToolResult::new(json!({"a": 1})).with_message("Done.").with_side_effect("created:a");
+        assert_eq!(result(full).unwrap(), expected.with_audit("rows", 3));
+        let bare = result(json!({"tool_name": "m.f", "success": true})).unwrap();
+        assert_eq!(bare, ToolResult::new(Value::Null));
+        let nulls =
+            json!({"success": true, "result": "x", "message": null, "side_effects": null, "audit": null});
+        assert_eq!(result(nulls).unwrap(), ToolResult::new("x"));
+        let blocked = result(json!({"success": false, "message": "Not at night."})).unwrap();
+        assert_eq!(blocked, ToolResult::unsuccessful("Not at night."));
+    }
+
+    #[test]
+    fn m8_what_goes_to_the_audit_is_bounded() {
+        let flood = json!({"success": true, "side_effects": vec!["ü".repeat(1000); 1000], "audit": {"x": "y".repeat(1 << 20)}});
+        let result = result(flood).unwrap();
+        assert_eq!(result.side_effects, vec![format!("{}…", "ü".repeat(256)); MAX_EFFECTS]);
+        assert_eq!(Value::from(result.audit), json!({"left_out": "1048584 bytes of notes"}));
+    }
+
+    #[test]
+    fn m8_a_reply_becomes_an_error() {
+        let plain = result(json!({"success": false, "error": "No such file."})).unwrap_err();
+        assert_eq!((plain.message(), plain.is_retryable()), ("No such file.", false));
+        let again = json!({"success": false, "error": "Busy.", "retryable": true, "retry_at": "2026-03-01T12:00:00Z"});
+        let again = result(again).unwrap_err();
+        assert!(again.is_retryable() && again.retry_at().is_some());
+        let silent = result(json!({"success": false})).unwrap_err();
+        assert!(silent.message().contains("not why"));
+    }
+
+    #[test]
+    fn m8_a_reply_under_another_status_is_told_from_a_page() {
+        let refusal = json!({"tool_name": "m.f", "success": false, "error": "no", "audit": {}}).to_string();
+        assert!(is_refusal(&refusal));
+        for text in [
+            "",
+            "Not Found",
+            r#"{"detail":"Not Found"}"#,
+            r#"{"success":false,"error":"x"}"#,
+            r#"{"tool_name":"f","success":true,"error":"x"}"#,
+            &refusal[..20],
+        ] {
+            assert!(!is_refusal(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn m8_what_is_no_reply_is_a_fault() {
+        for json in ["", "<html>", "[]", "{}", r#"{"success": "yes"}"#, r#"{"success": true"#] {
+            let fault = read(json.as_bytes()).unwrap_err();
+            assert!(!fault.is_outage(), "{json}");
+            let error = error_of(&fault);
+            assert!(error.message().starts_with("Tool execution error: the module's answer"), "{error}");
+            assert!(!error.is_retryable());
+        }
+    }
+}

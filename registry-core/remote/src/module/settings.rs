@@ -1,0 +1,379 @@
+//! Which modules there are and how they are spoken to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    fmt,
+    time::Duration,
+};
+
+use registry_core::{Caller, Effect, LOCAL_MODULE, Permission};
+use reqwest::Url;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::read::{names, seconds, some_names, some_seconds};
+
+/// The longest name of a module, in bytes.
+const MAX_NAME: usize = 64;
+
+/// The modules and what holds for all of them. In a file:
+///
+/// ```toml
+/// slow_modules = ["garmin"]
+/// tool_execution_timeout = 120
+/// default_guest_modules = "research,files"
+///
+/// [module_services]
+/// research = "http://research:8000"
+/// files = { url = "http://files:8000", pin = true, key_env = "FILES_KEY" }
+/// garmin = "http://garmin:8000"
+/// ```
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModulesSettings {
+    /// The modules, by the names that their tools have as a prefix.
+    pub module_services: BTreeMap<String, ModuleSettings>,
+    /// The names of those that may take longer. In a file a list, or a text with commas.
+    #[serde(deserialize_with = "names")]
+    pub slow_modules: BTreeSet<String>,
+    /// How long a call of a slow module may take; in a file in seconds. 120 s.
+    #[serde(deserialize_with = "seconds")]
+    pub tool_execution_timeout: Duration,
+    /// How long a call of any other module may take; in a file in seconds. 30 s.
+    #[serde(deserialize_with = "seconds")]
+    pub module_timeout: Duration,
+    /// How long a module may take to say what tools it has; in a file in seconds. 10 s.
+    #[serde(deserialize_with = "seconds")]
+    pub discovery_timeout: Duration,
+    /// The modules that guests may use who have no list of their own; `None` for all. In a file a list, or a text with commas.
+    #[serde(deserialize_with = "some_names")]
+    pub default_guest_modules: Option<BTreeSet<String>>,
+    /// When a module that fails is left alone.
+    pub breaker: BreakerSettings,
+}
+
+impl Default for ModulesSettings {
+    fn default() -> Self {
+        Self {
+            module_services: BTreeMap::new(),
+            slow_modules: BTreeSet::new(),
+            tool_execution_timeout: Duration::from_secs(120),
+            module_timeout: Duration::from_secs(30),
+            discovery_timeout: Duration::from_secs(10),
+            default_guest_modules: None,
+            breaker: BreakerSettings::default(),
+        }
+    }
+}
+
+impl ModulesSettings {
+    /// With one more module.
+    #[must_use]
+    pub fn with_module(mut self, name: impl Into<String>, module: ModuleSettings) -> Self {
+        self.module_services.insert(name.into(), module);
+        self
+    }
+
+    /// The caller, where it is a guest without a list of modules with that of all guests.
+    #[must_use]
+    pub fn for_guest(&self, caller: Caller) -> Caller {
+        match &self.default_guest_modules {
+            Some(modules) if caller.level == Permission::Guest && caller.allowed_modules.is_none() => {
+                caller.only_modules(modules)
+            }
+            _ => caller,
+        }
+    }
+
+    /// Whether these can be meant. The environment is not asked: what needs no module needs no key.
+    ///
+    /// # Errors
+    /// What is wrong with the first module that cannot be spoken to.
+    pub fn check(&self) -> Result<(), ModuleSettingsError> {
+        self.module_services.iter().try_for_each(|(name, module)| {
+            let told = |message| ModuleSettingsError { module: name.clone(), message };
+            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(told)
+        })
+    }
+
+    /// How long a call of the module may take.
+    pub(super) fn timeout_of(&self, name: &str, module: &ModuleSettings) -> Duration {
+        let is_slow = module.slow || self.slow_modules.contains(name);
+        let usual = if is_slow { self.tool_execution_timeout } else { self.module_timeout };
+        module.timeout.unwrap_or(usual)
+    }
+}
+
+/// One module. In a file its URL, or a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleSettings {
+    /// Where it is, without `/manifest` and `/execute`. It may be a private address: it is the operator's word.
+    pub url: String,
+    /// Whether its calls may take longer.
+    pub slow: bool,
+    /// Whether a tool that is new, or has changed since it was accepted, is off until it is accepted.
+    pub pin: bool,
+    /// The variable of the environment with the key that it asks for.
+    pub key_env: Option<String>,
+    /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
+    pub key: Option<ModuleKey>,
+    /// How long a call may take, in place of what holds for slow or other modules; in a file in seconds.
+    pub timeout: Option<Duration>,
+    /// How many calls run there at once; as many more wait. 16.
+    pub concurrency: usize,
+    /// The level that its tools ask for at least. Guest, so that a tool's own word holds.
+    pub permission: Permission,
+    /// What its tools do at least; a module's own word can only make it worse. Write.
+    pub effect: Effect,
+}
+
+impl ModuleSettings {
+    /// A module at a URL, with nothing else said.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            slow: false,
+            pin: false,
+            key_env: None,
+            key: None,
+            timeout: None,
+            concurrency: 16,
+            permission: Permission::Guest,
+            effect: Effect::Write,
+        }
+    }
+
+    /// The key, where one is asked for.
+    pub(super) fn find_key(&self) -> Result<Option<ModuleKey>, String> {
+        let key = match (&self.key, &self.key_env) {
+            (Some(key), _) => key.clone(),
+            (None, None) => return Ok(None),
+            (None, Some(variable)) => ModuleKey::new(std::env::var(variable).unwrap_or_default()),
+        };
+        let from = self.key_env.as_deref().unwrap_or("`key`");
+        match key.as_str() {
+            "" => Err(format!("{from} is not set; put the module's key in it")),
+            text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err(format!("{from} has a character that no key has, such as a space or the end of a line"))
+            }
+            _ => Ok(Some(key)),
+        }
+    }
+
+    /// The URL, checked.
+    pub(super) fn parse_url(&self) -> Result<Url, String> {
+        let url = Url::parse(self.url.trim_end_matches('/'))
+            .map_err(|error| format!("`url` is none ({error}); write one such as http://research:8000"))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err("`url` has to begin with http:// or https:// and name a host".to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(
+                "`url` has a user name or password in it; name the key's variable in `key_env`".to_owned()
+            );
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("`url` has a `?` or `#` in it; write only the part before /manifest".to_owned());
+        }
+        Ok(url)
+    }
+}
+
+impl<'de> Deserialize<'de> for ModuleSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            url: String,
+            #[serde(default)]
+            slow: bool,
+            #[serde(default)]
+            pin: bool,
+            key_env: Option<String>,
+            #[serde(default, deserialize_with = "some_seconds")]
+            timeout: Option<Duration>,
+            concurrency: Option<usize>,
+            permission: Option<Permission>,
+            effect: Option<Effect>,
+        }
+
+        struct UrlOrTable;
+        impl<'de> Visitor<'de> for UrlOrTable {
+            type Value = ModuleSettings;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a URL, or a table with `url`")
+            }
+
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<ModuleSettings, E> {
+                Ok(ModuleSettings::new(url))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModuleSettings, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                let usual = ModuleSettings::new(table.url);
+                Ok(ModuleSettings {
+                    slow: table.slow,
+                    pin: table.pin,
+                    key_env: table.key_env,
+                    timeout: table.timeout,
+                    concurrency: table.concurrency.unwrap_or(usual.concurrency),
+                    permission: table.permission.unwrap_or(usual.permission),
+                    effect: table.effect.unwrap_or(usual.effect),
+                    ..usual
+                })
+            }
+        }
+        deserializer.deserialize_any(UrlOrTable)
+    }
+}
+
+/// The key by which a module knows who asks. It is sent as `Authorization: Bearer KEY` and shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ModuleKey(String);
+
+impl ModuleKey {
+    /// A key.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ModuleKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ModuleKey(…)")
+    }
+}
+
+/// When a module that fails is left alone, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BreakerSettings {
+    /// After so many calls in a row that did not reach it, took too long or were answered with 5xx; 0 for never. 5.
+    pub failures: u32,
+    /// How long it is left alone before one call tries it again; in a file in seconds. 30 s.
+    #[serde(deserialize_with = "seconds")]
+    pub rest: Duration,
+}
+
+impl Default for BreakerSettings {
+    fn default() -> Self {
+        Self { failures: 5, rest: Duration::from_secs(30) }
+    }
+}
+
+/// What is wrong with the settings of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleSettingsError {
+    /// The module's name.
+    pub module: String,
+    /// What is wrong and what to write.
+    pub message: String,
+}
+
+impl fmt::Display for ModuleSettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "module_services.{}: {}", self.module, self.message)
+    }
+}
+
+impl Error for ModuleSettingsError {}
+
+/// Whether tools can have the name as a prefix.
+///
+/// # Errors
+/// What a name has to be.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_legal) {
+        return Err(format!("a module's name has 1 to {MAX_NAME} letters, digits, `_` and `-`"));
+    }
+    if name == LOCAL_MODULE {
+        return Err(format!("`{LOCAL_MODULE}` is the module of tools without a prefix; take another name"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(settings: serde_json::Value) -> Result<ModulesSettings, String> {
+        serde_json::from_value(settings).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn m12_settings_are_read_as_the_seed_writes_them() {
+        let settings = read(json!({
+            "module_services": {
+                "research": "http://research:8000",
+                "garmin": "http://garmin:8000/",
+                "files": {"url": "http://files:8000", "pin": true, "key_env": "FILES_KEY", "timeout": 2.5, "effect": "read"},
+            },
+            "slow_modules": "garmin, renpho_biometrics",
+            "tool_execution_timeout": 90,
+            "default_guest_modules": ["research"],
+        }))
+        .unwrap();
+        let timeout = |name: &str| settings.timeout_of(name, &settings.module_services[name]).as_secs_f64();
+        assert_eq!([timeout("research"), timeout("garmin"), timeout("files")], [30.0, 90.0, 2.5]);
+        let files = &settings.module_services["files"];
+        assert!(files.pin && files.effect == Effect::Read && files.concurrency == 16, "{files:?}");
+        assert_eq!(ModulesSettings::default().tool_execution_timeout.as_secs(), 120);
+
+        let guest = settings.for_guest(Caller::default());
+        assert_eq!(guest.allowed_modules.unwrap().into_iter().collect::<Vec<_>>(), ["research"]);
+        let user = settings.for_guest(Caller::new("ada", Permission::User));
+        assert_eq!(user.allowed_modules, None);
+        let persona = settings.for_guest(Caller::default().only_modules(["files"]));
+        assert_eq!(persona.allowed_modules.unwrap().into_iter().collect::<Vec<_>>(), ["files"]);
+    }
+
+    #[test]
+    fn m12_a_wrong_setting_is_told() {
+        for (settings, fault) in [
+            (json!({"module_services": {"a": 1}}), "a URL, or a table with `url`"),
+            (json!({"module_services": {"a": {"url": "http://a", "pins": true}}}), "unknown field `pins`"),
+            (json!({"module_services": {"a": {"pin": true}}}), "missing field `url`"),
+            (json!({"tool_execution_timeout": 0}), "greater than 0"),
+            (json!({"tool_execution_timeout": -1}), "greater than 0"),
+            (json!({"slow_modules": 3}), "a list of names"),
+            (json!({"modules": {}}), "unknown field `modules`"),
+        ] {
+            let error = read(settings.clone()).unwrap_err();
+            assert!(error.contains(fault), "{settings}: {error}");
+        }
+    }
+
+    #[test]
+    fn m12_names_urls_and_keys_are_checked() {
+        for name in ["", "a.b", "a b", "ä", "local", &"x".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert_eq!(check_name("file_manager-2"), Ok(()));
+        for url in ["", "research:8000", "ftp://a", "http://u:p@a", "http://a/?x=1", "http://a/#b", "http://"]
+        {
+            assert!(ModuleSettings::new(url).parse_url().is_err(), "{url}");
+        }
+        assert!(ModuleSettings::new("http://127.0.0.1:8000/sub/").parse_url().is_ok());
+        let keyed =
+            ModuleSettings { key_env: Some("TOOLRACK_NO_SUCH".into()), ..ModuleSettings::new("http://a") };
+        assert!(keyed.find_key().unwrap_err().contains("TOOLRACK_NO_SUCH"));
+        let keyed = ModuleSettings { key: Some(ModuleKey::new("tr_hidden")), ..keyed };
+        assert_eq!(keyed.find_key().unwrap().unwrap().as_str(), "tr_hidden");
+        assert!(!format!("{keyed:?}").contains("tr_hidden"));
+        let broken =
+            ModuleSettings { key: Some(ModuleKey::new("tr_hidden\n")), ..ModuleSettings::new("http://a") };
+        let fault = broken.find_key().unwrap_err();
+        assert!(fault.contains("no key has") && !fault.contains("hidden"), "{fault}");
+    }
+}

@@ -1,0 +1,181 @@
+//! Servers at an address, in the newest revision of the protocol.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, http::StatusCode, response::IntoResponse, routing::any};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, ListToolsResult,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    },
+    service::{RequestContext, SubscriptionContext},
+    transport::{
+        StreamableHttpServerConfig, StreamableHttpService,
+        streamable_http_server::session::local::LocalSessionManager,
+    },
+};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::broadcast,
+};
+use toolrack_remote::mcp::{McpServerSettings, McpState, McpTransport};
+
+use super::{call, names, registry, report, settled, until};
+
+/// A server by the library's own hand.
+#[derive(Clone)]
+struct Modern {
+    tools: Arc<Mutex<Vec<&'static str>>>,
+    changed: broadcast::Sender<()>,
+}
+
+impl ServerHandler for Modern {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema: JsonObject = serde_json::from_value(json!({"type": "object"})).unwrap();
+        let tools = self.tools.lock().unwrap();
+        Ok(ListToolsResult::with_all_items(
+            tools.iter().map(|name| Tool::new(*name, "Does something.", schema.clone())).collect(),
+        ))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let said = Value::from(request.arguments.unwrap_or_default()).to_string();
+        Ok(CallToolResult::success(vec![ContentBlock::text(said)]).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changed = self.changed.subscribe();
+        loop {
+            tokio::select! {
+                _ = changed.recv() => context.sink().notify_tool_list_changed().await.unwrap(),
+                () = context.cancelled() => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A server in a runtime of its own, with which its connections end too.
+fn serve(listener: std::net::TcpListener, router: Router) -> Runtime {
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    runtime.spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
+    runtime
+}
+
+fn router(modern: &Modern) -> Router {
+    let modern = modern.clone();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let config = StreamableHttpServerConfig::default();
+    Router::new()
+        .nest_service("/mcp", StreamableHttpService::new(move || Ok(modern.clone()), sessions, config))
+}
+
+#[tokio::test]
+async fn b3_a_server_at_an_address_is_followed_lost_and_found() {
+    let modern = Modern { tools: Arc::new(Mutex::new(vec!["echo"])), changed: broadcast::Sender::new(4) };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, router(&modern));
+    let registry = registry();
+    let settings = McpServerSettings::url(format!("http://{address}/mcp?token=tr_hidden"));
+    let servers = settled(&registry, &[("h", settings)]).await;
+    assert_eq!(report(&servers).protocol.as_deref(), Some("2026-07-28"), "{:?}", report(&servers));
+    let echoed = call(&registry, "h.echo", json!({"a": 1})).await.result.unwrap();
+    assert_eq!(echoed.value, json!("{\"a\":1}"));
+
+    until(|| modern.changed.receiver_count() > 0).await;
+    modern.tools.lock().unwrap().push("more");
+    modern.changed.send(()).unwrap();
+    until(|| names(&registry) == ["h.echo", "h.more"]).await;
+
+    serving.shutdown_background();
+    until(|| report(&servers).state == McpState::Away).await;
+    let error = report(&servers).error.unwrap();
+    assert!(!format!("{error} {:?}", report(&servers)).contains("tr_hidden"), "{error}");
+    until(|| names(&registry).is_empty()).await;
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    let serving = serve(listener, router(&modern));
+    until(|| names(&registry) == ["h.echo", "h.more"]).await;
+    call(&registry, "h.more", json!({})).await.result.unwrap();
+    serving.shutdown_background();
+}
+
+#[tokio::test]
+async fn b3_a_key_and_headers_are_sent_and_no_redirect_is_followed() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (keys, listener) = (Arc::clone(&seen), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let elsewhere = any(move |request: axum::extract::Request| {
+        let sent = ["authorization", "x-team", "x-crate"]
+            .map(|name| request.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned());
+        keys.lock().unwrap().push((request.uri().path().to_owned(), sent));
+        async { (StatusCode::TEMPORARY_REDIRECT, [("location", "/private")]).into_response() }
+    });
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, Router::new().fallback(elsewhere));
+    let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
+    if let McpTransport::Http { key, headers, .. } = &mut settings.transport {
+        headers.given.insert("X-Team".to_owned(), "tools".to_owned());
+        // The test runner sets this one.
+        headers.env.insert("X-Crate".to_owned(), "CARGO_PKG_NAME".to_owned());
+        *key = Some(toolrack_remote::module::ModuleKey::new("tr_key"));
+    }
+    let registry = registry();
+    let servers = settled(&registry, &[("h", settings)]).await;
+    assert!(report(&servers).error.is_some(), "{:?}", report(&servers));
+    let seen = seen.lock().unwrap();
+    assert!(
+        seen.iter()
+            .all(|(path, sent)| path == "/mcp" && *sent == ["Bearer tr_key", "tools", env!("CARGO_PKG_NAME")]),
+        "{seen:?}"
+    );
+    serving.shutdown_background();
+}
+
+#[tokio::test]
+async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
+    for (status, challenge) in [(401, true), (401, false), (403, true), (403, false)] {
+        for key in [None, Some("tr_key")] {
+            let refuse = any(move || async move {
+                let mut refusal = StatusCode::from_u16(status).unwrap().into_response();
+                if challenge {
+                    let value = axum::http::HeaderValue::from_static("Bearer error=\"insufficient_scope\"");
+                    refusal.headers_mut().insert("www-authenticate", value);
+                }
+                refusal
+            });
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let serving = serve(listener, Router::new().fallback(refuse));
+            let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
+            if let McpTransport::Http { key: place, .. } = &mut settings.transport {
+                *place = key.map(toolrack_remote::module::ModuleKey::new);
+            }
+            let registry = registry();
+            let servers = settled(&registry, &[("h", settings)]).await;
+            let error = report(&servers).error.unwrap();
+            let told =
+                if key.is_some() { "does not take its key" } else { "name its variable under `key_env`" };
+            assert!(error.contains(told), "{status} {challenge}: {error}");
+            serving.shutdown_background();
+        }
+    }
+}

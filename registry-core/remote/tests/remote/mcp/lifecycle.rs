@@ -1,0 +1,228 @@
+//! Servers that change, go, come back, or never come. Time stands still where nothing happens.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, Mutex, Once, atomic::Ordering},
+    time::Duration,
+};
+
+use registry_core::ErrorKind;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use toolrack_remote::mcp::{GRACE, McpServerSettings, McpState, PAUSES};
+
+use super::{
+    call, names,
+    peer::{Peer, tool},
+    registry, report, settled, start, until,
+};
+
+#[tokio::test(start_paused = true)]
+async fn b3_the_tools_follow_list_changed_over_all_pages() {
+    let peer = Peer::new(&[tool("a"), tool("b"), tool("c")]);
+    peer.page.store(2, Ordering::SeqCst);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    assert_eq!(names(&registry), ["s.a", "s.b", "s.c"]);
+    let before = registry.get("s.a").unwrap();
+    registry.set_enabled("s.a", false).unwrap();
+    peer.set_tools(&[tool("a"), tool("d")]);
+    until(|| names(&registry) == ["s.a", "s.d"]).await;
+    assert!(
+        !registry.get("s.a").unwrap().is_enabled()
+            && before.policy() == registry.get("s.a").unwrap().policy()
+    );
+    assert_eq!((report(&servers).tools, peer.connections.load(Ordering::SeqCst)), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_the_tools_go_with_the_server_and_come_back_with_it() {
+    let peer = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    peer.drop_all(false);
+    until(|| report(&servers).state == McpState::Away).await;
+    assert_eq!(names(&registry), ["s.echo"], "for a short while it may only be restarting");
+    let gone = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
+    assert_eq!((gone.kind(), gone.is_retryable()), (ErrorKind::Unavailable, true));
+    sleep(GRACE).await;
+    until(|| names(&registry).is_empty()).await;
+    assert_eq!(report(&servers).tools, 0);
+    let unknown = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::ToolNotFound);
+
+    peer.is_up.store(true, Ordering::SeqCst);
+    until(|| report(&servers).state == McpState::Connected).await;
+    assert_eq!(call(&registry, "s.echo", json!({})).await.result.unwrap().value, json!("{}"));
+    assert_eq!(report(&servers).error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_short_break_is_not_seen() {
+    let peer = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let mut changes = registry.subscribe();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    changes.try_recv().unwrap();
+    peer.drop_all(true);
+    until(|| peer.connections.load(Ordering::SeqCst) == 2 && report(&servers).state == McpState::Connected)
+        .await;
+    assert!(changes.try_recv().is_err(), "no tool went or came");
+    call(&registry, "s.echo", json!({})).await.result.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_server_that_is_not_there_is_tried_less_and_less_often() {
+    let peer = Peer::new(&[tool("echo")]);
+    peer.is_up.store(false, Ordering::SeqCst);
+    let registry = registry();
+    let begun = Instant::now();
+    let servers = start(&registry, &[("s", peer.settings())]);
+    assert!(begun.elapsed().is_zero(), "starting waits for nobody");
+    assert!(servers.settled(Duration::from_secs(1)).await, "an answer is also that it is not there");
+    let first = report(&servers);
+    assert_eq!((first.state, first.error.as_deref()), (McpState::Away, Some("nobody is there")));
+    // 1 + 2 + 4 + … + 32 s, then every 60 s.
+    sleep(Duration::from_secs(64)).await;
+    assert_eq!(peer.connections.load(Ordering::SeqCst), 7);
+    sleep(PAUSES[1] * 10).await;
+    assert_eq!(peer.connections.load(Ordering::SeqCst), 17);
+    peer.is_up.store(true, Ordering::SeqCst);
+    until(|| names(&registry) == ["s.echo"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_one_that_comes_and_goes_is_not_tried_faster_for_that() {
+    let peer = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    let begun = Instant::now();
+    for round in 2..7 {
+        peer.drop_all(true);
+        until(|| {
+            peer.connections.load(Ordering::SeqCst) == round && report(&servers).state == McpState::Connected
+        })
+        .await;
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(1 + 2 + 4 + 8 + 16), "{:?}", begun.elapsed());
+    // After it was there for a while it is new again.
+    sleep(Duration::from_secs(61)).await;
+    let begun = Instant::now();
+    peer.drop_all(true);
+    until(|| peer.connections.load(Ordering::SeqCst) == 7).await;
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    peer.drop_all(true);
+    until(|| report(&servers).state == McpState::Connected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_server_that_never_answers_holds_nobody_up() {
+    let mute = Peer::new(&[tool("echo")]);
+    mute.is_mute.store(true, Ordering::SeqCst);
+    let well = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let servers = start(&registry, &[("mute", mute.settings()), ("well", well.settings())]);
+    assert!(!servers.settled(Duration::from_secs(5)).await);
+    assert_eq!(names(&registry), ["well.echo"]);
+    assert!(servers.settled(Duration::from_secs(60)).await);
+    assert_eq!(report(&servers).error.as_deref(), Some("it did not answer within 60 s"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_one_that_hangs_later_is_found_out_by_a_call() {
+    let peer = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let quick = McpServerSettings { timeout: Duration::from_secs(2), ..peer.settings() };
+    let servers = settled(&registry, &[("s", quick)]).await;
+    peer.is_mute.store(true, Ordering::SeqCst);
+    let late = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Timeout);
+    until(|| report(&servers).error.as_deref() == Some("it does not answer any more")).await;
+    peer.is_mute.store(false, Ordering::SeqCst);
+    until(|| report(&servers).state == McpState::Connected).await;
+    call(&registry, "s.echo", json!({})).await.result.unwrap();
+}
+
+#[tokio::test]
+async fn b3_whoever_leaves_the_servers_leaves_no_tools() {
+    let peer = Peer::new(&[tool("echo")]);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    let other = servers.clone();
+    drop(servers);
+    assert_eq!(names(&registry), ["s.echo"]);
+    other.close().await;
+    assert!(names(&registry).is_empty());
+    assert_eq!(report(&other).state, McpState::Closed);
+
+    let again = settled(&registry, &[("s", peer.settings())]).await;
+    assert_eq!(names(&registry), ["s.echo"]);
+    drop(again);
+    assert!(names(&registry).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b3_a_fault_is_logged_once_until_it_changes() {
+    let log = Log::start();
+    let mut hidden = tool("hidden");
+    hidden["description"] = "\u{202e}".into();
+    let peer = Peer::new(&[tool("echo"), hidden]);
+    peer.is_up.store(false, Ordering::SeqCst);
+    let registry = registry();
+    let servers = settled(&registry, &[("s", peer.settings())]).await;
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.count("mcp_server_failed"), 1, "{}", log.text());
+    peer.is_up.store(true, Ordering::SeqCst);
+    until(|| report(&servers).state == McpState::Connected).await;
+    let same = peer.tools.lock().unwrap().clone();
+    peer.set_tools(&same);
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!((log.count("mcp_tool_fault"), log.count("mcp_server_connected")), (1, 1), "{}", log.text());
+    peer.drop_all(false);
+    until(|| report(&servers).state == McpState::Away).await;
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.count("it closed the connection"), 1, "{}", log.text());
+    assert_eq!(log.count("nobody is there"), 2, "{}", log.text());
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// What this test's thread logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> Self {
+        static SUBSCRIBER: Once = Once::new();
+        // One for all threads: one of a thread's own may miss what another thread was the first to come by.
+        SUBSCRIBER.call_once(|| {
+            let here = || HERE.with_borrow(|here| here.clone().unwrap_or_default());
+            let subscriber = tracing_subscriber::fmt().with_env_filter("toolrack_remote=info");
+            subscriber.with_ansi(false).with_writer(here).init();
+        });
+        let log = Self::default();
+        HERE.set(Some(log.clone()));
+        log
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn count(&self, word: &str) -> usize {
+        self.text().matches(word).count()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! M1: what the log says, and that it says it once.
+
+use std::{
+    cell::RefCell,
+    fmt::{Debug, Write},
+    sync::Once,
+    time::Duration,
+};
+
+use toolrack_remote::module::{ModuleSettings, RETRY};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use super::{
+    Server,
+    peer::{Answer, Peer, tool},
+    quick, until,
+};
+
+thread_local! {
+    /// The events of this test: all of it runs on one thread.
+    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes every event of the registry's sources as one line.
+struct Log;
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.0.insert_str(0, &format!("{value:?}")),
+            name => write!(self.0, " {name}={value:?}").unwrap(),
+        }
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("toolrack_remote") && *metadata.level() < tracing::Level::DEBUG
+    }
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        LINES.with_borrow_mut(|lines| lines.push(format!("{} {}", event.metadata().level(), line.0)));
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Log {
+    fn start() -> Self {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| tracing::subscriber::set_global_default(Self).unwrap());
+        Self
+    }
+
+    fn take(&self) -> Vec<String> {
+        LINES.take()
+    }
+}
+
+#[tokio::test]
+async fn m1_each_fault_is_logged_once_with_its_cause_until_it_changes() {
+    let log = Log::start();
+    let mut hidden = tool("g", "guest");
+    hidden["title"] = "\u{202e}".into();
+    let peer = Peer::new("m", &[tool("f", "guest"), hidden]).await;
+    let server = Server::new(quick(&[("m", ModuleSettings::new(&peer.url))]));
+    server.modules.ready().await;
+    assert_eq!(
+        log.take(),
+        [
+            "WARN module_tool_fault module=\"m\" tool=\"g\" \
+             cause=\"its definition has a character that nobody sees, U+202E; take it out\" taken=false",
+            "INFO module_discovered module=\"m\" tools=1",
+        ]
+    );
+
+    for second in 0..3 {
+        peer.set_manifest(Answer::Http(500, "", format!("oops at {second}")));
+        server.modules.refresh().await;
+    }
+    assert_eq!(log.take(), ["WARN module_manifest_error module=\"m\" status=500"]);
+    peer.set_manifest(Answer::Http(200, "", "<html>".into()));
+    for _ in 0..3 {
+        server.modules.refresh().await;
+    }
+    assert_eq!(
+        log.take(),
+        [
+            "WARN module_manifest_error module=\"m\" status=200 error=\"the manifest cannot be read: expected value at line 1 column 1\""
+        ]
+    );
+    drop(peer);
+    for _ in 0..3 {
+        server.clock.advance(RETRY.as_secs());
+        server.modules.ready().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    until(|| server.modules.reports()[0].error.as_ref().unwrap().contains("refused")).await;
+    // The connection that was open breaks first; then there is nobody.
+    let lines = log.take();
+    let unreachable = |line: &String| line.starts_with("WARN module_unreachable module=\"m\" error=");
+    assert!(lines.iter().all(unreachable) && lines.len() <= 2, "{lines:?}");
+    let refused = lines.iter().filter(|line| line.contains("onnection refused")).count();
+    assert_eq!(refused, 1, "{lines:?}");
+}
+
+#[tokio::test]
+async fn m8_a_change_and_a_breaker_are_logged_once() {
+    let log = Log::start();
+    let peer = Peer::new("m", &[tool("f", "guest")]).await;
+    let server = Server::with("m", &peer.url).await;
+    peer.set_tools("m", &[tool("f", "user")]);
+    log.take();
+    server.modules.refresh().await;
+    server.modules.refresh().await;
+    let changed =
+        log.take().into_iter().filter(|line| !line.contains("module_discovered")).collect::<Vec<_>>();
+    assert_eq!(changed, ["WARN module_tool_changed module=\"m\" tool=\"m.f\" parts=\"rules\" off=false"]);
+
+    peer.set_execute(Answer::Http(503, "", "down".into()));
+    for _ in 0..8 {
+        server.call("m.f").await;
+    }
+    assert_eq!(
+        log.take(),
+        ["WARN module_left_alone module=\"m\" cause=\"Module returned status 503: down\""]
+    );
+    peer.set_execute(Answer::json(&super::peer::done("ok")));
+    server.clock.advance(30);
+    server.call("m.f").await;
+    assert_eq!(log.take(), ["INFO module_called_again module=\"m\""]);
+}

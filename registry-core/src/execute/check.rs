@@ -1,0 +1,26 @@
+//! Checks a call without making it.
+
+use serde_json::{Map, Value};
+
+use crate::{arguments::Misfit, context::ToolContext, registry::Registry, result::ToolError};
+
+impl Registry {
+    /// What a call would be given now: the tool is found, the caller may use it, the arguments are coerced and validated. Nothing runs,
+    /// nothing is counted or audited. It serves calls that are made later.
+    ///
+    /// # Errors
+    /// What a call would be refused with up to there.
+    pub fn check_call(
+        &self,
+        context: &ToolContext,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Map<String, Value>, ToolError> {
+        let tool = self.get(name).ok_or_else(|| self.not_found(context, name))?;
+        if let Some(error) = self.why_not(&tool, context) {
+            return Err(error);
+        }
+        let checker = tool.checker().map_err(|cause| ToolError::invalid(cause.to_owned()))?;
+        checker.fit(name, &tool.spec().input_schema, arguments).map_err(|Misfit { error, .. }| error)
+    }
+}

@@ -1,0 +1,92 @@
+//! Dead letters: webhook messages that could not be delivered.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use crate::{events::RegistryEvent, execute::BoxFuture};
+
+/// A webhook message that could not be delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLetter {
+    /// The message's id, as the header has it.
+    pub id: String,
+    /// Where it was to go, without user, password and query.
+    pub url: String,
+    /// What it says, and of which tenant.
+    pub event: RegistryEvent,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// What went wrong the last time.
+    pub cause: String,
+    /// When delivery was given up (UTC).
+    pub ts: Timestamp,
+    /// The endpoint's whole URL as its SHA-256 in hex, by which it is found again. It is not in the JSON.
+    #[serde(skip)]
+    pub endpoint: String,
+}
+
+/// Keeps dead letters by tenant. Every method fails when the store does.
+pub trait DeadLetters: Send + Sync {
+    /// Keeps a letter. Of more than `most` of its tenant the oldest are dropped.
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// The tenant's letters, oldest first.
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>>;
+
+    /// Removes and returns the tenant's letter with this id; of several who ask at once only one gets it. `None` where there
+    /// is none.
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>>;
+}
+
+/// Keeps dead letters in memory, until the process ends.
+#[derive(Debug, Default)]
+pub struct MemoryDeadLetters {
+    letters: Mutex<Vec<DeadLetter>>,
+}
+
+impl MemoryDeadLetters {
+    fn letters(&self) -> MutexGuard<'_, Vec<DeadLetter>> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DeadLetters for MemoryDeadLetters {
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut letters = self.letters();
+        let tenant = letter.event.tenant.clone();
+        letters.push(letter);
+        let mut over =
+            letters.iter().filter(|letter| letter.event.tenant == tenant).count().saturating_sub(most);
+        letters.retain(|letter| {
+            let drop = over > 0 && letter.event.tenant == tenant;
+            over -= usize::from(drop);
+            !drop
+        });
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+        let letters = self.letters();
+        let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
+        Box::pin(std::future::ready(Ok(of_tenant)))
+    }
+
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>> {
+        let mut letters = self.letters();
+        let at = letters.iter().position(|letter| letter.event.tenant == tenant && letter.id == id);
+        let letter = at.map(|at| letters.remove(at));
+        Box::pin(std::future::ready(Ok(letter)))
+    }
+}

@@ -1,0 +1,176 @@
+//! A store on a PostgreSQL server, for several servers that share it.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
+};
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::sql::{Database, Link, Row, SqlStore, Statement};
+use registry_core::{BoxFuture, store::StoreError};
+
+/// How soon a change by another server is seen when its notice is lost; else it is seen at once.
+const POLL: Duration = Duration::from_millis(900);
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long reading may take. A server that has gone away without a word is noticed by this.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Where the database is.
+///
+/// ```no_run
+/// # async fn open() -> Result<(), String> {
+/// use toolrack_stores::PostgresSettings;
+///
+/// let store = PostgresSettings::new("postgres://toolrack:secret@db.example/toolrack", "server-1").open().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresSettings {
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `?sslmode=` and the like where wanted. Its tables are laid out by the first
+    /// server that comes, in the schema that is first in the search path.
+    pub url: String,
+    /// The name of this server, for its chain in the audit. Each server has its own.
+    pub server: String,
+    /// How many connections read at once at most; one more writes, and one listens.
+    pub readers: u32,
+}
+
+impl std::fmt::Debug for PostgresSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URL has a password.
+        f.debug_struct("PostgresSettings").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl PostgresSettings {
+    /// The database at this URL, and this server's name.
+    pub fn new(url: impl Into<String>, server: impl Into<String>) -> Self {
+        Self { url: url.into(), server: server.into(), readers: 4 }
+    }
+
+    /// Opens the store, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// A text for the operator, that names the host and the database: when it cannot be reached, lets nobody in, or was written by a
+    /// newer program.
+    pub async fn open(&self) -> Result<SqlStore, StoreError> {
+        let options: PgConnectOptions = self
+            .url
+            .parse()
+            .map_err(|error| format!("the URL of the database is not understood: {error}"))?;
+        let options = options.application_name("toolrack").disable_statement_logging();
+        let nudge = watch::Sender::new(());
+        let server = Server {
+            name: format!(
+                "PostgreSQL database {} on {}:{}",
+                options.get_database().unwrap_or(options.get_username()),
+                options.get_host(),
+                options.get_port()
+            ),
+            readers: PgPoolOptions::new()
+                .max_connections(self.readers)
+                .acquire_timeout(CONNECT)
+                .connect_lazy_with(options.clone()),
+            _listener: Listener(tokio::spawn(listen(options.clone(), nudge.clone()))),
+            options,
+        };
+        SqlStore::start(Arc::new(server), self.server.clone(), nudge).await
+    }
+}
+
+/// Passes on the notices of changes. While there is no connection, changes are seen by asking.
+async fn listen(options: PgConnectOptions, nudge: watch::Sender<()>) {
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT).connect_lazy_with(options);
+    loop {
+        let listening = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.listen("toolrack_revision").await?;
+            loop {
+                // `None` is a connection that was lost and made anew: what was told meanwhile is not known.
+                listener.try_recv().await?;
+                nudge.send_replace(());
+            }
+        };
+        let ended: Result<(), sqlx::Error> = listening.await;
+        if let Err(error) = ended {
+            tracing::debug!(cause = %error, "store_changes_not_told");
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+struct Server {
+    name: String,
+    options: PgConnectOptions,
+    readers: PgPool,
+    _listener: Listener,
+}
+
+/// Listens as long as the store is there.
+struct Listener(JoinHandle<()>);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Database for Server {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
+        Box::pin(async {
+            match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
+                Ok(connection) => Ok(Box::new(connection?) as Box<dyn Link>),
+                Err(_) => Err(sqlx::Error::PoolTimedOut),
+            }
+        })
+    }
+
+    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+        let reading = async { self.readers.acquire().await?.fetch(statement).await };
+        Box::pin(async move {
+            tokio::time::timeout(LONGEST, reading).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        })
+    }
+
+    fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {
+        /// Keeps our numbers apart from those of others who use the same database.
+        const OURS: &str = "1953460331";
+        // In the order of the numbers, so that no two wait for each other.
+        let keys: Vec<String> = locks.iter().map(i32::to_string).collect();
+        let lock = format!(
+            "SELECT pg_advisory_xact_lock({OURS}, key::int)::text FROM json_array_elements_text($1::json) AS keys (key)"
+        );
+        vec![
+            Statement::new("BEGIN", Vec::new()),
+            Statement::new(lock, vec![format!("[{}]", keys.join(",")).into()]),
+        ]
+    }
+
+    fn poll(&self) -> Duration {
+        POLL
+    }
+
+    fn version_table(&self) -> &'static str {
+        // Else the server tells at every start, and into the log, that it is there already.
+        "SET LOCAL client_min_messages = warning; \
+         CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)"
+    }
+
+    fn schema(&self) -> &'static [&'static str] {
+        &[
+            include_str!("schema/postgres.sql"),
+            include_str!("schema/postgres_dead_letters.sql"),
+            include_str!("schema/modules.sql"),
+            include_str!("schema/jobs.sql"),
+            include_str!("schema/approvals_asker.sql"),
+        ]
+    }
+}

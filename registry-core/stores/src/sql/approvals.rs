@@ -1,0 +1,161 @@
+//! A person's word on a call.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use registry_core::{
+    BoxFuture,
+    guard::{
+        approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
+        audit::hash_arguments,
+    },
+};
+
+/// How long one that is closed is still known, for somebody who asks what became of it.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
+
+/// `document` is the approval as it was asked for, `answer` the state that a person gave it. `state` is what has become of it.
+const COLUMNS: &str = "state, answer, document";
+
+fn read(mut row: Row) -> Result<Approval, String> {
+    let (state, answer, document) = (row.text()?, row.text()?, row.text()?);
+    let broken = |error: serde_json::Error| format!("an approval cannot be read: {error}");
+    let mut approval: Approval = serde_json::from_str(&document).map_err(broken)?;
+    if &*state != "pending" {
+        approval.state = match serde_json::from_str(&answer).map_err(broken)? {
+            ApprovalState::Approved { by } if &*state == "used" => ApprovalState::Used { by },
+            answered => answered,
+        };
+    }
+    Ok(approval)
+}
+
+fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], String> {
+    let name = match state {
+        ApprovalState::Pending => return Ok(["pending".into(), "".into()]),
+        ApprovalState::Approved { .. } => "approved",
+        ApprovalState::Denied { .. } => "denied",
+        ApprovalState::Used { .. } => "used",
+    };
+    Ok([name.into(), serde_json::to_string(state).map_err(|error| error.to_string())?.into()])
+}
+
+/// The same for every approval about the same call.
+fn call_of(approval: &Approval) -> String {
+    let Approval { tenant, user, tool, version, arguments_sha256, .. } = approval;
+    hash_arguments(&json!([tenant, user, tool, version, arguments_sha256]))
+}
+
+/// The same for every approval of the same user. A hash, since a database has not a place for every name.
+fn asker_of(approval: &Approval) -> String {
+    hash_arguments(&json!([approval.tenant, approval.user]))
+}
+
+impl Approvals for SqlStore {
+    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>> {
+        Box::pin(async move {
+            let now = wanted.requested_at;
+            let long_ago = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
+            let call = call_of(&wanted);
+            let [state, answer] = state_and_answer(&wanted.state)?;
+            let document = serde_json::to_string(&wanted).map_err(|error| error.to_string())?;
+            let forget =
+                Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
+            let insert = Statement::new(
+                "INSERT INTO approvals (tenant, id, call, requested_at, expires_at, state, answer, document, asker) \
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE NOT EXISTS (SELECT 1 FROM approvals \
+                 WHERE call = $3 AND state IN ('pending', 'approved') AND expires_at > $4) \
+                 AND (SELECT COUNT(*) FROM approvals WHERE asker = $9 AND state = 'pending' AND expires_at > $4) < $10",
+                vec![
+                    wanted.tenant.as_str().into(),
+                    wanted.id.as_str().into(),
+                    call.as_str().into(),
+                    now.into(),
+                    wanted.expires_at.into(),
+                    state,
+                    answer,
+                    document.into(),
+                    asker_of(&wanted).into(),
+                    i64::try_from(most).unwrap_or(i64::MAX).into(),
+                ],
+            );
+            let find = Statement::new(
+                format!(
+                    "SELECT {COLUMNS} FROM approvals WHERE call = $1 AND state IN ('pending', 'approved') \
+                     AND expires_at > $2 ORDER BY requested_at LIMIT 1"
+                ),
+                vec![call.into(), now.into()],
+            );
+            let rows = self.write_statements(vec![forget, insert, find]).await?;
+            match rows.into_iter().next() {
+                Some(row) => read(row).map(Some).map_err(|cause| self.failed(&cause)),
+                None if wanted.is_open(now) => Ok(None),
+                // It had expired when it was asked for.
+                None => Ok(Some(wanted)),
+            }
+        })
+    }
+
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>> {
+        let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
+        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(
+            async move { if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, read).await?.pop()) } },
+        )
+    }
+
+    fn pending<'a>(
+        &'a self,
+        tenant: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<Approval>, String>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND state = 'pending' AND expires_at > $2 \
+             ORDER BY requested_at, id"
+        );
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into(), now.into()]), read))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        answer: ApprovalAnswer,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Approval, AnswerError>> {
+        Box::pin(async move {
+            if is_never_kept(id) {
+                return Err(AnswerError::Unknown);
+            }
+            let [state, answer] = state_and_answer(&answer.into_state()).map_err(AnswerError::Store)?;
+            let update = Statement::new(
+                format!(
+                    "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
+                     AND expires_at > $5 RETURNING {COLUMNS}"
+                ),
+                vec![state, answer, tenant.into(), id.into(), now.into()],
+            );
+            let rows = self.write_statements(vec![update]).await.map_err(AnswerError::Store)?;
+            match rows.into_iter().next() {
+                Some(row) => read(row).map_err(|cause| AnswerError::Store(self.failed(&cause))),
+                None => match self.get(tenant, id).await.map_err(AnswerError::Store)? {
+                    Some(_) => Err(AnswerError::Closed),
+                    None => Err(AnswerError::Unknown),
+                },
+            }
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        let sql = "UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2 AND state = 'approved' \
+                   AND expires_at > $3 RETURNING id";
+        let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);
+        Box::pin(async move { Ok(!self.write_statements(vec![take]).await?.is_empty()) })
+    }
+}

@@ -1,0 +1,186 @@
+//! The audit and its chains.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Row, SqlStore, Statement, Work, batch::Entry, link::Value};
+use registry_core::{
+    BoxFuture,
+    guard::audit::{
+        AuditRecord, AuditSink, Phase,
+        chain::{Fault, Walk},
+        log::{AuditFilter, AuditLog, ChainReport, ChainedRecord, Happened},
+    },
+};
+
+/// How many records of a chain are read at a time.
+const PAGE: i64 = 1000;
+/// How many records are read at a time in search of those that say something no column does.
+const PAGE_LENGTH: usize = 1000;
+
+impl AuditSink for SqlStore {
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let json = serde_json::to_string(&record).map_err(|error| error.to_string())?;
+            let happened = happened(record.phase, record.success);
+            let entry = Entry {
+                columns: columns(record.ts, record.user, record.tool, record.call_id, happened),
+                chain: (record.tenant.into(), Arc::clone(&self.shared.server)),
+                record: json.into(),
+            };
+            self.write(Work::Record(entry)).await.map(drop)
+        })
+    }
+}
+
+fn happened(phase: Phase, success: Option<bool>) -> Happened {
+    match (phase, success) {
+        (Phase::Intent, _) => Happened::Intent,
+        (Phase::Outcome, Some(true)) => Happened::Success,
+        (Phase::Outcome, _) => Happened::Failure,
+    }
+}
+
+/// What a record is found by, beside its JSON.
+fn columns(ts: Timestamp, user: String, tool: String, call_id: String, happened: Happened) -> [Value; 5] {
+    [ts.into(), findable(user), findable(tool), findable(call_id), happened.as_str().into()]
+}
+
+/// PostgreSQL has no place for a NUL in a text. A model can name a tool so, and the record of that call must not be lost over it:
+/// in the JSON it is escaped.
+fn findable(text: String) -> Value {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+impl AuditLog for SqlStore {
+    fn list<'a>(&'a self, filter: &'a AuditFilter) -> BoxFuture<'a, Result<Vec<ChainedRecord>, String>> {
+        Box::pin(async move {
+            if filter.origin.is_none() && filter.verdict.is_none() {
+                return self.read(select(filter), chained).await;
+            }
+            // What no column says is read in the records themselves, a page at a time until there are enough.
+            let mut page = AuditFilter { limit: PAGE_LENGTH, ..filter.clone() };
+            let mut wanted = Vec::new();
+            loop {
+                let records = self.read(select(&page), chained).await?;
+                let is_last = records.len() < PAGE_LENGTH;
+                page.beyond = records.last().map(|record| record.position);
+                wanted.extend(
+                    records.into_iter().filter(|record| filter.wants_origin_and_verdict(&record.record)),
+                );
+                if is_last || wanted.len() >= filter.limit {
+                    wanted.truncate(filter.limit);
+                    return Ok(wanted);
+                }
+            }
+        })
+    }
+
+    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ChainReport>, String>> {
+        Box::pin(async move {
+            let servers = "SELECT DISTINCT server FROM audit WHERE tenant = $1 ORDER BY server";
+            let servers = Statement::new(servers, vec![tenant.into()]);
+            let mut reports = Vec::new();
+            for server in self.read(servers, |mut row| row.text()).await? {
+                reports.push(self.walk(tenant, server).await?);
+            }
+            Ok(reports)
+        })
+    }
+}
+
+impl SqlStore {
+    async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, String> {
+        let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
+                   WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+        let mut walk = Walk::new(tenant, &server);
+        // Lower than any number that was ever given, so that one put before the first shows.
+        let mut after = i64::MIN;
+        loop {
+            let values = vec![tenant.into(), server.clone().into(), after.into(), PAGE.into()];
+            let read = |mut row: Row| Ok((row.int()?, row.text()?, row.text()?, row.text()?, row));
+            let rows = self.read(Statement::new(sql, values), read).await?;
+            let (mut fault, last_page) = (None, rows.is_empty());
+            for (seq, previous, sha256, record, columns) in rows {
+                after = seq;
+                let seq = u64::try_from(seq).unwrap_or(0);
+                let mut next = walk.clone();
+                let followed = next.step(seq, &previous, &sha256, &record);
+                fault = match followed {
+                    Ok(()) if is_found_by(&record, columns) => None,
+                    Ok(()) => Some((seq, Fault::Changed)),
+                    Err(fault) => Some(fault),
+                };
+                if fault.is_some() {
+                    break;
+                }
+                walk = next;
+            }
+            if fault.is_some() || last_page {
+                let head = walk.head().clone();
+                return Ok(ChainReport { server: server.to_string(), records: head.seq, head, fault });
+            }
+        }
+    }
+}
+
+/// Whether what a record is found by is what it says.
+fn is_found_by(record: &str, mut columns_kept: Row) -> bool {
+    #[derive(Deserialize)]
+    struct Says {
+        ts: Timestamp,
+        user: String,
+        tool: String,
+        call_id: String,
+        phase: Phase,
+        success: Option<bool>,
+    }
+    serde_json::from_str(record).is_ok_and(|says: Says| {
+        let happened = happened(says.phase, says.success);
+        columns(says.ts, says.user, says.tool, says.call_id, happened)
+            .into_iter()
+            .all(|column| columns_kept.text().is_ok_and(|kept| column == Value::Text(kept)))
+    })
+}
+
+fn chained(mut row: Row) -> Result<ChainedRecord, String> {
+    Ok(ChainedRecord {
+        position: row.int()?,
+        server: row.text()?.to_string(),
+        seq: row.count()?,
+        previous: row.text()?.to_string(),
+        sha256: row.text()?.to_string(),
+        record: RawValue::from_string(row.text()?.to_string())
+            .map_err(|error| format!("a record of the audit is no JSON: {error}"))?,
+    })
+}
+
+fn select(filter: &AuditFilter) -> Statement {
+    let mut sql =
+        "SELECT position, server, seq, previous, sha256, record FROM audit WHERE tenant = $1".to_owned();
+    let mut values = vec![filter.tenant.as_str().into()];
+    let text = |text: &Option<String>| text.clone().map(findable);
+    let beyond = if filter.newest_first { "position <" } else { "position >" };
+    let conditions = [
+        ("user_id =", text(&filter.user)),
+        ("tool =", text(&filter.tool)),
+        ("call_id =", text(&filter.call_id)),
+        ("ts >=", filter.since.map(Value::from)),
+        ("ts <", filter.until.map(Value::from)),
+        ("happened =", filter.happened.map(|happened| happened.as_str().into())),
+        (beyond, filter.beyond.map(Value::from)),
+    ];
+    for (condition, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            sql += &format!(" AND {condition} ${}", values.len());
+        }
+    }
+    values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).into());
+    let order = if filter.newest_first { "DESC" } else { "ASC" };
+    sql += &format!(" ORDER BY position {order} LIMIT ${}", values.len());
+    Statement::new(sql, values)
+}

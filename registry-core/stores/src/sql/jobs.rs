@@ -1,0 +1,120 @@
+//! Calls that are made again and again.
+
+use jiff::Timestamp;
+
+use super::{Row, SqlStore, Statement, is_never_kept};
+use registry_core::{BoxFuture, store::StoreError};
+
+use crate::schedule::{Job, Jobs, LastRun};
+
+/// When a job that this program cannot read, such as a newer one's, is looked at again, in seconds.
+const LOOKED_AT_AGAIN: i64 = 86_400;
+
+/// A job as it was added, with what has become of it since.
+fn read(mut row: Row) -> Result<Job, String> {
+    let (next_run, last_run, document) = (row.int()?, row.text()?, row.text()?);
+    let unreadable = |error: serde_json::Error| format!("a job cannot be read: {error}");
+    let job: Job = serde_json::from_str(&document).map_err(unreadable)?;
+    let next_run = Timestamp::from_second(next_run).map_err(|error| error.to_string())?;
+    let last_run = match &*last_run {
+        "" => None,
+        run => Some(serde_json::from_str(run).map_err(unreadable)?),
+    };
+    Ok(Job { next_run, last_run, ..job })
+}
+
+/// One that this program cannot read keeps none of the others from being shown.
+fn readable(row: Row) -> Result<Option<Job>, String> {
+    Ok(read(row).map_err(|cause| tracing::error!(cause, "a stored job cannot be read")).ok())
+}
+
+impl Jobs for SqlStore {
+    fn add(&self, job: Job, most: usize) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let sql = "INSERT INTO jobs (tenant, id, user_id, next_run, last_run, document) SELECT $1, $2, $3, $4, '', $5 \
+                   WHERE $6 > (SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND user_id = $3) RETURNING id";
+        Box::pin(async move {
+            let document = serde_json::to_string(&job).map_err(|error| error.to_string())?;
+            let values = vec![
+                job.tenant.into(),
+                job.id.into(),
+                job.owner.user.into(),
+                job.next_run.as_second().into(),
+                document.into(),
+                i64::try_from(most).unwrap_or(i64::MAX).into(),
+            ];
+            Ok(!self.write_statements(vec![Statement::new(sql, values)]).await?.is_empty())
+        })
+    }
+
+    fn of_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Job>, StoreError>> {
+        let sql = "SELECT next_run, last_run, document FROM jobs WHERE tenant = $1 ORDER BY next_run, id";
+        let all = self.read(Statement::new(sql, vec![tenant.into()]), readable);
+        Box::pin(async move { Ok(all.await?.into_iter().flatten().collect()) })
+    }
+
+    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let sql = "DELETE FROM jobs WHERE tenant = $1 AND id = $2 RETURNING id";
+        let remove = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(
+            async move { Ok(!is_never_kept(id) && !self.write_statements(vec![remove]).await?.is_empty()) },
+        )
+    }
+
+    fn due(&self, now: Timestamp, most: usize) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+        let sql = "SELECT tenant, id, next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let due = Statement::new(sql, vec![now.as_second().into(), most.into()]);
+        let read_with_key = |mut row: Row| {
+            let key = (row.text()?, row.text()?);
+            Ok(read(row).map_err(|cause| (key, cause)))
+        };
+        Box::pin(async move {
+            let mut jobs = Vec::new();
+            for job in self.read(due, read_with_key).await? {
+                match job {
+                    Ok(job) => jobs.push(job),
+                    Err(((tenant, id), cause)) => {
+                        tracing::error!(job = &*id, cause, "job_not_read");
+                        // Or it would be due without end, and keep the others waiting.
+                        let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
+                        let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
+                        let put_off = Statement::new(put_off, vec![later.into(), tenant.into(), id.into()]);
+                        self.write_statements(vec![put_off]).await?;
+                    }
+                }
+            }
+            Ok(jobs)
+        })
+    }
+
+    fn next(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        let sql = "SELECT next_run FROM jobs ORDER BY next_run LIMIT 1";
+        let next = self.read(Statement::new(sql, Vec::new()), |mut row| row.int());
+        Box::pin(async move {
+            let second = next.await?.pop();
+            second.map(Timestamp::from_second).transpose().map_err(|error| self.failed(&error.to_string()))
+        })
+    }
+
+    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let sql =
+            "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3 AND next_run = $4 RETURNING id";
+        let values = vec![
+            next_run.as_second().into(),
+            job.tenant.as_str().into(),
+            job.id.as_str().into(),
+            job.next_run.as_second().into(),
+        ];
+        let claim = Statement::new(sql, values);
+        Box::pin(async move { Ok(!self.write_statements(vec![claim]).await?.is_empty()) })
+    }
+
+    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "UPDATE jobs SET last_run = $1 WHERE tenant = $2 AND id = $3";
+        Box::pin(async move {
+            let run = serde_json::to_string(&run).map_err(|error| error.to_string())?;
+            let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
+            self.write_statements(vec![Statement::new(sql, values)]).await.map(drop)
+        })
+    }
+}

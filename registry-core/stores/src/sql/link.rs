@@ -1,0 +1,194 @@
+//! A connection to a database, so that what is asked of it is written once for all of them.
+//!
+//! Columns are whole numbers or texts and never null. Parameters are `$1`, `$2` …, which SQLite understands as well as
+//! PostgreSQL.
+
+use std::{borrow::Cow, sync::Arc};
+
+use jiff::Timestamp;
+use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, ValueRef as _};
+
+use registry_core::BoxFuture;
+
+/// What a column holds. Texts are shared, because what is to be written is kept until it has been.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Int(i64),
+    Text(Arc<str>),
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(at: Timestamp) -> Self {
+        sortable(at).into()
+    }
+}
+
+/// A time as a text that sorts like the time: always nine digits of a second.
+fn sortable(at: Timestamp) -> String {
+    format!("{at:.9}")
+}
+
+/// A row of an answer, read from its first column to its last.
+#[derive(Debug)]
+pub(crate) struct Row(std::vec::IntoIter<Value>);
+
+impl Row {
+    pub(crate) fn text(&mut self) -> Result<Arc<str>, String> {
+        match self.0.next() {
+            Some(Value::Text(text)) => Ok(text),
+            other => Err(format!("the database holds {other:?} where a text is expected")),
+        }
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, String> {
+        match self.0.next() {
+            Some(Value::Int(number)) => Ok(number),
+            other => Err(format!("the database holds {other:?} where a number is expected")),
+        }
+    }
+
+    pub(crate) fn time(&mut self) -> Result<Timestamp, String> {
+        let text = self.text()?;
+        text.parse().map_err(|error| format!("the database holds `{text}` where a time is expected: {error}"))
+    }
+
+    /// A number that is never below zero.
+    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, String> {
+        let number = self.int()?;
+        T::try_from(number).map_err(|_| format!("the database holds {number} where a count is expected"))
+    }
+}
+
+/// Something to be asked of a database.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    pub(crate) sql: Cow<'static, str>,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Statement {
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
+        Self { sql: sql.into(), values }
+    }
+}
+
+/// `($1, $2), ($3, $4)` or `(?, ?), (?, ?)` and so on: so many rows of so many parameters.
+pub(crate) fn parameters(rows: usize, columns: usize, numbered: bool) -> String {
+    let mut text = String::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            text.push_str(match (row, column) {
+                (0, 0) => "(",
+                (_, 0) => "), (",
+                _ => ", ",
+            });
+            match numbered {
+                true => text.push_str(&format!("${}", row * columns + column + 1)),
+                false => text.push('?'),
+            }
+        }
+    }
+    text + ")"
+}
+
+/// One connection.
+pub(crate) trait Link: Send {
+    fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
+
+    /// Whether parameters have to be written with their numbers. SQLite looks up each number among all others, which takes long where
+    /// there are many.
+    fn numbers_parameters(&self) -> bool;
+
+    /// Runs several statements that have no parameters.
+    fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>>;
+}
+
+macro_rules! link {
+    ($connection:ty, $numbers_parameters:literal) => {
+        impl Link for $connection {
+            fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+                Box::pin(async move {
+                    let mut query = match statement.sql {
+                        Cow::Borrowed(sql) => sqlx::query(sql),
+                        // Made of constants and of parameters' numbers alone.
+                        Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql)),
+                    };
+                    for value in statement.values {
+                        query = match value {
+                            Value::Int(number) => query.bind(number),
+                            Value::Text(text) => query.bind(text),
+                        };
+                    }
+                    let rows = query.fetch_all(self).await?;
+                    rows.iter()
+                        .map(|row| {
+                            let column = |index| match row.try_get_raw(index)?.type_info().name() {
+                                "TEXT" | "VARCHAR" => row.try_get::<&str, _>(index).map(Value::from),
+                                _ => row.try_get(index).map(Value::Int),
+                            };
+                            let columns: Result<Vec<Value>, sqlx::Error> =
+                                (0..row.len()).map(column).collect();
+                            columns.map(|columns| Row(columns.into_iter()))
+                        })
+                        .collect()
+                })
+            }
+
+            fn numbers_parameters(&self) -> bool {
+                $numbers_parameters
+            }
+
+            fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+                Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
+            }
+        }
+    };
+}
+
+#[cfg(feature = "sqlite")]
+link!(sqlx::SqliteConnection, false);
+#[cfg(feature = "postgres")]
+link!(sqlx::PgConnection, true);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_through() {
+        assert_eq!(parameters(2, 3, true), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(parameters(2, 2, false), "(?, ?), (?, ?)");
+        assert_eq!(parameters(1, 1, true), "($1)");
+    }
+
+    #[test]
+    fn times_sort_as_texts() {
+        let text = |at: &str| sortable(at.parse().unwrap());
+        assert!(text("2026-03-01T12:00:00Z") < text("2026-03-01T12:00:00.5Z"));
+        assert!(text("2026-03-01T12:00:00.5Z") < text("2026-03-01T12:00:01Z"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Keeps everything in a database: what SQLite and PostgreSQL have in common, which is all but the way to them.
+
+mod approvals;
+mod audit;
+mod batch;
+mod dead_letters;
+mod jobs;
+mod link;
+mod modules;
+mod tables;
+mod usage;
+mod writer;
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use batch::{Answer, Work};
+pub(super) use link::{Link, Row, Statement};
+use registry_core::{BoxFuture, store::StoreError};
+use writer::{Job, Writer};
+
+/// How much may wait to be written before those who ask have to wait to be let in.
+const QUEUE: usize = 4096;
+
+/// A database: the way to it, and what is particular to it.
+pub(super) trait Database: Send + Sync {
+    /// The name, for messages: where it is, without any password.
+    fn name(&self) -> &str;
+
+    /// A connection to write through.
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>>;
+
+    /// Reads, on a connection beside the one that writes.
+    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
+
+    /// What begins a transaction that no other one with one of these numbers runs beside.
+    fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
+
+    /// How often it has to be asked whether another process has changed anything.
+    fn poll(&self) -> Duration;
+
+    /// Makes the table that says which version the others are of, where there is none.
+    fn version_table(&self) -> &'static str;
+
+    /// What lays out each version of the tables from the one before. Once released, none is ever changed.
+    fn schema(&self) -> &'static [&'static str];
+}
+
+/// A store in a database: registrations, users, keys, counted calls, approvals, and the audit with its chains.
+///
+/// It is made by `SqliteSettings` or `PostgresSettings`. Clones are the same store. What it acknowledges is committed. All that is
+/// written goes through one task, on the runtime that has opened the store; it ends with the last clone.
+#[derive(Clone)]
+pub struct SqlStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    database: Arc<dyn Database>,
+    /// The name of this server, for its chain in the audit.
+    server: Arc<str>,
+    jobs: mpsc::Sender<Job>,
+    /// Told when something may have changed.
+    nudge: watch::Sender<()>,
+}
+
+impl fmt::Debug for SqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, server) = (self.shared.database.name(), &self.shared.server);
+        f.debug_struct("SqlStore").field("database", &name).field("server", server).finish()
+    }
+}
+
+impl SqlStore {
+    /// Lays out the tables where that has not been done, and starts to write. `nudge` may be told of changes from elsewhere.
+    pub(super) async fn start(
+        database: Arc<dyn Database>,
+        server: String,
+        nudge: watch::Sender<()>,
+    ) -> Result<Self, StoreError> {
+        let failed = |cause: String| format!("{}: {cause}", database.name());
+        let mut link = database.connect().await.map_err(|error| failed(error.to_string()))?;
+        lay_out(database.as_ref(), link.as_mut()).await.map_err(failed)?;
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        tokio::spawn(Writer::new(Arc::clone(&database), link).run(queue));
+        Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
+    }
+
+    async fn write(&self, work: Work) -> Result<Answer, StoreError> {
+        let (done, answer) = oneshot::channel();
+        // The runtime that has opened the store is gone, and the writer with it.
+        let stopped = || "the store is closed".to_owned();
+        let answer = match self.shared.jobs.send(Job { work, done }).await {
+            Ok(()) => answer.await.unwrap_or_else(|_| Err(stopped())),
+            Err(_) => Err(stopped()),
+        };
+        answer.map_err(|cause| self.failed(&cause))
+    }
+
+    /// Writes statements together, and gives the rows of the last one.
+    async fn write_statements(&self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        match self.write(Work::Statements(statements)).await? {
+            Answer::Rows(mut rows) => Ok(rows.pop().unwrap_or_default()),
+            other => Err(self.failed(&format!("the writer answered {other:?} where rows were expected"))),
+        }
+    }
+
+    /// The rows of a question, each read by `read`.
+    async fn read<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(Row) -> Result<T, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows =
+            self.shared.database.read(statement).await.map_err(|error| self.failed(&error.to_string()))?;
+        rows.into_iter().map(read).collect::<Result<_, _>>().map_err(|cause| self.failed(&cause))
+    }
+
+    fn failed(&self, cause: &str) -> StoreError {
+        format!("{}: {cause}", self.shared.database.name())
+    }
+}
+
+/// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
+fn is_never_kept(name: &str) -> bool {
+    name.contains('\0')
+}
+
+/// Brings the tables to the version this program knows.
+async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), String> {
+    /// A lock of its own, for servers that start at once.
+    const LAYING_OUT: i32 = -1;
+    let told = |error: sqlx::Error| error.to_string();
+    for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
+        link.fetch(statement).await.map_err(told)?;
+    }
+    link.script(database.version_table()).await.map_err(told)?;
+    let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
+    let version: usize = match link.fetch(version).await.map_err(told)?.pop() {
+        Some(mut row) => row.count()?,
+        None => {
+            link.script("INSERT INTO toolrack_schema VALUES (0)").await.map_err(told)?;
+            0
+        }
+    };
+    let schema = database.schema();
+    let Some(missing) = schema.get(version..) else {
+        let known = schema.len();
+        return Err(format!(
+            "its tables are of version {version}, and this program knows them up to {known}: use the newer program that has \
+             written it, or another database"
+        ));
+    };
+    for step in missing {
+        link.script(step).await.map_err(told)?;
+    }
+    let now = i64::try_from(schema.len()).unwrap_or(i64::MAX);
+    let set = Statement::new("UPDATE toolrack_schema SET version = $1", vec![now.into()]);
+    link.fetch(set).await.map_err(told)?;
+    link.script("COMMIT").await.map_err(told)
+}

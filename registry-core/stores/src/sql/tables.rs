@@ -1,0 +1,231 @@
+//! Registrations and switches, users and keys.
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use registry_core::{
+    BoxFuture,
+    store::{ApiKey, Store, StoreError, StoredTool, User},
+};
+
+const KEY_COLUMNS: &str =
+    "SELECT id, tenant, user_id, sha256, delegate, created_at, revoked_at FROM api_keys";
+
+impl SqlStore {
+    /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
+    async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        self.change_all(vec![statement]).await
+    }
+
+    /// The same with several, all or none. Gives the rows of the last one.
+    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        statements.insert(0, Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
+        let rows = self.write_statements(statements).await;
+        self.shared.nudge.send_replace(());
+        rows
+    }
+
+    /// A change to what is said of some revision. The second statement raises that, and where it gives no row nothing has changed.
+    async fn change_if(&self, change: Statement, revise: Statement) -> Result<bool, StoreError> {
+        // No other change falls between the two: statements are written one transaction after the other.
+        let revised = self.write_statements(vec![change, revise]).await?;
+        self.shared.nudge.send_replace(());
+        Ok(!revised.is_empty())
+    }
+}
+
+fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, String> {
+    serde_json::from_str(&row.text()?).map_err(|error| error.to_string())
+}
+
+fn api_key(mut row: Row) -> Result<ApiKey, String> {
+    Ok(ApiKey {
+        id: row.text()?.to_string(),
+        tenant: row.text()?.to_string(),
+        user: row.text()?.to_string(),
+        sha256: row.text()?.to_string(),
+        delegate: row.int()? != 0,
+        created_at: row.time()?,
+        revoked_at: match &*row.text()? {
+            "" => None,
+            at => Some(at.parse().map_err(|error| format!("api_keys.revoked_at: {error}"))?),
+        },
+    })
+}
+
+impl Store for SqlStore {
+    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
+        // One that this program cannot read, such as a newer one's, keeps none of the others from being known.
+        let readable = |row: Row| {
+            let tool = document::<StoredTool>(row);
+            Ok(tool.map_err(|cause| tracing::error!(cause, "a stored tool cannot be read")).ok())
+        };
+        Box::pin(async move {
+            let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
+            Ok(rows.into_iter().flatten().collect())
+        })
+    }
+
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let put = "INSERT INTO tools (tenant, name, document) \
+                   SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
+                   ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
+        let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
+        let seen = Value::Int(revision.cast_signed());
+        Box::pin(async move {
+            let document = serde_json::to_string(&tool).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
+            self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
+        })
+    }
+
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "DELETE FROM tools WHERE tenant = $1 AND name = $2";
+        let remove = Statement::new(sql, vec![tenant.into(), tool.into()]);
+        Box::pin(async move { self.change(remove).await.map(drop) })
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools ORDER BY tenant";
+        Box::pin(self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())))
+    }
+
+    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+        let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+    }
+
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+        let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
+        let find = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move {
+            if is_never_kept(id) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
+        })
+    }
+
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
+                   ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
+        Box::pin(async move {
+            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), user.id.into(), document.into()];
+            self.change(Statement::new(sql, values)).await.map(drop)
+        })
+    }
+
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let change = "UPDATE users SET document = $1 \
+                      WHERE tenant = $2 AND id = $3 AND $4 = (SELECT number FROM revision)";
+        let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 \
+                      AND EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING number";
+        let seen = Value::Int(revision.cast_signed());
+        Box::pin(async move {
+            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let who: [Value; 2] = [tenant.into(), user.id.into()];
+            let [of, id] = who.clone();
+            let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
+            let [of, id] = who;
+            self.change_if(change, Statement::new(revise, vec![seen, of, id])).await
+        })
+    }
+
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let revoke =
+            "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
+        let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
+        let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
+        let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
+        Box::pin(async move { Ok(!self.change_all(vec![revoke, remove]).await?.is_empty()) })
+    }
+
+    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+        let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
+    }
+
+    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+        let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
+        let find = Statement::new(sql, vec![sha256.into()]);
+        Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
+        Box::pin(async move {
+            Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
+        })
+    }
+
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
+                   SELECT $1, $2, $3, $4, $5, $6, $7 \
+                   WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
+        let values = vec![
+            key.id.into(),
+            key.tenant.into(),
+            key.user.into(),
+            key.sha256.into(),
+            i64::from(key.delegate).into(),
+            key.created_at.into(),
+            key.revoked_at.map_or_else(|| "".into(), Value::from),
+        ];
+        Box::pin(async move { Ok(!self.change(Statement::new(sql, values)).await?.is_empty()) })
+    }
+
+    fn revoke_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
+        let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
+        Box::pin(async move { Ok(!self.change(revoke).await?.is_empty()) })
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let number = Statement::new("SELECT number FROM revision", Vec::new());
+        Box::pin(async move {
+            let numbers = self.read(number, |mut row| row.count()).await?;
+            numbers.into_iter().next().ok_or_else(|| self.failed("the table `revision` is empty"))
+        })
+    }
+
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut nudge = self.shared.nudge.subscribe();
+            let mut failing = false;
+            loop {
+                match self.revision().await {
+                    Ok(revision) if revision != since => return,
+                    Ok(_) => failing = false,
+                    // It may come back. Whoever waits is told nothing wrong meanwhile.
+                    Err(cause) if !failing => {
+                        failing = true;
+                        tracing::warn!(cause, "store_not_watched");
+                    }
+                    Err(_) => {}
+                }
+                // Either the time is up or something may have changed; the sender lives as long as `self`.
+                let _ = tokio::time::timeout(self.shared.database.poll(), nudge.changed()).await;
+            }
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! A store in one file.
+
+use std::{
+    collections::BTreeSet,
+    fs::{DirBuilder, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::{sync::watch, time::sleep};
+
+use crate::sql::{Database, Link, Row, SqlStore, Statement};
+use registry_core::{BoxFuture, store::StoreError};
+
+/// How soon a change by another process is seen.
+const POLL: Duration = Duration::from_millis(300);
+
+/// After so many pages of 4 KiB what was written beside the file is moved into it. Under load SQLite's own 1000 come many times a
+/// second, each with a wait for the disk.
+const CHECKPOINT: &str = "8000";
+
+/// How long is waited before what was busy is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// So many rows of an answer may be read before anybody takes them: as many as one statement asks for.
+const ROWS_AHEAD: usize = 256;
+
+/// What an acknowledged record has survived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The end of the process, in whatever way. A machine that loses power may lose the last moments before it, never what is older,
+    /// and what is left is whole.
+    #[default]
+    Process,
+    /// A loss of power too. Every commit waits for the disk.
+    Power,
+}
+
+/// Where a store in a file is, and how it is kept.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use registry_core::Registry;
+/// use toolrack_stores::SqliteSettings;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("toolrack.db");
+/// let store = Arc::new(SqliteSettings::new(file).open().await?);
+/// let registry = Registry::builder()
+///     .without_compiled()
+///     .usage(store.clone())
+///     .approvals(store.clone())
+///     .audit(store)
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct SqliteSettings {
+    /// The file. It is made where there is none, with its folder; two more lie beside it while it is open.
+    pub file: PathBuf,
+    /// The name of this server, for its chain in the audit.
+    pub server: String,
+    /// What an acknowledged record has survived.
+    pub durability: Durability,
+    /// How long to wait for another process that writes to the same file.
+    pub busy_timeout: Duration,
+}
+
+impl SqliteSettings {
+    /// The file at this path; the server is called `main`, and another process is waited for up to 5 s.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            server: "main".to_owned(),
+            durability: Durability::default(),
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// Opens the store, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// A text for the operator, that names the file: when it cannot be made or read, is no SQLite database, or was written by a newer
+    /// program.
+    pub async fn open(&self) -> Result<SqlStore, StoreError> {
+        if let Some(folder) = self.file.parent() {
+            private_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        private_file(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&self.file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(match self.durability {
+                Durability::Process => SqliteSynchronous::Normal,
+                Durability::Power => SqliteSynchronous::Full,
+            })
+            .busy_timeout(self.busy_timeout)
+            .pragma("wal_autocheckpoint", CHECKPOINT)
+            .row_buffer_size(ROWS_AHEAD)
+            .disable_statement_logging();
+        let file = File {
+            name: self.file.display().to_string(),
+            readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
+            options,
+            patience: self.busy_timeout,
+        };
+        SqlStore::start(Arc::new(file), self.server.clone(), watch::Sender::new(())).await
+    }
+}
+
+/// Makes the folder where there is none, for nobody else to look into.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes the file where there is none, for nobody else to read; the files beside it become like it.
+fn private_file(file: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
+}
+
+/// Does it again while others have locked the file, for so long. While another makes a new file, SQLite does not wait by itself.
+async fn retry_busy<T, F>(patience: Duration, run: impl Fn() -> F) -> Result<T, sqlx::Error>
+where
+    F: Future<Output = Result<T, sqlx::Error>>,
+{
+    let began = Instant::now();
+    loop {
+        match run().await {
+            Err(error) if is_busy(&error) && began.elapsed() < patience => sleep(PAUSE).await,
+            ended => return ended,
+        }
+    }
+}
+
+/// SQLITE_BUSY and what it is in particular: https://sqlite.org/rescode.html
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|fault| fault.code()?.parse().ok());
+    code.is_some_and(|code: u32| code & 0xff == 5)
+}
+
+struct File {
+    name: String,
+    options: SqliteConnectOptions,
+    patience: Duration,
+    readers: SqlitePool,
+}
+
+impl Database for File {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
+        Box::pin(async {
+            let connect = || SqliteConnection::connect_with(&self.options);
+            Ok(Box::new(retry_busy(self.patience, connect).await?) as Box<dyn Link>)
+        })
+    }
+
+    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+        Box::pin(async { self.readers.acquire().await?.fetch(statement).await })
+    }
+
+    fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {
+        // There is one lock, for the whole file, and it is taken before anything is read.
+        vec![Statement::new("BEGIN IMMEDIATE", Vec::new())]
+    }
+
+    fn poll(&self) -> Duration {
+        POLL
+    }
+
+    fn version_table(&self) -> &'static str {
+        "CREATE TABLE IF NOT EXISTS toolrack_schema (version BIGINT NOT NULL)"
+    }
+
+    fn schema(&self) -> &'static [&'static str] {
+        &[
+            include_str!("schema/sqlite.sql"),
+            include_str!("schema/sqlite_dead_letters.sql"),
+            include_str!("schema/modules.sql"),
+            include_str!("schema/jobs.sql"),
+            include_str!("schema/approvals_asker.sql"),
+        ]
+    }
+}
