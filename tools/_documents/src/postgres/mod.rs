@@ -1,5 +1,6 @@
 //! Documents on a PostgreSQL server, for several servers that share them.
 
+mod graph;
 mod index;
 mod presence;
 mod select;
@@ -8,7 +9,6 @@ mod words;
 
 use std::{fmt::Display, sync::Arc};
 
-use sqlx::SqliteConnection;
 use tokio::sync::Mutex;
 
 use registry_core::result::ToolError;
@@ -18,14 +18,12 @@ pub(super) use server::Server;
 pub(super) struct PostgresDocuments {
     server: Arc<Server>,
     tenant: String,
-    /// The rows that SQL of others is about.
-    metadata: Mutex<Option<SqliteConnection>>,
     writing: Mutex<()>,
 }
 
 impl PostgresDocuments {
     pub(super) fn new(server: Arc<Server>, tenant: &str) -> Self {
-        Self { server, tenant: tenant.to_owned(), metadata: Mutex::default(), writing: Mutex::default() }
+        Self { server, tenant: tenant.to_owned(), writing: Mutex::default() }
     }
 
     /// A failure of the store. The model is not told where it is.

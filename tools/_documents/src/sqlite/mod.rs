@@ -1,6 +1,7 @@
 //! Documents in a SQLite file.
 
 mod file;
+mod graph;
 mod index;
 mod presence;
 pub(super) mod select;
