@@ -5,11 +5,8 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{
-    Resources,
-    prelude::*,
-    sandbox::{Finished, Limits, Program, Sandbox, Stop},
-};
+use registry_core::{Resources, prelude::*};
+use toolrack_sandbox::{Finished, Limits, Program, Sandbox, Stop};
 
 /// A script is no longer than this, in bytes.
 const MAX_SCRIPT: usize = 64 * 1024;

@@ -6,7 +6,6 @@
 pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod dialect;
 pub mod listing;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -18,10 +17,6 @@ mod whole;
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]
 struct Embedding;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/dialects.md")]
-struct Dialects;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/providers.md")]

@@ -3,14 +3,14 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
-use registry_core::{Resources, prelude::*, sandbox, tenant_path};
+use registry_core::{Resources, prelude::*, tenant_path};
 use serde::Deserialize;
 use toolrack_http::{HttpClient, PublicHttpClient};
 use tools::{CodeExecutorSettings, FileFolder, Inbox, SearchEngine};
 
 fn main() -> ExitCode {
     // Before anything else: a confined program is not to have what this one would make.
-    if let Some(code) = sandbox::launched().or_else(toolrack_documents::read::launched) {
+    if let Some(code) = toolrack_sandbox::launched().or_else(toolrack_documents::read::launched) {
         return code;
     }
     cli::main(Host { tables: &["code_executor", "file_manager", "inbox", "search"], resources })

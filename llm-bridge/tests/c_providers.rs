@@ -6,6 +6,8 @@
 mod arbitrary;
 #[path = "providers/checker.rs"]
 mod checker;
+#[allow(dead_code, unreachable_pub)] // of which the scanner's tests use more
+#[path = "../dialects/tests/dialects/cases.rs"]
 mod common;
 
 use std::path::PathBuf;

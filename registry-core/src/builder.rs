@@ -18,9 +18,9 @@ use crate::{
     deferral::{self, Deferral, SEARCH_TOOLS, ToolPattern},
     events::EVENTS_KEPT,
     guard::{
-        Concurrency, Guards, Lanes,
+        Concurrency, ConcurrencyLimiter, Guards,
         approval::Approvals,
-        audit::{AuditSink, LogAudit},
+        audit::{AuditSink, LogAsItIs},
         gate::Gate,
         limits::Usage,
     },
@@ -57,7 +57,7 @@ impl Default for RegistryBuilder {
     fn default() -> Self {
         Self {
             resources: Resources::new(),
-            audit: Arc::new(LogAudit),
+            audit: Arc::new(LogAsItIs),
             audit_arguments: false,
             clock: Arc::new(SystemClock),
             guards: Guards::default(),
@@ -92,7 +92,8 @@ impl RegistryBuilder {
         self
     }
 
-    /// Where the records of calls go. The log, where nothing is said.
+    /// Where the records of calls go. By default to the log, as far as its filter lets them through; with
+    /// [`LogAudit`](crate::guard::audit::LogAudit) calls are refused where it does not.
     #[must_use]
     pub fn audit(mut self, audit: Arc<dyn AuditSink>) -> Self {
         self.audit = audit;
@@ -151,7 +152,7 @@ impl RegistryBuilder {
     /// How many calls run at once and how many wait.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.guards.lanes = Lanes::new(concurrency);
+        self.guards.limiter = ConcurrencyLimiter::new(concurrency);
         self
     }
 

@@ -1,10 +1,10 @@
 //! How well tools fit a question in somebody's own words.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::{spec::ToolSpec, tool::Tool};
+use crate::spec::ToolSpec;
 
 /// No more words of a question are looked at.
 const MOST_WORDS: usize = 32;
@@ -32,31 +32,39 @@ const EMPTY_WORDS: &[&str] = &[
     "your",
 ];
 
-/// The tools that a text may mean, best first; of equals the first in the order given.
-pub(crate) fn best<'t>(text: &str, tools: impl Iterator<Item = &'t Arc<Tool>>) -> Vec<&'t Arc<Tool>> {
+/// The tools that a text in somebody's own words may mean, best first; of equals the first in the order given. Tools that fit
+/// much worse than the best are left out. An empty text means all of them.
+///
+/// [`Registry::search`](crate::Registry::search) ranks so what is registered; this also ranks specs that are not.
+pub fn rank_tools<T>(
+    text: &str,
+    tools: impl IntoIterator<Item = T>,
+    spec: impl Fn(&T) -> &ToolSpec,
+) -> Vec<T> {
+    let tools = tools.into_iter();
     let question = Question::new(text);
     if question.words.is_empty() {
         return if text.trim().is_empty() { tools.collect() } else { Vec::new() };
     }
-    let tools: Vec<(&Arc<Tool>, Vec<f64>)> =
-        tools.map(|tool| (tool, question.hits(&Words::of(tool.spec())))).collect();
+    let tools: Vec<(Vec<f64>, T)> =
+        tools.map(|tool| (question.hits(&Words::of(spec(&tool))), tool)).collect();
     // A word that many tools have tells little.
     let all = count(tools.len());
     let weights: Vec<f64> = (0..question.words.len())
         .map(|at| {
-            let having = tools.iter().filter(|(_, hits)| hits.get(at).is_some_and(|hit| *hit > 0.0)).count();
+            let having = tools.iter().filter(|(hits, _)| hits.get(at).is_some_and(|hit| *hit > 0.0)).count();
             (1.0 + (all - count(having) + 0.5) / (count(having) + 0.5)).ln()
         })
         .collect();
-    let score = |tool: &Tool, hits: &[f64]| -> f64 {
+    let score = |name: &str, hits: &[f64]| -> f64 {
         let words: f64 =
             hits.iter().zip(&weights).map(|(hit, weight)| weight * hit / (hit + SATURATION)).sum();
         // Whoever writes the name means the tool.
-        if question.is_name(tool.name()) { words + weights.iter().sum::<f64>() } else { words }
+        if question.is_name(name) { words + weights.iter().sum::<f64>() } else { words }
     };
-    let mut scored: Vec<(f64, &Arc<Tool>)> = tools
-        .iter()
-        .map(|(tool, hits)| (score(tool, hits), *tool))
+    let mut scored: Vec<(f64, T)> = tools
+        .into_iter()
+        .map(|(hits, tool)| (score(&spec(&tool).tool_name, &hits), tool))
         .filter(|(score, _)| *score > 0.0)
         .collect();
     scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -171,7 +179,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ToolPolicy, registry::Registry};
 
     const TOOLS: &[(&str, &str, &str)] = &[
         ("mail.send_message", "Sends an e-mail to one or more people.", "recipients subject body"),
@@ -185,17 +192,17 @@ mod tests {
     ];
 
     fn search(text: &str) -> Vec<String> {
-        let registry = Registry::builder().without_compiled().build().unwrap();
-        let tools = TOOLS.iter().map(|(name, description, arguments)| {
-            let properties =
-                arguments.split_whitespace().map(|name| (name.to_owned(), json!({"type": "string"})));
-            let schema =
-                json!({"type": "object", "properties": properties.collect::<serde_json::Map<_, _>>()});
-            let spec = ToolSpec { description: Some((*description).into()), ..ToolSpec::new(*name, schema) };
-            registry.register(spec, ToolPolicy::new(), None).unwrap()
-        });
-        let tools: Vec<Arc<Tool>> = tools.collect();
-        best(text, tools.iter()).into_iter().map(|tool| tool.name().to_owned()).collect()
+        let tools: Vec<ToolSpec> = TOOLS
+            .iter()
+            .map(|(name, description, arguments)| {
+                let properties =
+                    arguments.split_whitespace().map(|name| (name.to_owned(), json!({"type": "string"})));
+                let properties = properties.collect::<serde_json::Map<_, _>>();
+                let schema = json!({"type": "object", "properties": properties});
+                ToolSpec { description: Some((*description).into()), ..ToolSpec::new(*name, schema) }
+            })
+            .collect();
+        rank_tools(text, &tools, |tool| tool).into_iter().map(|tool| tool.tool_name.clone()).collect()
     }
 
     #[test]

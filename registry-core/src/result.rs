@@ -384,7 +384,7 @@ impl ToolError {
 }
 
 /// The error and what caused it, each once.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{context::ToolContext, ranking, registry::Registry, select::refusal, spec::ToolSpec, tool::Tool};
+use crate::{
+    context::ToolContext, ranking::rank_tools, registry::Registry, select::refusal, spec::ToolSpec,
+    tool::Tool,
+};
 
 /// What tools are looked for. Without text and tags: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,6 +108,16 @@ impl Registry {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn search(&self, query: &Query, context: &ToolContext) -> Vec<Arc<Tool>> {
+        self.search_among(query, context, |_| true)
+    }
+
+    /// The same among some tools only, which are ranked against each other.
+    pub(crate) fn search_among(
+        &self,
+        query: &Query,
+        context: &ToolContext,
+        is_among: impl Fn(&Tool) -> bool,
+    ) -> Vec<Arc<Tool>> {
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.to_lowercase()).collect();
         let is_tagged = |spec: &ToolSpec| {
             tags.iter().all(|tag| spec.tags.iter().any(|known| known.to_lowercase() == *tag))
@@ -114,9 +127,10 @@ impl Registry {
             false => refusal(tool, context).is_none(),
         };
         let tools = self.shared.tools.load();
-        let tools = tools.sorted().iter().filter(|tool| is_tagged(tool.spec()) && may(tool));
+        let tools =
+            tools.sorted().iter().filter(|tool| is_among(tool) && is_tagged(tool.spec()) && may(tool));
         let found = match query.some_words {
-            true => ranking::best(&query.text, tools),
+            true => rank_tools(&query.text, tools, |tool| tool.spec()),
             false => with_all_words(&query.text, tools),
         };
         found.into_iter().cloned().collect()

@@ -157,11 +157,11 @@ mod tests {
 
     use registry_core::{Caller, Permission, Registry};
     use serde_json::json;
+    use toolrack_dialects::ScanOptions;
 
     use super::*;
     use crate::{
         chat::{Backend, ChatSettings, Upstream, reader::Reader},
-        dialect::ScanOptions,
         provider::openai::{CallPiece, ChatRequest, Piece},
     };
 

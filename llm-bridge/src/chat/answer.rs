@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    demo::{self, DemoModel, DemoTool},
+    demo,
     upstream::{UpstreamError, cause_of},
 };
 use crate::provider::{
@@ -64,25 +64,15 @@ impl Answer {
         Self { source: Source::Http { response, body, idle_timeout }, inbox: Inbox::default(), size: 0 }
     }
 
-    pub(super) fn demo(model: &DemoModel, request: &Object, tools: Option<&str>) -> Self {
+    /// What the built-in demo answers.
+    pub(super) fn demo(request: &Object, tools: Option<&str>) -> Self {
         let messages =
             request.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let definitions: Vec<Value> =
             tools.and_then(|tools| serde_json::from_str(tools).ok()).unwrap_or_default();
-        let tools: Vec<DemoTool<'_>> = definitions
-            .iter()
-            .filter_map(|tool| {
-                let function = tool.get("function")?;
-                Some(DemoTool {
-                    name: function.get("name")?.as_str()?,
-                    description: function.get("description").and_then(Value::as_str).unwrap_or_default(),
-                    parameters: function.get("parameters").unwrap_or(&Value::Null),
-                })
-            })
-            .collect();
-        let text = model.answer(messages, &tools);
+        let text = demo::answer(messages, &definitions);
         let prompt: usize = messages.iter().map(|message| message.to_string().len().div_ceil(4)).sum();
-        let pieces: Vec<Piece> = demo::pieces(&text).map(|piece| Piece::Text(piece.to_owned())).collect();
+        let pieces: Vec<Piece> = text.split_inclusive(' ').map(|word| Piece::Text(word.to_owned())).collect();
         let usage = json!({
             "prompt_tokens": prompt, "completion_tokens": pieces.len(), "total_tokens": prompt + pieces.len(),
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::dialect::{self, Dialect};
+use toolrack_dialects::{self as dialect, Dialect};
 
 /// The name of a row of the table of dialects. Under a name of its own, since serde would borrow a reference from the file.
 type DialectName = &'static str;

@@ -8,10 +8,10 @@ use std::{
 
 use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
+use toolrack_dialects::{Offered, OfferedTool, Tag};
 
 use crate::{
     chat::{Backend, found::Found, prompt},
-    dialect::{Offered, OfferedTool, Tag},
     provider::{
         PreparedDefinitions,
         names::{self, WireNames},

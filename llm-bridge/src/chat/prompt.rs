@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
+use toolrack_dialects::{self as dialect, Dialect};
 
-use crate::{
-    dialect::{self, Dialect},
-    provider::openai::{role, text_of},
-};
+use crate::provider::openai::{role, text_of};
 
 /// The dialect in which a model is told to call when it is not said which it knows; most have seen it.
 const COMMON_DIALECT: &str = "hermes";
@@ -28,7 +26,7 @@ pub const SYSTEM_PROMPT_WITH_TOOLS: &str = "You are a helpful assistant with too
 /// How [`prompt_block`] tells a model to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptStyle<'d> {
-    /// In the dialect of that name; see [`dialects`](crate::dialect::dialects).
+    /// In the dialect of that name; see [`dialects`](toolrack_dialects::dialects).
     Dialect(&'d str),
     /// By writing lines, for the tools that have a tag.
     Tags,

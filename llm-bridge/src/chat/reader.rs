@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use registry_core::Origin;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use toolrack_dialects::{Call, Event, ScanOptions, Scanner, thinking_ends};
 
 use super::{
     TurnEvent,
@@ -12,10 +13,7 @@ use super::{
     native::NativeCalls,
     offer::{Offer, Target},
 };
-use crate::{
-    dialect::{Call, Event, ScanOptions, Scanner, thinking_ends},
-    provider::openai::{self, Piece},
-};
+use crate::provider::openai::{self, Piece};
 
 /// What the text of arguments that are no object stands under in the conversation.
 const NO_OBJECT: &str = "INVALID_JSON";
@@ -305,7 +303,7 @@ impl Taker<'_> {
 }
 
 fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
-    let raw_argument = (call.dialect == crate::dialect::TAG_LINE)
+    let raw_argument = (call.dialect == toolrack_dialects::TAG_LINE)
         .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
         .flatten();
     FoundCall {

@@ -8,10 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    answer::Answer,
-    demo::{self, DemoModel},
-};
+use super::{answer::Answer, demo};
 use crate::{
     metrics::UpstreamMetrics,
     provider::openai::{self, Object},
@@ -41,7 +38,7 @@ pub struct Upstream(Arc<Kind>);
 #[derive(Debug)]
 enum Kind {
     Http(HttpUpstream),
-    Demo(DemoModel),
+    Demo,
 }
 
 struct HttpUpstream {
@@ -103,7 +100,7 @@ impl std::error::Error for UpstreamError {}
 impl Upstream {
     /// The built-in demo model.
     pub fn demo() -> Self {
-        Self(Arc::new(Kind::Demo(DemoModel::new())))
+        Self(Arc::new(Kind::Demo))
     }
 
     /// A server that speaks the OpenAI API below `base`, such as `http://127.0.0.1:8080/v1`. `idle_timeout` is how long it may send
@@ -160,13 +157,13 @@ impl Upstream {
     pub fn address(&self) -> &str {
         match &*self.0 {
             Kind::Http(upstream) => &upstream.base,
-            Kind::Demo(_) => DEMO,
+            Kind::Demo => DEMO,
         }
     }
 
     /// Whether it is the built-in demo model.
     pub fn is_demo(&self) -> bool {
-        matches!(&*self.0, Kind::Demo(_))
+        matches!(&*self.0, Kind::Demo)
     }
 
     /// The models it has, as the API lists them.
@@ -175,7 +172,7 @@ impl Upstream {
     /// When it cannot be reached or does not list them.
     pub async fn models(&self) -> Result<Vec<Value>, UpstreamError> {
         let upstream = match &*self.0 {
-            Kind::Demo(_) => {
+            Kind::Demo => {
                 return Ok(vec![
                     json!({"id": demo::NAME, "object": "model", "created": 0, "owned_by": "toolrack"}),
                 ]);
@@ -206,7 +203,7 @@ impl Upstream {
     /// When the server cannot be reached or refuses.
     pub async fn ask(&self, request: &Object, tools: Option<&str>) -> Result<Answer, UpstreamError> {
         match &*self.0 {
-            Kind::Demo(model) => Ok(Answer::demo(model, request, tools)),
+            Kind::Demo => Ok(Answer::demo(request, tools)),
             Kind::Http(upstream) => {
                 let began = Instant::now();
                 let answer = upstream.ask(request, tools).await;
@@ -220,7 +217,7 @@ impl Upstream {
     #[cfg(feature = "cli")]
     pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         let upstream = match &*self.0 {
-            Kind::Demo(_) => {
+            Kind::Demo => {
                 return Err(UpstreamError::Failed(
                     "the built-in demo model makes no vectors of texts".into(),
                 ));
@@ -237,7 +234,7 @@ impl Upstream {
     pub(crate) fn metrics(&self) -> Option<&UpstreamMetrics> {
         match &*self.0 {
             Kind::Http(upstream) => Some(&upstream.metrics),
-            Kind::Demo(_) => None,
+            Kind::Demo => None,
         }
     }
 }

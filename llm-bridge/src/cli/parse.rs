@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::out::print_line;
-use crate::dialect::{self, Offered, OfferedTool, Parsed, Reading, ScanOptions, Scanner};
+use toolrack_dialects::{self as dialect, Offered, OfferedTool, Parsed, Reading, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use llm_bridge::dialect::dialect;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use toolrack_dialects::dialect;
 
 use crate::{
     faults::delta,

@@ -1,10 +1,8 @@
 //! Models that are driven in a dialect of their own, without the tools of the API.
 
-use llm_bridge::{
-    chat::{ModelSettings, Models, ToolStyle},
-    dialect::{Dialect, Offered, ScanOptions, dialect, dialects, parse},
-};
+use llm_bridge::chat::{ModelSettings, Models, ToolStyle};
 use serde_json::{Map, Value, json};
+use toolrack_dialects::{Dialect, Offered, ScanOptions, dialect, dialects, parse};
 
 use crate::support::{Answer, Asked, Rack, Setup, user};
 

@@ -1,4 +1,5 @@
-"""Every tool of the bundle in a chat: the rows of `tools.toml`, the folder they are asked in, and what has to come of them."""
+"""Every tool of the bundle in a chat: the rows of `tools.toml`, the model that has them as its script, the folder they are asked in, and
+what has to come of them."""
 
 import http.server
 import json
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import environment
+import scripted
 from checks import expect
 
 HERE = Path(__file__).resolve().parent
@@ -41,17 +43,19 @@ class SearchEngine(http.server.BaseHTTPRequestHandler):
 
 
 class Folder:
-    """A folder with documents, and a search engine; servers are started in it."""
+    """A folder with documents, a search engine and a model; servers are started in it."""
 
     def __init__(self, path, engine):
-        self.path, self.engine = path, engine
+        self.path, self.engine, self.model = path, engine, None
+        # The calls that the model writes, by question.
+        self.script = {}
         self.values = {"page": f"{engine}/page", "folder": str(path), "job": "no job yet"}
 
     def settings(self, level, more=""):
         """A configuration for a user of that level."""
         file = self.path / f"{level}.toml"
         file.write_text(f"""
-upstream = "demo"
+upstream = "{self.model}"
 data_dir = "{self.path}/data"
 
 [user]
@@ -84,6 +88,10 @@ timeout_seconds = 5
         with environment.running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
             yield address
 
+    def call(self, question):
+        """What the model calls for a question."""
+        return next((self.fill(call) for asks, call in self.script.items() if self.fill(asks) == question), None)
+
     def fill(self, value):
         """A row with its `{words}` filled in."""
         if isinstance(value, str):
@@ -99,7 +107,7 @@ timeout_seconds = 5
 
 @contextmanager
 def folder():
-    """The folder, with its documents added."""
+    """The folder, with its documents added, and the model."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SearchEngine)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="toolrack-chats-") as path:
@@ -107,11 +115,12 @@ def folder():
         (made.path / "documents").mkdir()
         for name, text in DOCUMENTS.items():
             (made.path / "documents" / name).write_text(text)
-        made.toolrack("documents", "add", "documents")
-        try:
-            yield made
-        finally:
-            server.shutdown()
+        with scripted.model(made.call) as made.model:
+            made.toolrack("documents", "add", "documents")
+            try:
+                yield made
+            finally:
+                server.shutdown()
 
 
 def listed(made):
@@ -119,17 +128,18 @@ def listed(made):
     return {tool["name"]: tool for tool in json.loads(made.toolrack("tools", "list", "--json"))}
 
 
-def rows(tools):
-    """The rows of the table, one for each tool of the bundle."""
+def rows(made, tools):
+    """The rows of the table, one for each tool of the bundle; from now on the model knows them."""
     table = tomllib.loads((HERE / "tools.toml").read_text())["tool"]
     names = [row["name"] for row in table]
     bundled = [name for name, tool in tools.items() if tool["source"].startswith("tools/")]
     missing = [name for name in bundled if name not in names]
     expect(not missing, f"tools without a row: {', '.join(missing)}. Add to llm-bridge/tests/chats/tools.toml a table [[tool]] with `name`,"
-           " `asks` (what a person writes), `arguments`, and parts of the `result` and of the `answer`; what each is stands at its top")
+           " `asks` (what a person writes), the `arguments` of the call, and parts of the `result`; what each is stands at its top")
     unknown = [name for name in names if name not in tools]
     expect(not unknown, f"rows in llm-bridge/tests/chats/tools.toml for tools that are not there: {', '.join(unknown)}")
     expect(len(names) == len(set(names)), f"a tool has two rows: {names}")
+    made.script = {row["asks"]: [row["name"], row["arguments"]] for row in table}
     return table
 
 

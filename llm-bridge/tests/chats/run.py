@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Chats as a person has them: every tool with the demo model, over HTTP and in a terminal, and the transcript of `docs/`.
+"""Chats as a person has them: every tool, called by a scripted model, over HTTP and in a terminal, and the transcript of `docs/`.
 
     python3 llm-bridge/tests/chats/run.py [NAME ...]     only parts whose name contains one of these
 
 See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
 """
 
+import json
 import os
 import sys
 from contextlib import ExitStack
@@ -22,44 +23,48 @@ from checks import check, expect, finish
 from every_tool import LEVELS
 from terminal import Terminal
 
-# Raw JSON, marks of calls, and the like: nothing for a person's eyes.
-UGLY = ('{"', '":', "<tool_call", "</", "\\n", "null")
+# How calls begin: nothing for a person's eyes.
+MARKS = ("<tool_call", "[TOOL_CALLS]", "<|python_tag|>", "functools[")
+
+
+def repeats(text, row):
+    """Whether a text has what the model is told of the row's result, as text or in JSON."""
+    return all(part in text or json.dumps(part)[1:-1] in text for part in row.get("told", row["result"]))
+
 
 
 def every():
-    """Each tool is asked for in plain words, at the level that it needs, and one below."""
+    """Each tool is called at the level that it needs, and is not one below."""
     with every_tool.folder() as made, ExitStack() as servers:
         tools = every_tool.listed(made)
         table = []
-        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(tools)))
+        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(made, tools)))
         address = {level: servers.enter_context(made.serving(level)) for level in LEVELS}
         for row in table:
             tool = tools[row["name"]]
 
-            @check(f"{row['name']} with the demo model")
+            @check(f"{row['name']} in a chat")
             def _(row=row, tool=tool):
                 row = made.fill(row)
-                if "off" in row:
-                    expect(not tool["enabled"] and row["off"] in tool["reason"], tool["reason"])
-                    return
                 if tool["level"] != "guest":
                     below = LEVELS[LEVELS.index(tool["level"]) - 1]
                     _text, events = every_tool.ask(address[below], row["asks"])
-                    expect(all(event.get("name") != row["name"] for event in events), f"it is called by a {below}: {events}")
+                    made_by = [event for event in events if event["type"] == "call_finished" and event["success"]]
+                    expect(events and not made_by, f"it is called by a {below}: {events}")
                 if row.get("approved"):
                     text, events = every_tool.ask(address[tool["level"]], row["asks"], approve=False)
                     expect("A person has refused this call" in text, text)
                 text, events = every_tool.ask(address[tool["level"]], row["asks"], row.get("approved", False))
                 every_tool.came_of_it(made, row, events)
                 row = made.fill(row)
-                expect(all(part in text for part in row["answer"]), text)
-                expect(not any(mark in text for mark in UGLY), text)
+                expect(repeats(text, row), text)
+                expect(not any(mark in text for mark in MARKS), text)
 
 
 def terminal():
     """The same in a terminal, where a person is asked before a file is deleted."""
     with every_tool.folder() as made:
-        table = {row["name"]: row for row in every_tool.rows(every_tool.listed(made))}
+        table = {row["name"]: row for row in every_tool.rows(made, every_tool.listed(made))}
         with Terminal(["--config", made.settings("admin")], made.path) as chat:
             for name, answers in [("calculate", []), ("retrieve_documents", []), ("claim", []), ("file_manager.create_document", []),
                                   ("file_manager.delete_file", ["n"]), ("file_manager.delete_file", ["y"]),
@@ -72,7 +77,7 @@ def terminal():
                     if answers == ["n"]:
                         expect("A person has refused this call" in shown, shown)
                     else:
-                        expect(all(part in shown for part in row["answer"]), shown)
+                        expect(repeats(shown, row), shown)
                     asked = "This call cannot be undone. Make it? [y/N]" in shown
                     expect(asked is row.get("approved", False), shown)
 

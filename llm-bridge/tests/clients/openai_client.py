@@ -96,9 +96,10 @@ def _():
 
 @check("its own tool in deltas, in the package's accumulator")
 def _():
-    # The demo model writes in another dialect each time.
-    for _round in range(6 if DEMO else 1):
-        with client.chat.completions.stream(model=MODEL, messages=ORDER, tools=[ORDER_TOOL], **BOUND, **CHOICE,
+    # The demo writes questions of other lengths in other dialects.
+    for more in range(6 if DEMO else 1):
+        order = [{"role": "user", "content": ORDER[0]["content"] + "!" * more}]
+        with client.chat.completions.stream(model=MODEL, messages=order, tools=[ORDER_TOOL], **BOUND, **CHOICE,
                                             extra_body={"toolrack": {"deltas": True}}) as stream:
             events = list(stream)
             choice = stream.get_final_completion().choices[0]

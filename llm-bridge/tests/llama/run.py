@@ -454,7 +454,7 @@ def every(interpreter):
     with every_tool.folder() as made:
         tools = every_tool.listed(made)
         table = []
-        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(tools)))
+        check("every tool of the bundle has a row")(lambda: table.extend(every_tool.rows(made, tools)))
         for row in table:
 
             @check(f"{row['name']}, called by the model")

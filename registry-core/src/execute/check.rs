@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{arguments::Misfit, context::ToolContext, registry::Registry, result::ToolError};
+use crate::{arguments::ValidationError, context::ToolContext, registry::Registry, result::ToolError};
 
 impl Registry {
     /// What a call would be given now: the tool is found, the caller may use it, the arguments are coerced and validated. Nothing runs,
@@ -21,6 +21,6 @@ impl Registry {
             return Err(error);
         }
         let checker = tool.checker().map_err(|cause| ToolError::invalid(cause.to_owned()))?;
-        checker.fit(name, &tool.spec().input_schema, arguments).map_err(|Misfit { error, .. }| error)
+        checker.fit(name, &tool.spec().input_schema, arguments).map_err(|ValidationError { error, .. }| error)
     }
 }

@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use crate::Result;
 
 const USAGE: &str = "usage: cargo xtask corpus DIR [--all] [--verbose] [--exceptions FILE]";
-const EXCEPTIONS: &str = "llm-bridge/tests/data/corpus_exceptions.txt";
+const EXCEPTIONS: &str = "llm-bridge/dialects/tests/data/corpus_exceptions.txt";
 
 /// The members of a JSON object, each as it is written; of a name that is there twice the last counts.
 type Members<'t> = BTreeMap<String, &'t RawValue>;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolrack_dialects::ScanOptions;
 
 use super::{End, Run};
 use crate::{
     chat::{ToolStyle, answer::Answer, prompt, reader::Reader, recover, runner, upstream::UpstreamError},
-    dialect::ScanOptions,
     provider::openai::Object,
 };
 
@@ -86,7 +86,7 @@ impl Run {
 
     /// Whether a text has a call in it.
     fn reads_as_call(&self, text: &str) -> bool {
-        !crate::dialect::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
+        !toolrack_dialects::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
     }
 
     fn may_use_prompt(&self) -> bool {

@@ -35,13 +35,13 @@ use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub use store::{Durability, StoreSettings};
+use toolrack_dialects::{self as dialect, Reading};
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
-    dialect::{self, Reading},
     server::{self, Access, ServerSettings},
 };
 

@@ -1,0 +1,77 @@
+//! Strings in a JSON body.
+
+use memchr::memchr2;
+
+use super::{Expect, JsonBody, Key};
+use crate::body::{Cx, Step, cut};
+
+impl JsonBody {
+    /// Goes on in a string; true when its end was reached.
+    pub(super) fn in_string(&mut self, bytes: &[u8], quote: u8, check: bool) -> bool {
+        let from = self.pos;
+        let mut ended = false;
+        while let Some(rest) = bytes.get(self.pos..) {
+            if self.escaped {
+                if rest.is_empty() {
+                    break;
+                }
+                self.escaped = false;
+                self.plain &= is_escape(rest);
+                self.pos += 1;
+                continue;
+            }
+            let Some(hit) = memchr2(quote, b'\\', rest) else {
+                self.pos = bytes.len();
+                break;
+            };
+            self.pos += hit + 1;
+            if rest.get(hit) == Some(&b'\\') {
+                self.escaped = true;
+            } else {
+                ended = true;
+                break;
+            }
+        }
+        // Deltas must not hand on a string that strict JSON forbids; without them the whole is checked at the end.
+        if check && self.broken.is_none() {
+            let part = bytes.get(from..self.pos).unwrap_or_default();
+            self.broken = part.iter().position(|byte| *byte < b' ').map(|at| from + at);
+        }
+        ended
+    }
+
+    pub(super) fn string_end(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
+        self.quote = None;
+        let inner = self.string + 1..self.pos - 1;
+        match self.expect {
+            Expect::Colon => {
+                if self.at_member() {
+                    self.key = inner;
+                    return self.key_end(text);
+                }
+                None
+            }
+            _ => {
+                let name = self.at_member() && self.key_is == Key::Name;
+                if name {
+                    let quoted = cut(text, self.string..self.pos);
+                    let name = serde_json::from_str(quoted).unwrap_or_else(|_| cut(text, inner).to_owned());
+                    if let Some(step) = self.named(name, cx) {
+                        return Some(step);
+                    }
+                }
+                self.value_end();
+                None
+            }
+        }
+    }
+}
+
+/// Whether this, behind a backslash, is an escape of JSON. Digits that have not come are none.
+fn is_escape(rest: &[u8]) -> bool {
+    match rest.first() {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,
+        Some(b'u') => rest.get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+        _ => false,
+    }
+}

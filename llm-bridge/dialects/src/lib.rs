@@ -1,0 +1,234 @@
+//! Reads tool calls and reasoning out of the text a model writes, as it is streamed.
+//!
+//! One [`Scanner`] reads the text once, in pieces of any size. Plain text passes through at once; only a suffix that
+//! could still become an opening mark is held back. After a mark one of a few families of readers owns the text
+//! until the call is complete, or until it is known to be none; then it comes back as text. Which dialects there
+//! are is a table, [`dialects`], to which other crates add rows through [`DIALECTS`]. The model's name is never needed.
+//!
+//! ```
+//! use toolrack_dialects::{Offered, ScanOptions, parse};
+//!
+//! let text = "One moment.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+//! let parsed = parse(text, Offered::any().into(), ScanOptions::default());
+//! assert_eq!(parsed.content, "One moment.\n");
+//! assert_eq!(parsed.calls[0].name, "add");
+//! assert_eq!(parsed.calls[0].arguments, r#"{"a": 1}"#);
+//! assert_eq!(parsed.dialect, Some("hermes"));
+//! ```
+//!
+//! # What is a call
+//! So it is read by default; [`Reading`] has the decisions that can be taken otherwise.
+//! - Behind an explicit mark: a body that can be read, whether or not its tool was offered.
+//! - Without a mark (bare JSON, a fenced block of it, a list of Python calls): only at the start of a line, only if
+//!   the name is an offered tool, and an object has no members but those of a call. A tag line has to match its
+//!   tool's expression.
+//! - In a message that its header addresses to a tool. A header that addresses the user, or nobody, is for nobody
+//!   to see, and what follows that of an analysis is reasoning.
+//! - A call whose arguments are whole but whose closing mark is missing. Not one that is cut off in an argument.
+//! - An array of calls. If any of its elements is none, all of it is text, behind a mark as well.
+//! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`; what stands
+//!   behind its last argument is text if no end of the call follows. Text before the first argument: no call.
+//! - Not what stands in inline code (its backtick has to be closed on the line: behind one that is not, a call that
+//!   is well formed and offered is one), directly behind an opening quote, `<code>`, `<pre>` or `<!--`, in a code fence that shows something (a
+//!   fence counts only if all of it is calls; with marks, only if it also begins the answer), or in reasoning. But
+//!   thinking that is never closed is ended by a call behind a full mark to an offered tool.
+//!
+//! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
+//! quotes, or in what could not be read.
+//!
+//! # Bytes
+//! Every byte of the input comes back in exactly one of [`Event::Text`], [`Event::Reasoning`], [`Event::Frame`] and
+//! the `source` of a [`Call`] that is not `shown`, in the input's order, however it was cut into pieces.
+
+mod body;
+mod candidate;
+mod elements;
+mod entities;
+mod envelope;
+mod fence;
+mod header;
+mod json;
+mod literal;
+mod marks;
+mod named;
+mod offered;
+mod reading;
+mod render;
+mod repair;
+mod rows;
+mod scanner;
+mod table;
+mod typing;
+
+use std::{fmt, sync::Arc};
+
+pub use json::JsonStyle;
+pub use literal::LiteralStyle;
+pub use marks::thinking_ends;
+pub use named::{Arguments, Head, NamedStyle, TagStyle};
+pub use offered::{Offered, OfferedTool, Tag};
+pub use reading::Reading;
+pub use scanner::Scanner;
+pub use table::{DIALECTS, Dialect, Form, Mark, MarkKind, TAG_LINE, dialect, dialects};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/dialects.md")]
+struct Guide;
+
+/// How a text is to be read.
+#[derive(Debug, Clone)]
+pub struct ScanOptions {
+    /// The prompt has already opened the thinking block.
+    pub thinking: bool,
+    /// Give [`Event::CallBegin`] and [`Event::CallDelta`] as well. Without them a call costs no more than itself. What
+    /// they have told cannot be taken back: a call that would have to be mended against that is aborted.
+    pub deltas: bool,
+    /// Read calls in this dialect only; [`dialects`] has the names. Tag lines are read in any case.
+    pub only: Option<&'static str>,
+    /// The most memory one unfinished call may take, in bytes; what is longer comes back as text.
+    pub max_call_bytes: usize,
+    /// What is decided otherwise than by default where readers disagree.
+    pub reading: Reading,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self {
+            thinking: false,
+            deltas: false,
+            only: None,
+            max_call_bytes: 8 << 20,
+            reading: Reading::default(),
+        }
+    }
+}
+
+/// What the scanner finds, in the order of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Text for the user.
+    Text(&'a str),
+    /// The model's thinking.
+    Reasoning(&'a str),
+    /// Marks around thinking, white space after them, closing marks left over behind a call, and what a [`Reading`]
+    /// drops: for nobody.
+    Frame(&'a str),
+    /// A call has begun. Only with [`ScanOptions::deltas`]; exactly one `Call` or `Aborted` of its index follows.
+    CallBegin {
+        /// The call's place among the calls of this text, from 0.
+        index: usize,
+        /// The tool's name.
+        name: &'a str,
+        /// The dialect it is written in.
+        dialect: &'static str,
+    },
+    /// The next piece of the arguments; together they are the arguments of the committed call.
+    CallDelta {
+        /// As in `CallBegin`.
+        index: usize,
+        /// JSON text.
+        arguments: &'a str,
+    },
+    /// A complete call.
+    Call(Call),
+    /// A call had begun but cannot be read.
+    Aborted {
+        /// As in `CallBegin`; if that was not sent, the index the next call will have.
+        index: usize,
+        /// What had been read of it. It is still to come, as `Text` (or `Frame`, where the [`Reading`] drops it) and
+        /// whatever else is found in it.
+        source: &'a str,
+        /// Why it is none.
+        reason: Abort,
+    },
+}
+
+/// Why a call that had begun is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Abort {
+    /// The text ended inside it.
+    Incomplete,
+    /// It cannot be read, and repairing it would be guessing.
+    Unreadable,
+    /// It is longer than [`ScanOptions::max_call_bytes`].
+    TooLong,
+    /// Its tool was not offered; only with [`Reading::only_offered`].
+    NotOffered,
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Incomplete => "the text ended inside it",
+            Self::Unreadable => "it is not written as a call",
+            Self::TooLong => "it is too long",
+            Self::NotOffered => "no such tool was offered",
+        })
+    }
+}
+
+/// A call as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its place among the calls of this text, from 0; with deltas, aborted ones are counted too.
+    pub index: usize,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// A JSON object as text. Where the model wrote valid JSON it is that, to the byte; of a key that is there
+    /// twice the last counts, as JSON readers have it.
+    pub arguments: String,
+    /// The raw text of the call, with its marks.
+    pub source: String,
+    /// The dialect's name.
+    pub dialect: &'static str,
+    /// It could not be read strictly: quotes, commas, brackets or tags were mended.
+    pub repaired: bool,
+    /// Its end was written. Without it, at the end of a text that was cut off, it may be half of a call.
+    pub closed: bool,
+    /// The source has also been given as [`Event::Text`], because its tag asks for that.
+    pub shown: bool,
+}
+
+/// A whole text, read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The text for the user.
+    pub content: String,
+    /// The thinking.
+    pub reasoning: String,
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// The dialect of the first call.
+    pub dialect: Option<&'static str>,
+}
+
+/// Reads a whole text as one piece.
+pub fn parse(text: &str, offered: Arc<Offered>, options: ScanOptions) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut scanner = Scanner::new(offered, options);
+    let mut sink = |event: Event<'_>| parsed.take(event);
+    scanner.push(text, &mut sink);
+    scanner.finish(&mut sink);
+    parsed
+}
+
+/// The text without the model's thinking. Calls stay in it.
+pub fn strip_thinking(text: &str) -> String {
+    parse(text, Offered::none().into(), ScanOptions::default()).content
+}
+
+impl Parsed {
+    /// Adds one event; for texts that come in pieces.
+    pub fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(text) => self.content.push_str(text),
+            Event::Reasoning(text) => self.reasoning.push_str(text),
+            Event::Call(call) => {
+                self.dialect = self.dialect.or(Some(call.dialect));
+                self.calls.push(call);
+            }
+            Event::Frame(_) | Event::CallBegin { .. } | Event::CallDelta { .. } | Event::Aborted { .. } => {}
+        }
+    }
+}

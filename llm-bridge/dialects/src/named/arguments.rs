@@ -1,0 +1,107 @@
+//! The arguments behind a name: which notation they are in, and reading those that are no tags.
+
+use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
+use crate::{
+    body::{Body, Cx, Is, Step, cut, is},
+    json::JsonBody,
+    literal::{Literals, Read},
+};
+
+impl NamedBody {
+    pub(super) fn arguments(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Step> {
+        if let Arguments::Literals(style) = self.style.arguments {
+            self.literals = Some(Literals::new(style, self.pos));
+            self.part = Part::Literals;
+            return None;
+        }
+        self.skip_blank(text);
+        let behind = self.rest(text);
+        let tags = matches!(self.style.arguments, Arguments::Tags(_));
+        if let Some(name) = self.name.clone()
+            && behind.starts_with('{')
+        {
+            let ends = self.style.end;
+            self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
+            self.part = Part::Json;
+            return None;
+        }
+        if tags && !behind.is_empty() {
+            self.part = Part::Between;
+            return None;
+        }
+        if !tags && !behind.is_empty() && is(behind, "```") != Is::No {
+            // The first line of a fence around the arguments.
+            match cut(behind, 0..behind.floor_char_boundary(MAX_NAME))
+                .find('\n')
+                .filter(|_| behind.starts_with("```"))
+            {
+                Some(end) => {
+                    self.pos += end;
+                    return None;
+                }
+                None if !eof && behind.len() <= MAX_NAME => return Some(Step::More),
+                None => {}
+            }
+        }
+        if behind.is_empty() && !eof {
+            return Some(Step::More);
+        }
+        let plain = head::is_plain(&self.style.head);
+        let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+        if tags {
+            self.part = Part::Between;
+        } else if behind.is_empty() && plain && offered() && self.nothing_but_name(text) {
+            // Nothing but the name of a tool.
+            self.repaired = true;
+            self.part = Part::End;
+        } else {
+            return Some(Step::Reject(self.pos));
+        }
+        None
+    }
+
+    /// No mark that opens arguments stands behind the name.
+    fn nothing_but_name(&self, text: &str) -> bool {
+        let head = cut(text, self.start..text.len()).trim_end();
+        self.name.as_deref().is_some_and(|name| head.ends_with(name))
+    }
+
+    pub(super) fn json(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(json) = &mut self.json else { return Some(Step::Reject(self.pos)) };
+        match json.feed(text, eof, cx) {
+            Step::Done(end) => {
+                let Some(call) = json.take_ready().pop() else { return Some(Step::Reject(end)) };
+                self.begun = call.index;
+                self.arguments = call.arguments;
+                self.sent = self.arguments.len();
+                self.repaired |= call.repaired;
+                self.json = None;
+                self.closed = true;
+                self.pos = end;
+                self.part = Part::End;
+                None
+            }
+            step => Some(step),
+        }
+    }
+
+    pub(super) fn literals(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(literals) = &mut self.literals else { return Some(Step::Reject(self.pos)) };
+        let read = literals.feed(text, eof, &mut self.arguments);
+        self.pos = literals.pos();
+        match read {
+            Read::More => {
+                self.send(cx);
+                Some(Step::More)
+            }
+            Read::Fail => Some(Step::Reject(self.pos)),
+            Read::Done => {
+                self.repaired |= literals.repaired();
+                self.literals = None;
+                self.closed = true;
+                self.part = Part::End;
+                None
+            }
+        }
+    }
+}

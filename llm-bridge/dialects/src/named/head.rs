@@ -1,0 +1,208 @@
+//! Where a name stands: the tool's in the head of a call, an argument's in its tag.
+
+use std::borrow::Cow;
+
+use crate::{
+    body::{Is, is, is_any, rest},
+    entities,
+};
+
+/// How a name is written.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Head {
+    /// Between two marks, as in `<function=NAME>`.
+    Between {
+        /// Stands before the name.
+        open: &'static str,
+        /// What may stand behind it; the first is the one that is rendered. With an empty one among them the name
+        /// ends where its letters do.
+        close: &'static [&'static str],
+        /// What a name begins with that does not belong to it, as in `functions.NAME`.
+        before: &'static str,
+        /// What separates the name from an id of the call, as in `NAME:0`.
+        id: &'static str,
+    },
+    /// In an attribute of a tag, as in `<invoke name="NAME">`. Entities in attributes are read.
+    Attribute {
+        /// How the tag begins, with the space.
+        open: &'static str,
+        /// The attribute.
+        name: &'static str,
+        /// How the tag ends.
+        close: &'static str,
+    },
+    /// In the header of the message, as whom it is for.
+    Recipient,
+}
+
+impl Head {
+    /// A name between two marks.
+    pub const fn between(open: &'static str, close: &'static [&'static str]) -> Self {
+        Self::Between { open, close, before: "", id: "" }
+    }
+
+    /// A name in an attribute.
+    pub const fn attribute(open: &'static str, name: &'static str, close: &'static str) -> Self {
+        Self::Attribute { open, name, close }
+    }
+
+    /// What stands before the name, as far as it is always the same.
+    pub(super) const fn open(&self) -> &'static str {
+        match self {
+            Self::Between { open, .. } | Self::Attribute { open, .. } => open,
+            Self::Recipient => "",
+        }
+    }
+}
+
+/// Whether a name stands there with nothing around it.
+pub(super) fn is_plain(head: &Head) -> bool {
+    matches!(head, Head::Between { close, .. } if close.contains(&""))
+}
+
+/// A longer name is not one.
+pub(super) const MAX_NAME: usize = 256;
+
+/// A name, read, and what stood in its tag beside it.
+#[derive(Debug)]
+pub(super) struct Named<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) tag: &'a str,
+    /// Where the text behind it begins, counted from behind `open`.
+    pub(super) end: usize,
+}
+
+/// What reading a name has come to.
+#[derive(Debug)]
+pub(super) enum Found<'a> {
+    Name(Named<'a>),
+    More,
+    /// It is none, which is known here, counted from behind `open`.
+    No(usize),
+}
+
+/// Reads the name that stands behind `head.open()`.
+pub(super) fn name<'a>(head: &Head, text: &'a str, eof: bool) -> Found<'a> {
+    let area = text.get(..text.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+    let found = match head {
+        Head::Recipient => Found::No(0),
+        Head::Attribute { name, close, .. } => attribute_name(area, name, close),
+        Head::Between { close, before, id, .. } => {
+            let found =
+                if close.contains(&"") { letters(area, close, id, eof) } else { up_to(area, close, eof) };
+            match found {
+                Found::Name(named) => {
+                    Found::Name(Named { name: undressed(&named.name, before, id).into(), ..named })
+                }
+                found => found,
+            }
+        }
+    };
+    match found {
+        Found::More if area.len() == text.len() && area.len() < MAX_NAME && !eof => Found::More,
+        Found::More => Found::No(area.len()),
+        found => found,
+    }
+}
+
+/// The name of letters, with its id, and what may close it.
+fn letters<'a>(text: &'a str, close: &[&str], id: &str, eof: bool) -> Found<'a> {
+    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ':' | '/' | '@');
+    let word_end =
+        |from: usize| rest(text, from).find(|char: char| !part(char)).map_or(text.len(), |at| from + at);
+    let start = text.len() - text.trim_start().len();
+    let mut end = word_end(start);
+    if !id.is_empty() && rest(text, end).starts_with(id) {
+        end = word_end(end + id.len());
+    }
+    let behind = rest(text, end);
+    let next = behind.trim_start_matches([' ', '\t']);
+    let marks = close.iter().copied().chain([id]).filter(|mark| !mark.is_empty());
+    if !eof && (next.is_empty() || is_any(next, marks.clone()) == Is::Open) {
+        return Found::More;
+    }
+    let name = text.get(start..end).unwrap_or_default();
+    if let Some(mark) = marks.filter(|mark| next.starts_with(mark)).max() {
+        end += behind.len() - next.len() + mark.len();
+    }
+    Found::Name(Named { name: name.into(), tag: "", end })
+}
+
+/// The name up to what closes it; neither a line end nor another tag may come before.
+fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
+    let firsts = |char: char| matches!(char, '<' | '\n') || close.iter().any(|close| close.starts_with(char));
+    for (at, char) in text.char_indices().filter(|(_, char)| firsts(*char)) {
+        let here = rest(text, at);
+        // The longest mark counts: that it has come whole has to be known.
+        if !eof && is_any(here, close.iter().copied().filter(|close| !here.starts_with(close))) == Is::Open {
+            return Found::More;
+        }
+        if let Some(length) =
+            close.iter().filter(|close| here.starts_with(**close)).map(|close| close.len()).max()
+        {
+            let name = text.get(..at).unwrap_or_default().trim().trim_matches(['"', '\'']);
+            return Found::Name(Named { name: name.into(), tag: "", end: at + length });
+        }
+        if matches!(char, '<' | '\n') {
+            return Found::No(at);
+        }
+    }
+    Found::More
+}
+
+fn attribute_name<'a>(text: &'a str, attribute: &str, close: &str) -> Found<'a> {
+    let mut quote = None;
+    for (at, char) in text.char_indices() {
+        match (quote, char) {
+            (None, '"' | '\'') => quote = Some(char),
+            (Some(open), _) if open == char => quote = None,
+            (None, '\n') => return Found::No(at),
+            (None, _) => match is(rest(text, at), close) {
+                Is::Yes => {
+                    let tag = text.get(..at).unwrap_or_default();
+                    return match value(tag, attribute) {
+                        Some(name) => Found::Name(Named { name, tag, end: at + close.len() }),
+                        None => Found::No(at),
+                    };
+                }
+                Is::Open => return Found::More,
+                Is::No if char == '<' => return Found::No(at),
+                Is::No => {}
+            },
+            _ => {}
+        }
+    }
+    Found::More
+}
+
+/// The value of an attribute of a tag.
+pub(super) fn value<'a>(tag: &'a str, attribute: &str) -> Option<Cow<'a, str>> {
+    let mut from = 0;
+    loop {
+        let at = from + rest(tag, from).find(attribute)?;
+        from = at + attribute.len();
+        let before = tag.get(..at).unwrap_or_default();
+        let behind = rest(tag, from).trim_start();
+        if before.is_empty() || before.ends_with(char::is_whitespace) {
+            let Some(behind) = behind.strip_prefix('=') else { continue };
+            let behind = behind.trim_start();
+            let quoted = behind.strip_prefix(['"', '\'']);
+            let value = match (quoted, behind.chars().next()) {
+                (Some(inside), Some(quote)) => inside.split(quote).next()?,
+                _ => behind.split([' ', '\t', '/']).next()?,
+            };
+            return Some(entities::decoded(value));
+        }
+    }
+}
+
+/// The name without what does not belong to it.
+fn undressed(name: &str, before: &str, id: &str) -> String {
+    let name = name.strip_prefix(before).unwrap_or(name);
+    let bare = match name.rsplit_once(id) {
+        Some((bare, id)) if !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric()) => bare,
+        _ => name,
+    };
+    (if id.is_empty() { name } else { bare }).trim().to_owned()
+}

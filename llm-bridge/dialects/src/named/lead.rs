@@ -1,0 +1,74 @@
+//! Whether a text could begin a body of this family.
+
+use super::{
+    Arguments, Head, NamedStyle,
+    head::{self, Found},
+};
+use crate::{
+    body::{Is, Lead, ahead, is, is_any, rest},
+    table::Dialect,
+};
+
+/// Whether a body of this form could begin so; `addressed`: a header has named the tool.
+pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: bool) -> Lead {
+    if matches!(style.head, Head::Recipient) {
+        let open = match style.arguments {
+            Arguments::Tags(tags) => tags.key.open(),
+            Arguments::Json | Arguments::Literals(_) => "{",
+        };
+        // A tool without arguments: nothing but the end follows.
+        let empty = matches!(style.arguments, Arguments::Tags(_)).then_some(row.close).unwrap_or_default();
+        let begins = is_any(text, empty.iter().copied().chain([open]));
+        return if addressed { lead_is(begins) } else { Lead::No };
+    }
+    let text = if style.list {
+        match text.bytes().next() {
+            Some(b'[') => unblanked(rest(text, 1)),
+            None => return Lead::More,
+            // Where a mark stands before them, a single call needs no list.
+            Some(_) if row.marks.is_empty() => return Lead::No,
+            Some(_) => text,
+        }
+    } else {
+        text
+    };
+    match is(text, style.head.open()) {
+        Is::Yes => {}
+        other => return lead_is(other),
+    }
+    let literals = matches!(style.arguments, Arguments::Literals(_));
+    let behind = unblanked(rest(text, style.head.open().len()));
+    match behind.chars().next() {
+        None => Lead::More,
+        Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
+        // Nothing but the bracket behind a name tells these from a word.
+        Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
+            Found::Name(found) if plain(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
+            Found::More if plain(behind) => Lead::More,
+            Found::Name(_) | Found::More | Found::No(_) => Lead::No,
+        },
+        // A name without a mark around it begins as names do.
+        Some(first) if head::is_plain(&style.head) && !first.is_alphanumeric() && first != '_' => Lead::No,
+        Some(_) => Lead::Yes,
+    }
+}
+
+/// The text without white space before it, of which there is only so much before a name.
+fn unblanked(text: &str) -> &str {
+    rest(text, ahead(text, 0, &[]).unwrap_or(0))
+}
+
+/// Only what names are made of, and white space and a bracket behind it.
+fn plain(name: &str) -> bool {
+    let name = name.trim_end_matches(['(', '{']).trim_end();
+    let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
+    name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
+}
+
+pub(super) fn lead_is(found: Is) -> Lead {
+    match found {
+        Is::Yes => Lead::Yes,
+        Is::No => Lead::No,
+        Is::Open => Lead::More,
+    }
+}

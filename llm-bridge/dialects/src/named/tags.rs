@@ -1,0 +1,203 @@
+//! Arguments in tags: where each begins, and what may stand between them.
+
+use memchr::memchr;
+use serde_json::Value;
+
+use super::{Arguments, Head, NamedBody, NamedStyle, Part, head};
+use crate::{
+    body::{Cx, Is, Step, Tail, ahead, is, is_any, rest, tail},
+    elements::End,
+    typing::{Shape, Types, escape},
+};
+
+/// A tag for each argument, with its value as text.
+#[derive(Debug, Clone, Copy)]
+pub struct TagStyle {
+    /// Where the argument's name stands.
+    pub key: Head,
+    /// What opens the value behind the name, where that is a tag of its own; else empty.
+    pub value: &'static str,
+    /// What ends the value.
+    pub end: &'static str,
+    /// One line end on each side of the value belongs to the tags.
+    pub framed: bool,
+    /// Values are written on lines of their own.
+    pub lines: bool,
+    /// The end repeats the argument's name, and values may be trees of such elements.
+    pub elements: bool,
+}
+
+impl TagStyle {
+    /// A tag with the name, then the value, which line ends may frame.
+    pub const fn new(key: Head, end: &'static str) -> Self {
+        Self { key, value: "", end, framed: true, lines: false, elements: false }
+    }
+
+    /// The style with values on lines of their own.
+    pub const fn on_lines(mut self) -> Self {
+        self.lines = true;
+        self
+    }
+
+    /// The style with a tag of its own before the value.
+    pub const fn value(mut self, value: &'static str) -> Self {
+        self.value = value;
+        self
+    }
+
+    /// The style with values to which all of the text between the tags belongs.
+    pub const fn verbatim(mut self) -> Self {
+        self.framed = false;
+        self
+    }
+
+    /// The style whose ends repeat the name and whose values are trees.
+    pub const fn elements(mut self) -> Self {
+        self.framed = false;
+        self.elements = true;
+        self
+    }
+}
+
+impl NamedStyle {
+    pub(super) fn tags(&self) -> Option<TagStyle> {
+        if let Arguments::Tags(tags) = self.arguments { Some(tags) } else { None }
+    }
+}
+
+impl NamedBody {
+    pub(super) fn tags(&self) -> Option<TagStyle> {
+        self.style.tags()
+    }
+
+    pub(super) fn between(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
+        self.skip_blank(text);
+        let behind = self.rest(text);
+        // Where the tag of an argument begins as the end of the call does, the longer mark decides.
+        let end = is_any(behind, self.style.end.iter().copied());
+        let param = if end == Is::Yes { Is::No } else { is(behind, tags.key.open()) };
+        if param == Is::Yes && end != Is::Open {
+            self.pos += tags.key.open().len();
+            self.start = self.pos;
+            self.part = Part::Key;
+            self.repaired |= self.stray.take().is_some();
+            return None;
+        }
+        if end == Is::Yes {
+            let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+            if self.params == 0 && !self.wrapped && head::is_plain(&self.style.head) && !offered() {
+                // A word between marks is a call only of a tool that is there: else they are just mentioned.
+                return Some(Step::Reject(self.pos));
+            }
+            self.repaired |= self.stray.take().is_some();
+            self.ended = true;
+            self.part = Part::End;
+            return None;
+        }
+        let tail = tail(text, self.pos, self.row.close, &[], eof);
+        let next = is_any(behind, self.row.marks.iter().map(|mark| mark.text));
+        let open = param == Is::Open || end == Is::Open || tail == Tail::Open || next == Is::Open;
+        if open && !eof {
+            return Some(Step::More);
+        }
+        if eof && param != Is::No && !behind.is_empty() {
+            // It may be another argument that was cut off.
+            return Some(Step::Reject(text.len()));
+        }
+        if let Tail::Closed(close_end) | Tail::Cut(close_end) = tail {
+            // The wrapper is closed before the call: it is whole all the same.
+            self.ended = matches!(tail, Tail::Closed(_));
+            self.repaired |= !self.style.end.is_empty() || !self.ended;
+            self.finish_call(self.pos, cx);
+            self.pos = close_end;
+            return Some(Step::Done(close_end));
+        }
+        // A call without any argument has to be ended, and nothing may stand in it: else a tag is just mentioned.
+        if self.params == 0 {
+            return Some(Step::Reject(if eof && open { text.len() } else { self.pos }));
+        }
+        if behind.is_empty() || next == Is::Yes || (eof && open) {
+            // No end: what stands behind the last argument is text.
+            self.pos = self.stray.take().unwrap_or(self.pos);
+            self.repaired |= !self.style.end.is_empty();
+            self.finish_call(self.pos, cx);
+            return Some(Step::Done(self.pos));
+        }
+        // Text between the arguments stays in the source if another tag of the call follows.
+        self.stray.get_or_insert(self.pos);
+        let skip = memchr(self.tag_byte(), behind.as_bytes().get(1..).unwrap_or_default());
+        self.pos += skip.map_or(behind.len(), |at| at + 1);
+        self.pos = text.floor_char_boundary(self.pos);
+        None
+    }
+
+    /// The byte with which every tag begins that can end a value.
+    pub(super) fn tag_byte(&self) -> u8 {
+        self.tags().and_then(|tags| tags.end.bytes().next()).unwrap_or(b'<')
+    }
+
+    pub(super) fn key(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
+        let named = match head::name(&tags.key, rest(text, self.start), eof) {
+            head::Found::Name(named) => named,
+            head::Found::More => return Some(Step::More),
+            head::Found::No(at) => return Some(Step::Reject(self.start + at)),
+        };
+        let mut at = self.start + named.end;
+        if !tags.value.is_empty() {
+            let Some(next) = ahead(text, at, &[]) else { return Some(Step::Reject(at)) };
+            let inside = rest(text, next);
+            match is(inside, tags.value) {
+                Is::Yes => at = next + tags.value.len(),
+                Is::Open if !eof => return Some(Step::More),
+                Is::No if !inside.is_empty() => {
+                    // A name without a value is no argument.
+                    self.repaired = true;
+                    self.pos = at;
+                    self.part = Part::Between;
+                    return None;
+                }
+                _ => return Some(Step::Reject(text.len())),
+            }
+        }
+        let key = named.name;
+        if key.is_empty() {
+            return Some(Step::Reject(at));
+        }
+        let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
+        let shape = Shape::of(schema, schema).property(&key);
+        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.reading.types(&shape));
+        self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
+        // Only what the schema says is text cannot be a tree.
+        let text = shape.is_known() && self.types.is_text();
+        self.element = (tags.elements && !text).then(|| End::new(at));
+        if self.params > 0 {
+            self.arguments.push_str(", ");
+        }
+        self.arguments.push('"');
+        escape(&key, &mut self.arguments);
+        self.arguments.push_str("\": ");
+        self.key = key.into_owned();
+        self.params += 1;
+        self.pos = at;
+        self.start = at;
+        self.taken = None;
+        self.part = Part::Value;
+        None
+    }
+}
+
+/// The type that the tag itself states.
+fn markup_types(tag: &str, schema: Option<&Value>, key: &str) -> Option<Types> {
+    if let Some(string) = head::value(tag, "string") {
+        let known = schema
+            .is_some_and(|schema| schema.pointer("/properties").is_some_and(|all| all.get(key).is_some()));
+        return (!known || string == "true").then_some(if string == "true" {
+            Types::TEXT
+        } else {
+            Types::ANY
+        });
+    }
+    head::value(tag, "type").map(|kind| Types::named(&kind))
+}

@@ -1,0 +1,66 @@
+//! Dialects that speak in messages: a header says whom each is for.
+
+use crate::{
+    json::JsonStyle,
+    named::{Arguments, Head, NamedStyle, TagStyle},
+    table::{Dialect, Form, Mark},
+};
+
+/// Where a header may begin. The first has been written by the prompt, often.
+const HEADERS: &[Mark] = &[Mark::header("<|start|>"), Mark::header("<|channel|>")];
+
+const MUSE: &[Form] = &[Form::Named(NamedStyle {
+    head: Head::attribute("<atem:invoke ", "name", ">"),
+    arguments: Arguments::Tags(
+        TagStyle::new(Head::attribute("<atem:parameter ", "name", ">"), "</atem:parameter>").verbatim(),
+    ),
+    end: &["</atem:invoke>"],
+    list: false,
+})];
+
+pub(super) const ROWS: &[Dialect] = &[
+    Dialect::new(
+        "harmony",
+        &[Form::Named(NamedStyle {
+            head: Head::Recipient,
+            arguments: Arguments::Json,
+            end: &[],
+            list: false,
+        })],
+    )
+    .marks(HEADERS)
+    .close(&["<|call|>", "<|end|>", "<|return|>"])
+    .noise(&["<|call|>", "<|end|>", "<|return|>", "<|message|>"])
+    .results("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>"),
+    Dialect::new(
+        "beam",
+        &[Form::Named(NamedStyle {
+            head: Head::Recipient,
+            arguments: Arguments::Tags(
+                TagStyle::new(Head::attribute("<rfl:parameter ", "name", ">"), "</rfl:parameter>").on_lines(),
+            ),
+            end: &[],
+            list: false,
+        })],
+    )
+    .marks(HEADERS)
+    .close(&["<|call|>", "<|end|>"]),
+    Dialect::new("muse", MUSE)
+        .marks(&[
+            Mark::header("<|start|>"),
+            Mark::header("<|channel|>"),
+            Mark::section("<atem:function_calls>"),
+        ])
+        .close(&["</atem:function_calls><|eom|>", "</atem:function_calls>", "<|eom|>"])
+        .noise(&["<|eom|>", "<|eot|>"]),
+    Dialect::new("inkling", &[Form::Json(JsonStyle::new(&["name"], &["args", "arguments"]))])
+        .marks(&[Mark::wrapper("<|content_invoke_tool_json|>"), Mark::header("<|message_model|>")])
+        .close(&["<|end_message|>"])
+        .thinking(&[("<|content_thinking|>", "<|end_message|>")])
+        .noise(&[
+            "<|end_message|>",
+            "<|content_text|>",
+            "<|content_model_end_sampling|>",
+            "<|content_tool_error|>",
+        ]),
+];

@@ -1,0 +1,226 @@
+//! Dialects whose calls are tags, with a tag for each argument.
+
+use super::THINK;
+use crate::{
+    json::JsonStyle,
+    named::{Arguments, Head, NamedStyle, TagStyle},
+    table::{Dialect, Form, Mark},
+};
+
+const fn tags(head: Head, tags: TagStyle, end: &'static [&'static str]) -> NamedStyle {
+    NamedStyle { head, arguments: Arguments::Tags(tags), end, list: false }
+}
+
+/// `<function=NAME>` with `<parameter=NAME>`.
+const FUNCTION: NamedStyle = tags(
+    Head::between("<function=", &[">"]),
+    TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>").on_lines(),
+    &["</function>"],
+);
+/// `<invoke name="NAME">` with `<parameter name="NAME">`.
+const INVOKE: NamedStyle = tags(
+    Head::attribute("<invoke ", "name", ">"),
+    TagStyle::new(Head::attribute("<parameter ", "name", ">"), "</parameter>"),
+    &["</invoke>"],
+);
+/// Keys and values in tags of their own.
+const PAIRS: TagStyle = TagStyle::new(Head::between("<arg_key>", &["</arg_key>"]), "</arg_value>")
+    .value("<arg_value>")
+    .verbatim();
+/// A call begins with the mark and the name, with nothing around the name.
+const PLAIN_NAME: &[&str] = &["", "\n", "<tool_sep>"];
+
+/// The markup of DeepSeek since V3.2, with its prefix for every tag.
+macro_rules! markup {
+    ($prefix:literal) => {
+        tags(
+            Head::attribute(concat!("<", $prefix, "invoke "), "name", ">"),
+            TagStyle::new(
+                Head::attribute(concat!("<", $prefix, "parameter "), "name", ">"),
+                concat!("</", $prefix, "parameter>"),
+            )
+            .verbatim(),
+            &[concat!("</", $prefix, "invoke>")],
+        )
+    };
+}
+
+pub(super) const ROWS: &[Dialect] = &[
+    Dialect::new("qwen3_coder", &[Form::Named(FUNCTION)])
+        .marks(&[Mark::wrapper("<tool_call>"), Mark::inner("<function=")])
+        .close(&["</tool_call>"])
+        .on_lines()
+        .thinking(THINK),
+    Dialect::new("seed_oss", &[Form::Named(FUNCTION)])
+        .marks(&[Mark::wrapper("<seed:tool_call>")])
+        .close(&["</seed:tool_call>"])
+        .on_lines()
+        .thinking(&[("<seed:think>", "</seed:think>")]),
+    Dialect::new(
+        "mimo",
+        &[Form::Named(tags(
+            Head::between("<function=", &[">"]),
+            TagStyle::new(Head::between("<parameter=", &[">"]), "</parameter>").verbatim(),
+            &["</function>"],
+        ))],
+    )
+    .marks(&[Mark::wrapper("<tool_call>")])
+    .close(&["</tool_call>"]),
+    Dialect::new(
+        "glm47",
+        &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
+    )
+    .marks(&[Mark::call("<tool_call>")])
+    .thinking(THINK)
+    .noise(&["<|role_end|>"])
+    .results("<tool_response>{content}</tool_response>"),
+    Dialect::new(
+        "glm45",
+        &[Form::Named(tags(Head::between("<tool_call>", &["\n", ""]), PAIRS, &["</tool_call>"]))],
+    )
+    .marks(&[Mark::call("<tool_call>")])
+    .on_lines(),
+    Dialect::new(
+        "poolside_v1",
+        &[Form::Named(tags(Head::between("<tool_call>", &["\n", ""]), PAIRS, &["</tool_call>"]))],
+    )
+    .marks(&[Mark::call("<tool_call>")])
+    .on_lines(),
+    Dialect::new(
+        "iquest_q1",
+        &[Form::Named(tags(
+            Head::between("<iquest_tool_call>", PLAIN_NAME),
+            PAIRS,
+            &["</iquest_tool_call>"],
+        ))],
+    )
+    .marks(&[Mark::call("<iquest_tool_call>")]),
+    Dialect::new(
+        "hy_v3",
+        &[Form::Named(tags(Head::between("<tool_call>", &["<tool_sep>", ""]), PAIRS, &["</tool_call>"]))],
+    )
+    .marks(&[Mark::wrapper("<tool_calls>")])
+    .close(&["</tool_calls>"])
+    .on_lines(),
+    Dialect::new(
+        "hy_v4",
+        &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
+    )
+    .marks(&[Mark::wrapper("<tool_calls>")])
+    .close(&["</tool_calls>"]),
+    Dialect::new(
+        "k2_horizon",
+        &[
+            Form::Named(tags(
+                Head::between("", &[""]),
+                TagStyle::new(Head::between("<ifm|arg_key>", &["</ifm|arg_key>"]), "</ifm|arg_value>")
+                    .value("<ifm|arg_value>")
+                    .verbatim(),
+                &["</ifm|tool_call>"],
+            )),
+            Form::Json(JsonStyle::PLAIN),
+        ],
+    )
+    .marks(&[
+        Mark::wrapper("<ifm|tool_calls><ifm|tool_call>"),
+        Mark::wrapper("<ifm|tool_calls>"),
+        Mark::wrapper("<ifm|tool_call>"),
+    ])
+    .close(&["</ifm|tool_calls>", "</ifm|tool_call></ifm|tool_calls>", "</ifm|tool_call>"]),
+    Dialect::new("minimax_m2", &[Form::Named(INVOKE)])
+        .marks(&[Mark::wrapper("<minimax:tool_call>"), Mark::inner("<invoke name=")])
+        .close(&["</minimax:tool_call>"])
+        .on_lines(),
+    Dialect::new(
+        "minimax_m3",
+        &[Form::Named(tags(
+            Head::attribute("]<]minimax[>[<invoke ", "name", ">"),
+            TagStyle::new(Head::between("]<]minimax[>[<", &[">"]), "]<]minimax[>[</").elements(),
+            &["]<]minimax[>[</invoke>"],
+        ))],
+    )
+    .marks(&[Mark::wrapper("]<]minimax[>[<tool_call>"), Mark::inner("]<]minimax[>[<invoke ")])
+    .close(&["]<]minimax[>[</tool_call>"])
+    .thinking(&[("<mm:think>", "</mm:think>")])
+    .on_lines(),
+    Dialect::new("dots", &[Form::Named(INVOKE), Form::Json(JsonStyle::PLAIN)])
+        .marks(&[Mark::wrapper("<dots_function_call>")])
+        .close(&["</dots_function_call>"]),
+    Dialect::new("deepseek_v32", &[Form::Named(markup!("｜DSML｜"))])
+        .marks(&[Mark::wrapper("<｜DSML｜function_calls>"), Mark::inner("<｜DSML｜invoke ")])
+        .close(&["</｜DSML｜function_calls>"])
+        .on_lines(),
+    Dialect::new("deepseek_v4", &[Form::Named(markup!("｜DSML｜"))])
+        .marks(&[
+            Mark::wrapper("<｜DSML｜tool_calls>"),
+            // As the model misspells it.
+            Mark::wrapper("<｜DSML｜toolcalls>"),
+            Mark::wrapper("<｜DSML｜tool_call>"),
+            Mark::wrapper("<｜DSML｜toolcall>"),
+            Mark::wrapper("<｜DSML｜tools>"),
+            Mark::wrapper("<｜DSML｜tool>"),
+        ])
+        .close(&["</｜DSML｜tool_calls>"])
+        .on_lines(),
+    Dialect::new("deepseek_v41", &[Form::Named(markup!("｜DSML｜ "))])
+        .marks(&[Mark::wrapper("<｜DSML｜ calls>"), Mark::inner("<｜DSML｜ invoke ")])
+        .close(&["</｜DSML｜ calls>"])
+        .on_lines(),
+    Dialect::new("gigachat35", &[Form::Named(markup!("｜GCML｜"))])
+        .marks(&[Mark::wrapper("<｜GCML｜tool_calls>"), Mark::inner("<｜GCML｜invoke ")])
+        .close(&["</｜GCML｜tool_calls>"])
+        .on_lines(),
+    Dialect::new(
+        "kimi_k3",
+        &[Form::Named(tags(
+            Head::attribute("<|open|>call ", "tool", "<|sep|>"),
+            TagStyle::new(Head::attribute("<|open|>argument ", "key", "<|sep|>"), "<|close|>argument<|sep|>")
+                .verbatim(),
+            &["<|close|>call<|sep|>"],
+        ))],
+    )
+    .marks(&[Mark::wrapper("<|open|>tools<|sep|>"), Mark::inner("<|open|>call ")])
+    .close(&["<|close|>tools<|sep|>"])
+    .thinking(&[("<|open|>think<|sep|>", "<|close|>think<|sep|>")])
+    .noise(&[
+        "<|open|>response<|sep|>",
+        "<|close|>response<|sep|>",
+        "<|close|>message<|sep|>",
+        "<|open|> response <|sep|>",
+        "<|close|> response <|sep|>",
+    ]),
+    Dialect::new(
+        "step3",
+        &[
+            Form::Named(tags(
+                Head::attribute("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke ", "name", ">"),
+                STEP_PARAMETER,
+                &["</steptml:invoke>", "<｜tool_call_end｜>"],
+            )),
+            Form::Named(tags(
+                Head::attribute("<steptml:invoke ", "name", ">"),
+                STEP_PARAMETER,
+                &["</steptml:invoke>", "<｜tool_call_end｜>"],
+            )),
+        ],
+    )
+    .marks(&[
+        Mark::wrapper("<｜tool_calls_begin｜>"),
+        Mark::inner("<｜tool_call_begin｜>"),
+        Mark::inner("<steptml:invoke "),
+    ])
+    .close(&["<｜tool_calls_end｜>"])
+    .on_lines(),
+    Dialect::new(
+        "minicpm5",
+        &[Form::Named(tags(
+            Head::attribute("<function ", "name", ">"),
+            TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>"),
+            &["</function>"],
+        ))],
+    )
+    .marks(&[Mark::call("<function name=")]),
+];
+
+const STEP_PARAMETER: TagStyle =
+    TagStyle::new(Head::attribute("<steptml:parameter ", "name", ">"), "</steptml:parameter>");

@@ -1,0 +1,96 @@
+//! Dialects whose calls are the tool's name and a JSON object with its arguments.
+
+use super::THINK;
+use crate::{
+    json::JsonStyle,
+    named::{Arguments, Head, NamedStyle},
+    table::{Dialect, Form, Mark},
+};
+
+const fn json(head: Head, end: &'static [&'static str]) -> Form {
+    Form::Named(NamedStyle { head, arguments: Arguments::Json, end, list: false })
+}
+
+pub(super) const ROWS: &[Dialect] = &[
+    Dialect::new(
+        "mistral",
+        &[
+            json(Head::Between { open: "", close: &["[ARGS]", ""], before: "", id: "[CALL_ID]" }, &[]),
+            Form::Json(JsonStyle::PLAIN.in_array()),
+        ],
+    )
+    .marks(&[Mark::wrapper("[TOOL_CALLS]")])
+    .close(&["[/TOOL_CALLS]"])
+    .open_ended()
+    .thinking(&[("[THINK]", "[/THINK]")])
+    .results("[TOOL_RESULTS]{content}[/TOOL_RESULTS]"),
+    Dialect::new(
+        "deepseek_v3",
+        &[json(
+            Head::between("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", &["\n```json\n", "\n", "```json"]),
+            &["```", "<｜tool▁call▁end｜>"],
+        )],
+    )
+    .marks(&[Mark::wrapper("<｜tool▁calls▁begin｜>"), Mark::call("<｜tool▁call▁begin｜>")])
+    .close(&["<｜tool▁calls▁end｜>"])
+    .thinking(THINK)
+    .noise(&["<｜end▁of▁sentence｜>"])
+    .results(
+        "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜><｜tool▁outputs▁end｜>",
+    ),
+    Dialect::new(
+        "deepseek_v31",
+        &[json(Head::between("<｜tool▁call▁begin｜>", &["<｜tool▁sep｜>"]), &["<｜tool▁call▁end｜>"])],
+    )
+    .marks(&[Mark::wrapper("<｜tool▁calls▁begin｜>"), Mark::call("<｜tool▁call▁begin｜>")])
+    .close(&["<｜tool▁calls▁end｜>"])
+    .results("<｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜>"),
+    Dialect::new(
+        "kimi_k2",
+        &[json(
+            Head::Between {
+                open: "<|tool_call_begin|>",
+                close: &["<|tool_call_argument_begin|>"],
+                before: "functions.",
+                id: ":",
+            },
+            &["<|tool_call_end|>"],
+        )],
+    )
+    .marks(&[
+        Mark::wrapper("<|tool_calls_section_begin|>"),
+        Mark::wrapper("<|tool_call_section_begin|>"),
+        Mark::call("<|tool_call_begin|>"),
+    ])
+    .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
+    .thinking(THINK),
+    Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
+        .marks(&[Mark::inner("<function=")]),
+    Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])]).marks(&[Mark::line(">>>")]),
+    Dialect::new(
+        "plamo3",
+        &[
+            json(
+                Head::between(
+                    "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
+                    PLAMO_ARGUMENTS,
+                ),
+                PLAMO_END,
+            ),
+            json(Head::between("<|plamo:begin_tool_name:plamo|>", PLAMO_ARGUMENTS), PLAMO_END),
+        ],
+    )
+    .marks(&[
+        Mark::wrapper("<|plamo:begin_tool_requests:plamo|>"),
+        Mark::call("<|plamo:begin_tool_request:plamo|>"),
+    ])
+    .close(&["<|plamo:end_tool_requests:plamo|>"])
+    .thinking(&[("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>")])
+    .noise(&["<|plamo:tag|>", "<|plamo:msg|>"]),
+];
+
+const PLAMO_ARGUMENTS: &[&str] = &[
+    "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+    "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>",
+];
+const PLAMO_END: &[&str] = &["<|plamo:end_tool_arguments:plamo|>", "<|plamo:end_tool_request:plamo|>"];

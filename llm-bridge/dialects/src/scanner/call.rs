@@ -1,0 +1,334 @@
+//! Candidates for calls: fed until they are calls, which are handed out, or none, which become text again.
+
+use memchr::{memchr, memchr2, memmem};
+
+use super::{Dropped, List, Pending, Place, Scanner, State, Went};
+use crate::{
+    Abort, Call, Event,
+    body::{Cx, Ready, Step, Unfinished, cut},
+    candidate::Candidate,
+    marks::MESSAGE,
+    table::TAG_LINE,
+};
+
+/// How many times the input's length may be spent on reading abandoned bodies again.
+const CREDIT: usize = 8;
+/// How far behind a call the backtick is looked for that makes it inline code.
+const MAX_CODE: usize = 1024;
+
+impl Scanner {
+    pub(super) fn call(
+        &mut self,
+        mut candidate: Box<Candidate>,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let cap = text.floor_char_boundary(self.options.max_call_bytes);
+        let over = cap < text.len();
+        // A header ends the thinking of the message before it; only what it is for is not known yet.
+        let ends = candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0);
+        let sure = !candidate.is_quoted()
+            && (ends || self.thinking.is_none())
+            && !self.place.code
+            && !candidate.is_fence();
+        let reading = self.options.reading;
+        let live = self.options.deltas && sure && !reading.decides_late();
+        let mut cx = Cx { offered: &self.offered, reading, live, index: &mut self.index, sink };
+        match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
+            Step::More if !over => {
+                self.state = State::Call(candidate);
+                (0, false)
+            }
+            Step::More => self.reject(candidate, cap, text, Abort::TooLong, sink),
+            Step::Reject(at) => {
+                let at = text.floor_char_boundary(at);
+                let cut_off = eof && at == text.len();
+                let reason = if cut_off { Abort::Incomplete } else { Abort::Unreadable };
+                self.reject(candidate, at, text, reason, sink)
+            }
+            Step::Message { end, thinking } => {
+                sink(Event::Frame(cut(text, 0..end)));
+                self.thinking = thinking.then_some(MESSAGE);
+                self.place = Place { blank: self.place.blank, framing: true, ..Place::start() };
+                (end, true)
+            }
+            Step::Done(end) if candidate.is_quoted() => {
+                self.plain = self.plain.max(self.offset + end);
+                self.emit(cut(text, 0..end), sink);
+                self.written();
+                (end, true)
+            }
+            Step::Done(end) => {
+                if ends {
+                    self.thinking = None;
+                }
+                let ready = candidate.take_ready();
+                self.found(ready, end, text, candidate.dialect(), sink)
+            }
+        }
+    }
+
+    fn found(
+        &mut self,
+        ready: Vec<Ready>,
+        end: usize,
+        text: &str,
+        dialect: &'static str,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        if self.thinking.is_none() && !self.place.code {
+            self.commit(ready, end, text, dialect, false, sink);
+            return (end, true);
+        }
+        let reading = self.options.reading;
+        let good = |call: &Ready| {
+            self.offered.contains(&call.name) && reading.refuses(call, &self.offered).is_none()
+        };
+        if ready.iter().all(good) {
+            let pending = Pending { calls: ready, dialect, end, seen: end };
+            self.state = if self.place.code { State::Coded(pending) } else { State::Pending(pending) };
+            return (0, true);
+        }
+        self.emit(cut(text, 0..end), sink);
+        self.written();
+        (end, true)
+    }
+
+    fn reject(
+        &mut self,
+        mut candidate: Box<Candidate>,
+        at: usize,
+        text: &str,
+        reason: Abort,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        self.plain = self.plain.max(self.offset + at);
+        let mut ready = candidate.take_ready();
+        if !candidate.keeps_ready() && reason != Abort::Incomplete {
+            // Without a mark all of it is calls or none is; those that were announced have to be taken back.
+            for call in ready.drain(..) {
+                if let Some(index) = call.index {
+                    sink(Event::Aborted { index, source: cut(text, 0..call.end), reason });
+                }
+            }
+        }
+        if self.place.code || candidate.is_quoted() {
+            // Behind an open backtick only what is well formed is a call.
+            ready.clear();
+        }
+        let kept = ready.last().map(|call| call.end);
+        let resume = kept.unwrap_or(candidate.lead).min(at);
+        let dialect = candidate.dialect();
+        let granted = self.charge(at, resume);
+        if let Some(end) = kept {
+            let went = self.found(ready, end, text, dialect, sink);
+            self.abort(&mut candidate, cut(text, end..at), reason, sink);
+            if let Some(ends) = self.drops(&candidate, reason) {
+                let to = if granted { end } else { at };
+                sink(Event::Frame(cut(text, end..to)));
+                self.state = State::Dropped(Dropped::new(ends));
+                return (to, true);
+            }
+            if granted || self.thinking.is_some() {
+                return went;
+            }
+            self.emit(cut(text, end..at), sink);
+            self.written();
+            return (at, true);
+        }
+        self.abort(&mut candidate, cut(text, 0..at), reason, sink);
+        if let Some(ends) = self.drops(&candidate, reason) {
+            let to = if granted { resume } else { at };
+            sink(Event::Frame(cut(text, 0..to)));
+            self.state = State::Dropped(Dropped::new(ends));
+            return (to, true);
+        }
+        if !granted {
+            self.emit(cut(text, 0..at), sink);
+            self.written();
+            return (at, true);
+        }
+        let list = candidate.list().filter(|_| reason == Abort::Unreadable);
+        let resume = list.unwrap_or(resume);
+        self.emit(cut(text, 0..resume), sink);
+        if list.is_some() {
+            self.state = State::List(List::default());
+        }
+        let fence = candidate.fence_ticks();
+        self.written();
+        if fence > 0 {
+            (self.place.fence, self.place.fence_mark) = (fence, b'`');
+            self.place.fresh = true;
+        }
+        (resume, true)
+    }
+
+    /// What ends the text that is dropped with a candidate which is none; nothing if it stays text.
+    fn drops(&self, candidate: &Candidate, reason: Abort) -> Option<Vec<&'static str>> {
+        let drops = self.options.reading.drop_unreadable && self.thinking.is_none() && !self.place.code;
+        drops.then(|| candidate.ends(reason == Abort::Incomplete)).flatten()
+    }
+
+    /// Whether the bytes from `resume` to `at` may be looked at again.
+    fn charge(&mut self, at: usize, resume: usize) -> bool {
+        let cost = at - resume;
+        let allowed = CREDIT * (self.offset + at) + 1024;
+        let granted = self.spent + cost <= allowed;
+        if granted {
+            self.spent += cost;
+        }
+        granted
+    }
+
+    fn abort(
+        &mut self,
+        candidate: &mut Candidate,
+        source: &str,
+        reason: Abort,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) {
+        let Some(Unfinished { index, meant }) = candidate.unfinished() else { return };
+        let shown =
+            self.thinking.is_some() || candidate.is_quoted() || self.place.code && source.contains('`');
+        // Behind a wrapper that came to nothing the same call begins once more, by its own mark.
+        let again = self.offset < self.told;
+        if index.is_some() || !shown && !again && (meant || reason == Abort::Incomplete) {
+            self.told = self.offset + source.len();
+            sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
+        }
+    }
+
+    /// Hands out calls, and what the reading refuses as text; `text` begins with their source, which ends at `end`.
+    pub(super) fn commit(
+        &mut self,
+        calls: Vec<Ready>,
+        end: usize,
+        text: &str,
+        dialect: &'static str,
+        shown: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) {
+        let last = calls.len().saturating_sub(1);
+        let mut from = 0;
+        for (place, call) in calls.into_iter().enumerate() {
+            let to = if place == last { end } else { call.end };
+            let source = cut(text, from..to);
+            from = to;
+            if dialect != TAG_LINE
+                && let Some(reason) = self.options.reading.refuses(&call, &self.offered)
+            {
+                self.refuse(call.index, source, reason, sink);
+                continue;
+            }
+            let index = call.index.unwrap_or_else(|| {
+                let index = self.index;
+                self.index += 1;
+                if self.options.deltas {
+                    sink(Event::CallBegin { index, name: &call.name, dialect });
+                    sink(Event::CallDelta { index, arguments: &call.arguments });
+                }
+                index
+            });
+            sink(Event::Call(Call {
+                index,
+                name: call.name,
+                arguments: call.arguments,
+                source: source.to_owned(),
+                dialect,
+                repaired: call.repaired,
+                closed: call.closed,
+                shown,
+            }));
+            self.called = true;
+            self.place = Place { blank: false, after_call: true, ..Place::start() };
+        }
+    }
+
+    /// A call that was read, and is none as the reading has it.
+    fn refuse(&mut self, begun: Option<usize>, source: &str, reason: Abort, sink: &mut dyn FnMut(Event<'_>)) {
+        sink(Event::Aborted { index: begun.unwrap_or(self.index), source, reason });
+        if self.options.reading.drop_unreadable {
+            sink(Event::Frame(source));
+            self.dropped_all();
+        } else {
+            self.emit(source, sink);
+            self.written();
+            self.place.fresh = source.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
+        }
+    }
+
+    /// Waits for the end of the thinking that holds the calls; if there is none, they end it.
+    pub(super) fn pending(
+        &mut self,
+        pending: Pending,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let counts = self.options.reading.calls_in_thinking;
+        if counts && self.offset + pending.end <= self.closed {
+            self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
+            return (pending.end, true);
+        }
+        let open = self.thinking.unwrap_or(0);
+        let cap = text.floor_char_boundary(self.options.max_call_bytes);
+        let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
+        let pairs = self.marks.thinking().iter().enumerate();
+        let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
+        let longest = closes.clone().map(str::len).max().unwrap_or(1);
+        let area = text.as_bytes().get(seen..cap).unwrap_or_default();
+        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        // A closing mark may have begun at the end of what was searched.
+        let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
+        let over = text.len() > cap;
+        if close.is_none() && !eof && !over {
+            self.state = State::Pending(Pending { seen: searched, ..pending });
+            return (0, false);
+        }
+        // What is longer than the cap is thinking too: nothing says yet that it ends.
+        if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
+            if counts {
+                self.closed = self.offset + stop;
+                self.state = State::Pending(pending);
+                return (0, true);
+            }
+            self.emit(cut(text, 0..stop), sink);
+            self.written();
+            return (stop, true);
+        }
+        self.unclosed |= open;
+        self.thinking = None;
+        self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
+        (pending.end, true)
+    }
+
+    /// Calls behind an open backtick: code if it is closed on the line on which they end.
+    pub(super) fn coded(
+        &mut self,
+        pending: Pending,
+        text: &str,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Went {
+        let bytes = text.as_bytes();
+        let from = pending.calls.last().map_or(pending.end, |call| call.end);
+        let inside = memchr(b'`', bytes.get(from..pending.end).unwrap_or_default());
+        let line = bytes.get(pending.end..).unwrap_or_default();
+        let line = line.get(..MAX_CODE).unwrap_or(line);
+        let next = memchr2(b'`', b'\n', line);
+        if inside.is_none() && next.is_none() && line.len() < MAX_CODE && !eof {
+            self.state = State::Coded(pending);
+            return (0, false);
+        }
+        let closed = next.is_some_and(|at| line.get(at) == Some(&b'`'));
+        if inside.is_some() || closed {
+            let stop = inside.map_or(pending.end, |at| from + at);
+            self.emit(cut(text, 0..stop), sink);
+            self.written();
+            return (stop, true);
+        }
+        self.place.code = false;
+        self.found(pending.calls, pending.end, text, pending.dialect, sink)
+    }
+}

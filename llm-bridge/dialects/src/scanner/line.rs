@@ -1,0 +1,217 @@
+//! What only the start of a line can hold: a code fence, JSON without a mark, a tag line.
+
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use super::{Scanner, State};
+use crate::{
+    Event, Offered,
+    body::{Is, Ready, cut, is},
+    candidate::Candidate,
+    fence::{self, Fence, Opening},
+    marks::Found,
+    offered::TagLine,
+    table::{MarkKind, TAG_LINE},
+    typing::{Types, escape},
+};
+
+/// How a message's header goes on where the prompt has begun it.
+const ADDRESS: &str = "to=";
+/// A longer line is no tag line.
+const MAX_LINE: usize = 16 << 10;
+
+/// What the first thing on a line is.
+pub(super) enum Line {
+    /// Nothing that only a line's start can hold.
+    Other,
+    /// More text is needed.
+    Hold,
+    /// A call may begin here.
+    Enter,
+    /// Text up to here, within the line.
+    Past(usize),
+    /// A tag line that was a call, up to here.
+    Called(usize),
+}
+
+/// The arguments of a tag line, if it is one.
+fn arguments(tag: &TagLine, text: &str, offered: &Offered) -> Option<String> {
+    let groups = tag.pattern.captures(text)?;
+    let schema = offered.schema(&tag.tool);
+    let mut out = String::from("{");
+    for (name, group) in &tag.groups {
+        let Some(value) = groups.get(*group) else { continue };
+        if out.len() > 1 {
+            out.push_str(", ");
+        }
+        out.push('"');
+        escape(name, &mut out);
+        out.push_str("\": ");
+        Types::of(schema, name).write(value.as_str(), &mut out);
+    }
+    out.push('}');
+    Some(out)
+}
+
+impl Scanner {
+    /// Looks at the first thing on a line: a fence, bare JSON, a tag.
+    pub(super) fn line(
+        &mut self,
+        text: &str,
+        from: usize,
+        at: usize,
+        eof: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Line {
+        let rest = cut(text, at..text.len());
+        let first = rest.bytes().next();
+        let calls = self.thinking.is_none() && !self.offered.is_empty();
+        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.marks.starts_line(first)) {
+            return Line::Other;
+        }
+        if matches!(first, Some(b'`' | b'~')) {
+            return self.ticks(text, from, at, eof, calls, sink);
+        }
+        if self.place.fence > 0 {
+            return Line::Other;
+        }
+        if self.place.blank || self.place.framing || self.place.after_call {
+            match is(rest, ADDRESS) {
+                Is::Open if !eof => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+                Is::Yes if self.marks.headers(self.options.only).next().is_some() => {
+                    self.emit(cut(text, from..at), sink);
+                    let rows =
+                        self.marks.headers(self.options.only).map(|row| (row, MarkKind::Header)).collect();
+                    self.state = State::Call(Box::new(Candidate::marked(rows, ADDRESS.len())));
+                    return Line::Enter;
+                }
+                _ => {}
+            }
+        }
+        if !calls {
+            return Line::Other;
+        }
+        let only = self.options.only;
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
+        let shown = || self.place.last.with(cut(text, from..at)).opens_code();
+        if matches!(first, Some(b'{' | b'[')) && !shown() && matches!(self.marks.at(rest), Found::Nothing) {
+            let rows = self.marks.bare().iter().copied().filter(|row| wanted(row.name));
+            let candidate = Candidate::bare(rows, self.place.blank);
+            self.emit(cut(text, from..at), sink);
+            self.state = State::Call(Box::new(candidate));
+            return Line::Enter;
+        }
+        let marks = self.marks;
+        for (word, row) in marks.words().iter().filter(|(_, row)| wanted(row.name)) {
+            match is(rest, word) {
+                Is::No => {}
+                Is::Open if eof => {}
+                Is::Open => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+                Is::Yes => {
+                    self.emit(cut(text, from..at), sink);
+                    let candidate = Candidate::marked(vec![(row, MarkKind::Line)], word.len());
+                    self.state = State::Call(Box::new(candidate));
+                    return Line::Enter;
+                }
+            }
+        }
+        // What is quoted is shown.
+        self.place.quote_line |= first == Some(b'>');
+        if self.offered.tags().is_empty() {
+            return Line::Other;
+        }
+        let offered = Arc::clone(&self.offered);
+        for tag in offered.tags() {
+            if rest.len() < tag.prefix.len() && tag.prefix.starts_with(rest) && !eof {
+                self.emit(cut(text, from..at), sink);
+                return Line::Hold;
+            }
+            let Some(argument) = rest.strip_prefix(tag.prefix.as_str()) else { continue };
+            let end = match memchr(b'\n', rest.as_bytes()) {
+                Some(end) => end,
+                None if eof => rest.len(),
+                None if rest.len() > MAX_LINE => continue,
+                None => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+            };
+            let argument = cut(argument, 0..end - tag.prefix.len());
+            let spaced = end <= MAX_LINE && argument.starts_with(char::is_whitespace);
+            let Some(arguments) = spaced.then(|| arguments(tag, argument.trim(), &offered)).flatten() else {
+                continue;
+            };
+            self.emit(cut(text, from..at), sink);
+            let source = cut(rest, 0..rest.len().min(end + 1));
+            let shown = !tag.strip && !self.drops_text();
+            if shown {
+                self.emit(source, sink);
+            }
+            let ready = Ready {
+                name: tag.tool.clone(),
+                arguments,
+                repaired: false,
+                end: source.len(),
+                index: None,
+                bare_name: false,
+                closed: source.ends_with('\n'),
+            };
+            self.commit(vec![ready], source.len(), source, TAG_LINE, shown, sink);
+            return Line::Called(at + source.len());
+        }
+        Line::Other
+    }
+
+    fn ticks(
+        &mut self,
+        text: &str,
+        from: usize,
+        at: usize,
+        eof: bool,
+        calls: bool,
+        sink: &mut dyn FnMut(Event<'_>),
+    ) -> Line {
+        let rest = cut(text, at..text.len());
+        let Some(mark) = rest.bytes().next() else { return Line::Other };
+        if self.place.fence > 0 {
+            if mark != self.place.fence_mark {
+                return Line::Other;
+            }
+            let ticks = rest.bytes().take(self.place.fence).take_while(|byte| *byte == mark).count();
+            if ticks == rest.len() && ticks < self.place.fence && !eof {
+                self.emit(cut(text, from..at), sink);
+                return Line::Hold;
+            }
+            if ticks == self.place.fence {
+                self.place.fence = 0;
+            }
+            self.written();
+            return Line::Past(at + ticks);
+        }
+        match fence::opening(rest, mark, eof) {
+            Opening::None => Line::Other,
+            Opening::More => {
+                self.emit(cut(text, from..at), sink);
+                Line::Hold
+            }
+            Opening::Holds(ticks, len, named) if calls => {
+                self.emit(cut(text, from..at), sink);
+                let fence = Fence::new((ticks, len, named), self.place.blank, self.options.only);
+                self.state = State::Call(Box::new(Candidate::fence(fence)));
+                Line::Enter
+            }
+            Opening::Holds(ticks, ..) | Opening::Shows(ticks) => {
+                (self.place.fence, self.place.fence_mark) = (ticks, mark);
+                self.written();
+                Line::Past(at + ticks)
+            }
+        }
+    }
+}

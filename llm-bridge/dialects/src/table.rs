@@ -1,0 +1,199 @@
+//! What a dialect is: its marks, the forms its calls are written in, its thinking and how results are given back.
+
+use linkme::distributed_slice;
+
+use super::{json::JsonStyle, named::NamedStyle, rows::ROWS};
+
+/// Dialects of other crates. A crate adds one by putting a row into this slice:
+///
+/// ```
+/// use linkme::distributed_slice;
+/// use toolrack_dialects::{DIALECTS, Dialect, Form, JsonStyle, Mark};
+///
+/// #[distributed_slice(DIALECTS)]
+/// static MINE: Dialect = Dialect::new("mine", &[Form::Json(JsonStyle::PLAIN)])
+///     .marks(&[Mark::wrapper("<my_call>")])
+///     .close(&["</my_call>"])
+///     .results("<my_result>{content}</my_result>");
+/// # fn main() {
+/// # use toolrack_dialects::{Offered, ScanOptions, parse};
+/// let text = r#"<my_call>{"name": "add", "arguments": {}}</my_call>"#;
+/// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).dialect, Some("mine"));
+/// # }
+/// ```
+#[distributed_slice]
+pub static DIALECTS: [Dialect];
+
+/// One way of writing tool calls as text.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Dialect {
+    /// The name used in the configuration, in events and in documentation.
+    pub name: &'static str,
+    /// What opens a call. A dialect without marks is looked for where a line starts.
+    pub marks: &'static [Mark],
+    /// What may close what a wrapper has opened; the first is the one that is rendered. A missing one is forgiven.
+    pub close: &'static [&'static str],
+    /// How calls are written; the first is the one that is rendered.
+    pub forms: &'static [Form],
+    /// Opening and closing marks of its models' thinking.
+    pub thinking: &'static [(&'static str, &'static str)],
+    /// Special tokens that mean nothing to the reader of an answer.
+    pub noise: &'static [&'static str],
+    /// The closing mark is read, and not written.
+    pub open_ended: bool,
+    /// Marks and calls are written on lines of their own.
+    pub lines: bool,
+    /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
+    pub result: &'static str,
+}
+
+/// How the Qwen and Hermes templates give results back.
+const RESPONSE: &str = "<tool_response>\n{content}\n</tool_response>";
+
+impl Dialect {
+    /// A row without marks, whose results are given back as most templates do.
+    pub const fn new(name: &'static str, forms: &'static [Form]) -> Self {
+        Self {
+            name,
+            marks: &[],
+            close: &[],
+            forms,
+            thinking: &[],
+            noise: &[],
+            open_ended: false,
+            lines: false,
+            result: RESPONSE,
+        }
+    }
+
+    /// The row with these opening marks.
+    pub const fn marks(mut self, marks: &'static [Mark]) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// The row with these closing marks.
+    pub const fn close(mut self, close: &'static [&'static str]) -> Self {
+        self.close = close;
+        self
+    }
+
+    /// The row with these thinking marks.
+    pub const fn thinking(mut self, thinking: &'static [(&'static str, &'static str)]) -> Self {
+        self.thinking = thinking;
+        self
+    }
+
+    /// The row with these tokens without a meaning.
+    pub const fn noise(mut self, noise: &'static [&'static str]) -> Self {
+        self.noise = noise;
+        self
+    }
+
+    /// The row with a closing mark that is read, and not written.
+    pub const fn open_ended(mut self) -> Self {
+        self.open_ended = true;
+        self
+    }
+
+    /// Whether its calls end without a closing mark.
+    pub(super) const fn is_open_ended(&self) -> bool {
+        self.open_ended || self.close.is_empty()
+    }
+
+    /// The row with its marks and calls on lines of their own.
+    pub const fn on_lines(mut self) -> Self {
+        self.lines = true;
+        self
+    }
+
+    /// The row with this form of results.
+    pub const fn results(mut self, result: &'static str) -> Self {
+        self.result = result;
+        self
+    }
+}
+
+/// An opening mark.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    /// The mark, byte for byte.
+    pub text: &'static str,
+    /// What it is to the call behind it.
+    pub kind: MarkKind,
+}
+
+/// What a mark is to the call behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MarkKind {
+    /// It stands before calls and is none of their own text.
+    Wrapper,
+    /// Every call begins with it.
+    Call,
+    /// Calls begin with it that should stand in a wrapper. Such a mark is too weak to end thinking that was left
+    /// open.
+    Inner,
+    /// It stands before calls and is an ordinary word: it counts only where a line starts.
+    Line,
+    /// It begins the header of a message, which says whom the message is for.
+    Header,
+    /// It may stand before calls, behind a header.
+    Section,
+}
+
+impl Mark {
+    /// A mark that stands before the body.
+    pub const fn wrapper(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Wrapper }
+    }
+
+    /// A mark with which each call begins.
+    pub const fn call(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Call }
+    }
+
+    /// A mark with which a call begins whose wrapper is missing.
+    pub const fn inner(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Inner }
+    }
+
+    /// A word before the body, where a line starts.
+    pub const fn line(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Line }
+    }
+
+    /// A mark that begins a message's header.
+    pub const fn header(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Header }
+    }
+
+    /// A mark that may stand before the body, behind a header.
+    pub const fn section(text: &'static str) -> Self {
+        Self { text, kind: MarkKind::Section }
+    }
+}
+
+/// The family of readers that owns a body once a mark has been seen, and how the dialect varies it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Form {
+    /// JSON objects that name a tool and its arguments.
+    Json(JsonStyle),
+    /// The tool's name, then its arguments.
+    Named(NamedStyle),
+}
+
+/// Every dialect: the rows of this crate, then those other crates have put into [`DIALECTS`].
+pub fn dialects() -> impl Iterator<Item = &'static Dialect> {
+    ROWS.iter().copied().flatten().chain(DIALECTS.iter())
+}
+
+/// The row of this name.
+pub fn dialect(name: &str) -> Option<&'static Dialect> {
+    dialects().find(|row| row.name == name)
+}
+
+/// The name under which calls of tag lines are reported; the tools declare them, so there is no row.
+pub const TAG_LINE: &str = "tag_line";

@@ -1,0 +1,11 @@
+//! What the scanner makes of model output: requirements B1, P7, P8.
+
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod cases;
+mod common;
+mod false_calls;
+mod properties;
+mod readings;
+mod rows;
+mod text_calls;

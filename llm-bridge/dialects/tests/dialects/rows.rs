@@ -1,0 +1,176 @@
+//! B1: every dialect reads what its models write, and the page on dialects tells how that looks.
+//!
+//! `data/dialects.jsonl` has a case a line, in the shape of the shared corpus; the first part of an id is the row.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::common::{every, offered, parsed, rebuilt, scan};
+use serde_json::{Value, json};
+use toolrack_dialects::{Dialect, Offered, OfferedTool, Parsed, ScanOptions, dialect, dialects};
+
+fn cases() -> Vec<Value> {
+    include_str!("../data/dialects.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Calls, text and thinking, to the byte.
+fn is_right(read: &Parsed, expect: &Value) -> bool {
+    let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let calls =
+        read.calls.iter().map(|call| json!({"name": call.name, "arguments": arguments(&call.arguments)}));
+    calls.collect::<Value>() == expect["calls"]
+        && read.content == expect["content"].as_str().unwrap()
+        && read.reasoning == expect["reasoning"].as_str().unwrap()
+}
+
+#[test]
+fn b1_own_cases_in_any_pieces() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let (id, text) = (case["id"].as_str().unwrap(), case["input"].as_str().unwrap());
+        let offered = offered(&case["tools"]);
+        let row = dialect(case["dialect"].as_str().unwrap()).unwrap();
+        for only in [None, Some(row.name)] {
+            let thinking = case["thinking"] == true;
+            let options = ScanOptions { thinking, only, ..ScanOptions::default() };
+            let whole = scan(text, &[], &offered, &options);
+            assert_eq!(rebuilt(&whole), text, "{id}");
+            for size in [1, 3, 7] {
+                assert_eq!(scan(text, &every(text, size), &offered, &options), whole, "{id} by {size}");
+            }
+            let read = parsed(&whole);
+            // Dialects that write a call alike are told apart only by who knows the model.
+            let named = only.is_none() || read.calls.iter().all(|call| call.dialect == row.name);
+            if !named || !is_right(&read, &case["expect"]) {
+                wrong.push(format!("{id}, only {only:?}\n  {text:?}\n  {read:?}\n  {}", case["expect"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn b1_every_dialect_has_cases() {
+    let mut counts: BTreeMap<String, usize> = dialects().map(|row| (row.name.to_owned(), 0)).collect();
+    let mut ids = BTreeSet::new();
+    for case in cases() {
+        let (id, row) = (case["id"].as_str().unwrap().to_owned(), case["dialect"].as_str().unwrap());
+        *counts.get_mut(row).unwrap() += usize::from(id.starts_with(&format!("{row}/")));
+        assert!(ids.insert(id.clone()), "{id} is there twice");
+    }
+    let few: Vec<_> = counts.iter().filter(|(_, count)| **count < 4).collect();
+    assert!(few.is_empty(), "fewer than four cases: {few:?}");
+}
+
+fn forecast() -> Arc<Offered> {
+    let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
+    let tool = OfferedTool { name: "forecast".into(), schema: Some(schema.into()), tag: None };
+    Arc::new(Offered::new([tool]))
+}
+
+fn call(row: &Dialect) -> String {
+    let arguments = json!({"city": "Oslo Vest", "days": 31});
+    row.call("forecast", arguments.as_object().unwrap()).unwrap()
+}
+
+fn read(text: &str) -> Parsed {
+    let seen = scan(text, &[], &forecast(), &ScanOptions::default());
+    assert_eq!(rebuilt(&seen), text);
+    parsed(&seen)
+}
+
+#[test]
+fn b1_what_is_shown_is_no_call() {
+    for row in dialects() {
+        let call = call(row);
+        let fenced = [format!("So:\n```rust\n{call}\n```\nOr not."), format!("```text\n{call}\n```\n")];
+        let inline = [format!("Write `{call}` to call."), format!("Not `so: {call} ok` at all.")];
+        let fenced = fenced.iter().filter(|_| !call.contains('`'));
+        for text in fenced.chain(inline.iter().filter(|_| !call.contains(['`', '\n']))) {
+            let read = read(text);
+            assert_eq!((read.content.as_str(), read.calls.len()), (text.as_str(), 0), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn b1_what_is_thought_is_no_call() {
+    for row in dialects() {
+        let call = call(row);
+        for (open, close) in row.thinking.iter().chain(&[("<think>", "</think>")]) {
+            let inside = read(&format!("{open}Maybe {call} then.{close}No."));
+            assert_eq!(inside.reasoning, format!("Maybe {call} then."), "{}", row.name);
+            assert_eq!((inside.content.as_str(), inside.calls.len()), ("No.", 0), "{}", row.name);
+            let behind = read(&format!("{open}Maybe.{close}\n\n{call}"));
+            assert_eq!((behind.reasoning.as_str(), behind.content.as_str()), ("Maybe.", ""), "{}", row.name);
+            assert_eq!(behind.calls.len(), 1, "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn b1_an_answer_may_mix_dialects() {
+    for one in dialects() {
+        for two in dialects() {
+            let read = read(&format!("{}\nand\n{}\nend", call(one), call(two)));
+            assert_eq!(read.content, "\nand\n\nend", "{} and {}", one.name, two.name);
+            assert_eq!(read.calls.len(), 2, "{} and {}", one.name, two.name);
+        }
+    }
+}
+
+#[test]
+fn b1_a_call_that_is_cut_off_has_no_half_argument() {
+    let whole = json!({"city": "Oslo Vest", "days": 31});
+    for row in dialects() {
+        let call = call(row);
+        for at in (1..call.len()).filter(|at| call.is_char_boundary(*at)) {
+            for found in read(&call[..at]).calls {
+                let arguments: Value = serde_json::from_str(&found.arguments).unwrap();
+                // Behind a whole argument nothing says that there is another; before any, a bare name is a whole call
+                // in one dialect only.
+                assert!(arguments != json!({}) || row.name == "mistral", "{}: {}", row.name, &call[..at]);
+                let mut members = arguments.as_object().unwrap().iter();
+                assert!(members.all(|(key, value)| whole[key] == *value), "{}: {}", row.name, &call[..at]);
+                assert!(!found.closed || arguments == whole, "{}: {}", row.name, &call[..at]);
+            }
+        }
+    }
+}
+
+/// The cells of a row of a Markdown table; a bar in a cell has a backslash before it.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.replace("\\|", "\0");
+    line.trim_matches('|').split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
+}
+
+#[test]
+fn b1_the_page_shows_every_dialect_as_it_is_written() {
+    let arguments = json!({"city": "Oslo"});
+    let written: Vec<(String, String)> = dialects()
+        .map(|row| {
+            let call = row.call("weather", arguments.as_object().unwrap()).unwrap().replace('\n', "⏎");
+            let code = if call.contains('`') { format!("`` {call} ``") } else { format!("`{call}`") };
+            (format!("`{}`", row.name), code)
+        })
+        .collect();
+    let page = include_str!("../../../../docs/dialects.md");
+    let shown: Vec<(String, String)> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| dialect |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| match cells(line).as_slice() {
+            [name, models, call] => {
+                assert!(!models.is_empty(), "{name} has no models");
+                (name.clone(), call.clone())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(shown, written);
+    let count = format!("[{} dialects]", written.len());
+    assert!(include_str!("../../../../README.md").contains(&count), "README.md does not say {count}");
+}
