@@ -35,14 +35,22 @@ async fn graph_search(
 
 #[cfg(test)]
 mod tests {
+    use toolrack_documents::{DocumentKind, read};
+
     use super::*;
     use crate::test_documents::{documents, extract};
 
     async fn search(entity: &str, depth: u8, relation: Option<&str>) -> Result<Graph, ToolError> {
         let folder = tempfile::tempdir()?;
         let documents = documents(folder.path()).await;
-        extract(&documents, &[["Kyoto Tea House", "uses", "Uji Leaves"], ["Uji Leaves", "part_of", "Japan"]])
-            .await;
+        let text = b"It is said that Japan is part of Asia Major.";
+        documents.add(read::document("asia.txt", DocumentKind::Text, text, None).unwrap()).await?;
+        let said = [
+            ["Kyoto Tea House", "uses", "Uji Leaves"],
+            ["Uji Leaves", "part_of", "Japan"],
+            ["Japan", "part_of", "Asia Major"],
+        ];
+        extract(&documents, &said).await;
         let context = ToolContext::default();
         let graph = Resource::new(documents.graph_for_request(&context).unwrap());
         graph_search(&context, graph, entity, depth, relation.map(str::to_owned)).await
@@ -76,15 +84,15 @@ mod tests {
             "{error}"
         );
         let graph = search("Kyoto Tea House", 2, None).await.unwrap();
-        let path = graph.paths.iter().find(|path| path.name == "Japan").unwrap();
+        let path = graph.paths.iter().find(|path| path.name == "Asia Major").unwrap();
         let steps = path.steps.iter();
         let steps = steps
             .map(|it| format!("{} {} {}, {} {}", it.subject, it.relation, it.object, it.source, it.place));
         assert_eq!(
             steps.collect::<Vec<_>>(),
             [
-                "Kyoto Tea House uses Uji Leaves, drinks/tea.md line 5",
-                "Uji Leaves part_of Japan, drinks/tea.md line 9"
+                "Kyoto Tea House mentioned_with Japan, drinks/tea.md line 9",
+                "Japan part_of Asia Major, asia.txt line 1"
             ]
         );
     }
