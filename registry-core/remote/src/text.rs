@@ -10,14 +10,14 @@ use crate::hidden::is_hidden;
 const MAX_SHOWN: usize = 500;
 
 /// A text without what nobody sees, and no longer than fits a line.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let visible: String =
         text.chars().map(|c| if is_hidden(c) || c.is_control() { ' ' } else { c }).collect();
     cut(visible, MAX_SHOWN)
 }
 
 /// The beginning of a text.
-pub(super) fn cut(mut text: String, most: usize) -> String {
+pub(crate) fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
         text.push('…');
@@ -26,7 +26,7 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
 }
 
 /// An error with its causes.
-pub(super) fn cause_of(error: impl Error + Send + Sync + 'static) -> String {
+pub(crate) fn cause_of(error: impl Error + Send + Sync + 'static) -> String {
     shown(&without_types(ToolError::from(error).message()))
 }
 
