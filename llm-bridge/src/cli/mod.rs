@@ -166,7 +166,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let mut stores = Stores::open(settings).await?;
             let calls = CallMetrics::before(stores.audit)?;
             stores.audit = calls.clone();
-            let registry = program.registry(Some(&stores))?;
+            let registry = program.registry(Some(&stores)).await?;
             calls.watch(&registry);
             let modules = program.modules(&registry, Some(&stores))?;
             let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
@@ -189,7 +189,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, settings, &program.registry(None)?)
+            tools::check(&arguments, settings, &program.registry(None).await?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
@@ -200,7 +200,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 let list = async { tools::list(&arguments, settings, registry) };
                 return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
-            let registry = program.registry(None)?;
+            let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
             let list = async { tools::list(&arguments, settings, &registry) };
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
@@ -222,7 +222,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
             // Where the tools cannot be made, their names are not known; users are all the same.
-            let known = program.registry(None).ok().map(|registry| names::Known::new(settings, &registry));
+            let known =
+                program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
             let change = command.change();
             let made = users::users(command, stores.store.as_ref(), known);
@@ -251,9 +252,10 @@ struct Program<'s> {
 
 impl Program<'_> {
     /// The tools; calls are counted and recorded in the stores, where there are any.
-    fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
+    async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
         let mut resources = (self.host.resources)(self.settings)?;
+        self.settings.refresh_documents().await;
         let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
         resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
         let mut builder = Registry::builder()
@@ -284,7 +286,7 @@ impl Program<'_> {
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
         names::warn_of_tenant(stores.store.as_ref(), tenant).await;
-        let registry = self.registry(Some(stores))?;
+        let registry = self.registry(Some(stores)).await?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
