@@ -8,6 +8,7 @@ pub use serde_json::{self, Map, Value};
 pub use crate::{
     context::ToolContext,
     execute::BoxFuture,
+    execute::blocking,
     parameter::*,
     plugin::{Folder, Place, Plugin},
     policy::TextTag,

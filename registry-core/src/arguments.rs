@@ -1,4 +1,4 @@
-//! Arguments on their way from a model to a tool: bent toward the schema where they do not fit, then checked.
+//! Arguments on their way from a model to a tool: coerced where they do not fit the schema, then validated.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::{
 /// How many faults the model is told of at once.
 const MAX_FAULTS: usize = 8;
 
-/// Checks the arguments of one tool.
+/// Validates the arguments of one tool.
 #[derive(Debug)]
 pub(crate) struct ArgumentChecker {
     validator: Validator,
@@ -26,19 +26,20 @@ impl ArgumentChecker {
     /// # Errors
     /// What is wrong with the schema.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
-        if schema.is_null() {
-            return Err("it has no input schema, or making it panicked".to_owned());
-        }
-        if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(
-                "its input schema has to be an object schema: `\"type\": \"object\"` at the top".to_owned()
-            );
-        }
+        check_is_object(schema)?;
         let validator = jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema);
-        let validator = validator.map_err(|error| {
-            format!("its input schema is not valid: {error} (at `{}`)", error.instance_path())
-        })?;
+        let validator = validator.map_err(|error| invalid_schema(&error))?;
         Ok(Self { validator, has_secret: has_secret(schema) })
+    }
+
+    /// What is wrong with an input schema, found without making a validator where it has no part that only that shows.
+    pub(crate) fn fault(schema: &Value) -> Option<String> {
+        if needs_validator(schema) {
+            return Self::new(schema).err();
+        }
+        let valid =
+            || jsonschema::draft202012::meta::validate(schema).map_err(|error| invalid_schema(&error));
+        check_is_object(schema).and_then(|()| valid()).err()
     }
 
     /// Whether an argument is marked as secret.
@@ -55,10 +56,10 @@ impl ArgumentChecker {
         tool: &str,
         schema: &Value,
         arguments: Value,
-    ) -> Result<Map<String, Value>, Misfit> {
+    ) -> Result<Map<String, Value>, ValidationError> {
         let mut object = match object_in(arguments) {
             Ok(object) => Value::Object(object),
-            Err(given) => return Err(Misfit { error: not_an_object(tool, schema, &given), given }),
+            Err(given) => return Err(ValidationError { error: not_an_object(tool, schema, &given), given }),
         };
         if !self.validator.is_valid(&object) {
             let given = object.clone();
@@ -66,17 +67,53 @@ impl ArgumentChecker {
             let faults = self.validator.iter_errors(&object).take(MAX_FAULTS);
             let faults: Vec<String> = faults.map(|error| describe(&error, schema)).collect();
             if !faults.is_empty() {
-                return Err(Misfit { error: invalid(tool, schema, &faults), given });
+                return Err(ValidationError { error: invalid(tool, schema, &faults), given });
             }
         }
         settle_integers(&mut object, schema);
-        object_in(object).map_err(|given| Misfit { error: not_an_object(tool, schema, &given), given })
+        object_in(object)
+            .map_err(|given| ValidationError { error: not_an_object(tool, schema, &given), given })
     }
+}
+
+fn check_is_object(schema: &Value) -> Result<(), String> {
+    if schema.is_null() {
+        return Err("it has no input schema, or making it panicked".to_owned());
+    }
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(
+            "its input schema has to be an object schema: `\"type\": \"object\"` at the top".to_owned()
+        );
+    }
+    Ok(())
+}
+
+fn invalid_schema(error: &jsonschema::ValidationError<'_>) -> String {
+    format!("its input schema is not valid: {error} (at `{}`)", error.instance_path())
+}
+
+/// Whether a schema has keywords that can be wrong in a way the meta-schema does not see: patterns, references, other drafts.
+fn needs_validator(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            name.starts_with('$') || name.starts_with("pattern") || needs_validator(value)
+        }),
+        Value::Array(items) => items.iter().any(needs_validator),
+        _ => false,
+    }
+}
+
+/// Checks that a schema can validate arguments.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    ArgumentChecker::new(schema).map(drop)
 }
 
 /// Arguments that do not fit.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct ValidationError {
     /// Why.
     pub(crate) error: ToolError,
     /// The arguments as they came.
@@ -108,7 +145,7 @@ mod tests {
             .unwrap()
             .fit("weather", schema, arguments)
             .map(Value::Object)
-            .map_err(|misfit| misfit.error.feedback().to_owned())
+            .map_err(|invalid| invalid.error.feedback().to_owned())
     }
 
     fn weather() -> Value {
@@ -133,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn b6_what_is_plainly_meant_is_bent() {
+    fn b6_what_is_plainly_meant_is_coerced() {
         for (given, taken) in [
             (json!({"city": "Oslo", "days": "3"}), json!({"city": "Oslo", "days": 3})),
             (json!({"city": 5}), json!({"city": "5"})),
@@ -153,6 +190,16 @@ mod tests {
         ] {
             assert_eq!(fit(&weather(), given.clone()), Ok(taken), "{given}");
         }
+    }
+
+    #[test]
+    fn k11_a_list_that_was_cut_off_is_an_error() {
+        let schema = json!({"type": "object", "properties": {"names": {"type": "array", "items": {"type": "string"}}}});
+        for cut in ["[a, b", r#"["a", "b"#, r#" ["a","#] {
+            let error = fit(&schema, json!({"names": cut})).unwrap_err();
+            assert!(error.contains("`names`") && error.contains("not of type \"array\""), "{error}");
+        }
+        assert_eq!(fit(&schema, json!({"names": "a, b"})), Ok(json!({"names": ["a, b"]})));
     }
 
     #[test]
@@ -180,11 +227,13 @@ mod tests {
         ] {
             let error = ArgumentChecker::new(&schema).unwrap_err();
             assert!(error.contains(reason), "{error}");
+            assert_eq!(ArgumentChecker::fault(&schema), Some(error));
         }
+        assert_eq!(ArgumentChecker::fault(&weather()), None);
     }
 
     #[test]
-    fn b6_every_place_of_a_value_is_bent() {
+    fn b6_every_place_of_a_value_is_coerced() {
         let schema = json!({
             "type": "object",
             "$defs": {"tree": {"type": "object", "properties": {
@@ -231,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn b6_a_documented_enum_bends_as_a_plain_one() {
+    fn b6_a_documented_enum_is_coerced_as_a_plain_one() {
         for name in ["category", "plain", "referred", "nullable"] {
             for given in ["factual", " factual ", "Factual", "FACTUAL\n"] {
                 let mut arguments = json!({"nullable": null});

@@ -1,4 +1,4 @@
-//! Bends values toward a schema where they do not fit and the meaning is plain.
+//! Coerces values that do not fit a schema, where the meaning is plain.
 
 use std::cell::Cell;
 
@@ -8,10 +8,10 @@ use crate::choices::{options, referred};
 
 /// Up to here a floating point number has every whole number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
-/// Bends a value toward a schema where it does not fit and the meaning is plain: `"5"` for 5, `"[1, 2]"` for a list,
+/// Coerces a value that does not fit a schema, where the meaning is plain: `"5"` for 5, `"[1, 2]"` for a list,
 /// `null` for something left out. What fits already is not touched.
 pub(crate) fn coerce(value: &mut Value, schema: &Value) {
-    Walk::new(schema, &|value, part| bend(value, part, schema)).visit(value, schema, 0);
+    Walk::new(schema, &|value, part| coerce_one(value, part, schema)).visit(value, schema, 0);
 }
 
 /// Writes `3.0` as `3` where the schema wants an integer: to JSON Schema both are one, to Rust they are not.
@@ -90,17 +90,17 @@ impl<'s> Walk<'s> {
     }
 }
 
-fn bend(value: &mut Value, schema: &Value, root: &Value) {
+fn coerce_one(value: &mut Value, schema: &Value, root: &Value) {
     leave_out_nulls(value, schema);
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
-    let bent = match choices {
+    let coerced = match choices {
         Some(choices) if choices.iter().any(|choice| has_type(value, choice)) => None,
         Some(choices) => choices.iter().flat_map(types_of).find_map(|name| to_type(value, name)),
         None if has_type(value, schema) => None,
         None => types_of(schema).into_iter().find_map(|name| to_type(value, name)),
     };
-    if let Some(bent) = bent {
-        *value = bent;
+    if let Some(coerced) = coerced {
+        *value = coerced;
     }
     // A lone `const` is one of several alternatives, which are looked at together.
     if schema.get("const").is_none()
@@ -180,6 +180,8 @@ fn to_type(value: &Value, name: &str) -> Option<Value> {
         ("string", Value::Bool(flag)) => Some(flag.to_string().into()),
         ("array", Value::String(text)) => match serde_json::from_str(text) {
             Ok(Value::Array(items)) => Some(Value::Array(items)),
+            // A list that was cut off is no list of one text.
+            Err(_) if text.trim_start().starts_with('[') => None,
             _ => Some(Value::Array(vec![value.clone()])),
         },
         ("array", Value::Number(_) | Value::Bool(_) | Value::Object(_)) => {

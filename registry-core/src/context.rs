@@ -1,24 +1,20 @@
 //! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
 
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    fmt,
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    authority::CallerAuthority,
+    id::call_id,
     policy::Permission,
     registry::Registry,
     resource::{Resource, Resources},
-    standing::Standing,
+    running_call::RunningCall,
     tenant::DEFAULT_TENANT,
+    tool::Tool,
 };
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
@@ -119,19 +115,13 @@ pub struct ToolEvent {
     /// The id of the approval that the call waits for, where it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// For how many seconds from now that can be answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_seconds: Option<u64>,
 }
 
 /// Where the events of running tools go.
 pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
-
-/// The call a context belongs to.
-#[derive(Debug, Clone)]
-struct CallIdentity {
-    registry: Registry,
-    id: String,
-    tool: String,
-    raw_argument: Option<String>,
-}
 
 /// The request a tool runs in: who calls, what the host provides, and the way to report and to be stopped.
 ///
@@ -141,13 +131,14 @@ pub struct ToolContext {
     caller: Arc<Caller>,
     resources: Arc<Resources>,
     conversation: Arc<Conversation>,
-    call: Option<Arc<CallIdentity>>,
+    call: Option<Arc<RunningCall>>,
     events: Option<EventSink>,
     cancellation: CancellationToken,
     /// `None` is the default tenant.
     tenant: Option<Arc<str>>,
     approval_wait: Option<Duration>,
-    standing: Option<Arc<dyn Standing>>,
+    approval_scope: Option<Arc<str>>,
+    authority: Option<Arc<dyn CallerAuthority>>,
 }
 
 impl ToolContext {
@@ -162,7 +153,8 @@ impl ToolContext {
             cancellation: CancellationToken::new(),
             tenant: None,
             approval_wait: None,
-            standing: None,
+            approval_scope: None,
+            authority: None,
         }
     }
 
@@ -180,15 +172,15 @@ impl ToolContext {
         self
     }
 
-    /// With somebody who knows what the caller may do by the time a call is made; else it is what it is now.
+    /// With an authority that says what the caller may do by the time a call is made. By default it is what it is now.
     #[must_use]
-    pub fn with_standing(mut self, standing: Arc<dyn Standing>) -> Self {
-        self.standing = Some(standing);
+    pub fn with_authority(mut self, authority: Arc<dyn CallerAuthority>) -> Self {
+        self.authority = Some(authority);
         self
     }
 
-    pub(crate) fn standing(&self) -> Option<&Arc<dyn Standing>> {
-        self.standing.as_ref()
+    pub(crate) fn authority(&self) -> Option<&Arc<dyn CallerAuthority>> {
+        self.authority.as_ref()
     }
 
     /// Leaves the caller only what another may do too.
@@ -220,11 +212,24 @@ impl ToolContext {
     }
 
     /// Waiting no longer than this for a person to approve a call; then the call is refused and the approval stays open
-    /// for the same call to be made again. Where nothing is said, until the approval expires.
+    /// for the same call to be made again. By default a call waits until the approval expires, and withdraws it where it is stopped.
     #[must_use]
     pub fn with_approval_wait(mut self, wait: Duration) -> Self {
         self.approval_wait = Some(wait);
         self
+    }
+
+    /// Where a call comes back for the answer of a person: the answer is for calls of this scope alone. By default a scope is
+    /// where the call comes from ([`Origin`]) and the [chat](Conversation::chat_id). A call that waits until it is answered needs none:
+    /// the answer is its own.
+    #[must_use]
+    pub fn with_approval_scope(mut self, scope: impl Into<Arc<str>>) -> Self {
+        self.approval_scope = Some(scope.into());
+        self
+    }
+
+    pub(crate) fn approval_scope(&self) -> Option<&str> {
+        self.approval_scope.as_deref()
     }
 
     pub(crate) fn approval_wait(&self) -> Option<Duration> {
@@ -235,13 +240,22 @@ impl ToolContext {
         &self,
         registry: &Registry,
         id: &str,
-        tool: &str,
+        tool: &Arc<Tool>,
         raw_argument: Option<String>,
     ) -> Self {
-        let (registry, id, tool) = (registry.clone(), id.to_owned(), tool.to_owned());
-        let mut context = self.clone().of_tenant(registry.shared.tenant.clone());
-        context.call = Some(Arc::new(CallIdentity { registry, id, tool, raw_argument }));
+        let mut context = self.clone().of_tenant(Arc::clone(&registry.shared.tenant));
+        let parent = context.call.take();
+        context.call = Some(Arc::new(RunningCall::new(registry, id, tool, raw_argument, parent)));
         context
+    }
+
+    pub(crate) fn call(&self) -> Option<&Arc<RunningCall>> {
+        self.call.as_ref()
+    }
+
+    /// How many calls are around this one.
+    pub(crate) fn nesting(&self) -> usize {
+        self.call.as_ref().map_or(0, |call| call.nesting)
     }
 
     /// Who calls.
@@ -286,33 +300,55 @@ impl ToolContext {
 
     /// Something the host provides, where it does, to this request.
     pub fn resource<T: Send + Sync + 'static>(&self) -> Option<Resource<T>> {
-        self.resources.get(self).ok()
+        self.resolve().ok()
     }
 
     /// Why something is not there for this request; `None` where it is.
     pub(crate) fn missing<T: Send + Sync + 'static>(&self) -> Option<String> {
-        self.resources.get::<T>(self).err()
+        self.resolve::<T>().err()
+    }
+
+    /// What the host provides to this request, asked once in a call.
+    fn resolve<T: Send + Sync + 'static>(&self) -> Result<Resource<T>, String> {
+        match &self.call {
+            Some(call) if self.resources.differs_by_request::<T>() => {
+                call.provided(|| Ok(self.resources.get::<T>(self)?.into_inner())).map(Resource::from)
+            }
+            _ => self.resources.get(self),
+        }
     }
 
     /// Says what the tool is doing.
     pub fn status(&self, message: impl Into<String>) {
-        self.report(message.into(), None, None);
+        self.report(message.into(), None);
     }
 
     /// Says what the tool is doing and how far it is, from 0 to 1.
     pub fn progress(&self, fraction: f64, message: impl Into<String>) {
-        self.report(message.into(), Some(fraction.clamp(0.0, 1.0)), None);
+        self.report(message.into(), Some(fraction.clamp(0.0, 1.0)));
     }
 
-    /// Says that the call waits for a person.
-    pub(crate) fn ask_approval(&self, id: &str, message: String) {
-        self.report(message, None, Some(id.to_owned()));
+    /// Says that the call waits for a person, who has so long to answer.
+    pub(crate) fn ask_approval(&self, id: &str, message: String, left: Duration) {
+        let (approval, approval_seconds) = (Some(id.to_owned()), Some(left.as_secs()));
+        self.send(|event| ToolEvent { message, approval, approval_seconds, ..event });
     }
 
-    fn report(&self, message: String, progress: Option<f64>, approval: Option<String>) {
+    fn report(&self, message: String, progress: Option<f64>) {
+        self.send(|event| ToolEvent { message, progress, ..event });
+    }
+
+    fn send(&self, event: impl FnOnce(ToolEvent) -> ToolEvent) {
         let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
-        let (call_id, tool_name) = (call.id.clone(), call.tool.clone());
-        events(ToolEvent { call_id, tool_name, message, progress, approval });
+        let (call_id, tool_name, message) = (call.id.clone(), call.tool.name().to_owned(), String::new());
+        events(event(ToolEvent {
+            call_id,
+            tool_name,
+            message,
+            progress: None,
+            approval: None,
+            approval_seconds: None,
+        }));
     }
 
     /// Whether the call should stop.
@@ -383,7 +419,7 @@ pub struct ToolCall {
     pub origin: Origin,
     /// The text behind the tag, where it was a line `TAG: text`.
     pub raw_argument: Option<String>,
-    /// How often a failure that may pass is tried again, if the tool is not destructive.
+    /// How often a failure that may pass is tried again, if the tool only reads or is idempotent.
     pub retries: u8,
 }
 
@@ -410,8 +446,7 @@ impl ToolCall {
     /// Gives an id to a call that came without one, so that its records can be told from those of others.
     pub(crate) fn ensure_id(&mut self) {
         if self.id.is_empty() {
-            // The standard library's hash keys are random, and need no further crate.
-            self.id = format!("{:016x}", RandomState::new().hash_one(0));
+            self.id = call_id();
         }
     }
 

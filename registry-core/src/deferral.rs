@@ -211,10 +211,9 @@ impl SearchTools {
         let registry = self.registry().ok_or_else(|| ToolError::new(ErrorKind::Unavailable, GONE))?;
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
         let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(LIMIT.0).min(LIMIT.1);
-        let found = registry.search(&Query::about(query), context);
-        let found = found.iter().filter(|tool| registry.is_deferred(tool));
-        let found: Vec<Value> =
-            found.take(usize::try_from(limit).unwrap_or(usize::MAX)).map(|tool| entry(tool)).collect();
+        let found = registry.search_among(&Query::about(query), context, |tool| registry.is_deferred(tool));
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let found: Vec<Value> = found.iter().take(limit).map(|tool| entry(tool)).collect();
         if found.is_empty() {
             let tools = registry.shared.tools.load();
             let usable = |tool: &&Arc<Tool>| registry.is_deferred(tool) && refusal(tool, context).is_none();

@@ -11,9 +11,9 @@ use crate::{
     tool::Tool,
 };
 
-/// How many calls a lane has.
+/// How many calls a queue has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LaneDepth {
+pub struct QueueDepth {
     /// Calls that run.
     pub running: usize,
     /// Calls that wait for their turn, and not for a person.
@@ -24,9 +24,9 @@ pub struct LaneDepth {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queues {
     /// Of all tools; those that wait for a turn of their tool's own are among them.
-    pub all: LaneDepth,
+    pub all: QueueDepth,
     /// Of each tool with a bound of its own ([`ToolPolicy::max_concurrent`](crate::ToolPolicy::max_concurrent)) that was called.
-    pub tools: Vec<(Arc<str>, LaneDepth)>,
+    pub tools: Vec<(Arc<str>, QueueDepth)>,
 }
 
 /// A look at the registries of all tenants, for what counts and reports. It keeps none of them, so that a registry may hold who
@@ -50,7 +50,7 @@ impl Registry {
 
     /// How many calls run and wait, of all tenants.
     pub fn queues(&self) -> Queues {
-        self.shared.common.guards.lanes.depths()
+        self.shared.common.guards.limiter.depths()
     }
 
     /// How many calls wait for a person, of all tenants that have a registry here.

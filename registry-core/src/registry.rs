@@ -21,7 +21,7 @@ use crate::{
     lifecycle::Cause,
     policy::ToolPolicy,
     resource::Resources,
-    source::{ConfigFault, Configured, Offers},
+    source::{ConfigFault, ConfiguredTools, Offers},
     spec::ToolSpec,
     tool::{Handler, Source, Tool},
 };
@@ -77,9 +77,7 @@ pub(crate) struct Common {
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
     /// The tools that files define.
-    pub(crate) configured: Vec<Configured>,
-    /// What is wrong in those files.
-    pub(crate) faults: Vec<ConfigFault>,
+    pub(crate) configured: ConfiguredTools,
     /// The tools that the operator keeps out of prompts.
     pub(crate) deferral: Deferral,
     /// What remote sources offer.
@@ -208,6 +206,12 @@ impl Registry {
         self.shared.changing(Cause::Here).remove(name);
     }
 
+    /// Waits for what stopped calls have left to write: outcomes, limits given back, questions withdrawn. A host that ends asks for it
+    /// last of all.
+    pub async fn finished(&self) {
+        self.shared.common.guards.background.finished().await;
+    }
+
     /// The tools that were left out because another one has their name.
     pub fn duplicates(&self) -> Vec<RegistryError> {
         let remote = self.shared.common.offers.load().shadowed(&self.shared.tools.load());
@@ -216,15 +220,25 @@ impl Registry {
 
     /// What is wrong with the tools that files define; those tools were left out.
     pub fn faults(&self) -> &[ConfigFault] {
-        &self.shared.common.faults
+        &self.shared.common.configured.faults
     }
 
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.
     ///
-    /// Without this the same is found at first use; a server does it at start, so that its log says so.
+    /// Without this the same is found at first use; a server does it at start, so that its log says so. Validators are made when a tool
+    /// is first called; [`check_fully`](Self::check_fully) makes them as well.
     pub fn check(&self) -> Vec<Arc<Tool>> {
+        self.faulty(|tool| tool.fault().is_some())
+    }
+
+    /// The same with the validator of every tool, for a check before a release.
+    pub fn check_fully(&self) -> Vec<Arc<Tool>> {
+        self.faulty(|tool| tool.full_fault().is_some())
+    }
+
+    fn faulty(&self, is_faulty: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
-        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();
+        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| is_faulty(tool)).cloned().collect();
         for tool in &faulty {
             let cause = tool.fault().unwrap_or_default();
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());

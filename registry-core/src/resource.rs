@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::context::ToolContext;
+use crate::{context::ToolContext, watched::Watched};
 
 /// Something the host provides, as a tool's parameter. A tool that asks for one is enabled only where it is there;
 /// `Option<Resource<T>>` takes it where it is there and does not decide.
@@ -19,6 +19,18 @@ impl<T> Resource<T> {
     /// A resource outside of a registry, as for a unit test that calls a tool's function.
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
+    }
+}
+
+impl<T> Resource<T> {
+    pub(crate) fn into_inner(self) -> Arc<T> {
+        self.0
+    }
+}
+
+impl<T> From<Arc<T>> for Resource<T> {
+    fn from(value: Arc<T>) -> Self {
+        Self(value)
     }
 }
 
@@ -76,7 +88,8 @@ impl Resources {
     }
 
     /// Provides to each request what `provide` makes for it, such as what belongs to its [tenant](ToolContext::tenant). Where that is an
-    /// error, which says why, the tools that need the type are off. It is asked for every request, once for each tool, so it has to be quick.
+    /// error, which says why, the tools that need the type are off. It is asked in every listing and once in every call, so it only reads what is
+    /// known; what takes time to find out is a [`Watched`] value.
     pub fn insert_by_request<T: Send + Sync + 'static>(
         &mut self,
         provide: impl Fn(&ToolContext) -> Result<T, String> + Send + Sync + 'static,
@@ -93,6 +106,18 @@ impl Resources {
     /// Whether the host provides a type, to whichever requests.
     pub fn provides<T: 'static>(&self) -> bool {
         self.present.contains_key(&TypeId::of::<T>())
+    }
+
+    /// Whether a type is asked for each request.
+    pub(crate) fn differs_by_request<T: 'static>(&self) -> bool {
+        matches!(self.present.get(&TypeId::of::<T>()), Some(Provided::ByRequest(_)))
+    }
+
+    /// Provides a value that comes and goes, as it was last [set](Watched::set).
+    pub fn insert_watched<T: Send + Sync + 'static>(&mut self, watched: &Watched<T>) {
+        let watched = watched.clone();
+        let read: Arc<ByRequest> = Arc::new(move |_| watched.get().map(|value| value as AnyValue));
+        self.present.insert(TypeId::of::<T>(), Provided::ByRequest(read));
     }
 
     /// The value of a type for a request. Tools ask [`ToolContext::resource`].

@@ -108,6 +108,16 @@ impl Registry {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn search(&self, query: &Query, context: &ToolContext) -> Vec<Arc<Tool>> {
+        self.search_among(query, context, |_| true)
+    }
+
+    /// The same among some tools only, which are ranked against each other.
+    pub(crate) fn search_among(
+        &self,
+        query: &Query,
+        context: &ToolContext,
+        is_among: impl Fn(&Tool) -> bool,
+    ) -> Vec<Arc<Tool>> {
         let tags: Vec<String> = query.tags.iter().map(|tag| tag.to_lowercase()).collect();
         let is_tagged = |spec: &ToolSpec| {
             tags.iter().all(|tag| spec.tags.iter().any(|known| known.to_lowercase() == *tag))
@@ -117,7 +127,8 @@ impl Registry {
             false => refusal(tool, context).is_none(),
         };
         let tools = self.shared.tools.load();
-        let tools = tools.sorted().iter().filter(|tool| is_tagged(tool.spec()) && may(tool));
+        let tools =
+            tools.sorted().iter().filter(|tool| is_among(tool) && is_tagged(tool.spec()) && may(tool));
         let found = match query.some_words {
             true => rank_tools(&query.text, tools, |tool| tool.spec()),
             false => with_all_words(&query.text, tools),

@@ -16,17 +16,23 @@ use crate::{
 /// Why a caller may not use a tool now. Listing and calling ask the same question.
 pub(crate) fn refusal(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
     let name = tool.name();
-    let off = |why: &str| {
-        ToolError::new(ErrorKind::Unavailable, format!("{name} cannot be used: {why}"))
-            .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
-    };
     if !tool.is_enabled() {
-        return Some(off("it is switched off"));
+        return Some(off(name, "it is switched off"));
     }
     if let Some(fault) = tool.fault() {
-        return Some(off(fault));
+        return Some(off(name, fault));
     }
-    denial(tool, context).or_else(|| tool.unavailable(context).map(|why| off(&why)))
+    denial(tool, context).or_else(|| tool.unavailable(context).map(|why| off(name, &why)))
+}
+
+/// The same without availability, which is asked once in a call: what may have changed while the call waited.
+pub(crate) fn refusal_by_now(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
+    if tool.is_enabled() { denial(tool, context) } else { Some(off(tool.name(), "it is switched off")) }
+}
+
+fn off(name: &str, why: &str) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, format!("{name} cannot be used: {why}"))
+        .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
 }
 
 /// Why a caller is not allowed a tool, whether it is there to be used or not.
@@ -108,7 +114,7 @@ impl Selection {
     pub async fn execute(&self, context: &ToolContext, call: ToolCall) -> ToolOutcome {
         let pinned = self.get(&call.name).cloned();
         match self.registry.get(&call.name).filter(|_| pinned.is_none()) {
-            // It is there and not for this turn: the caller gets the reason, as at any other door.
+            // It is there and not for this turn: the caller gets the reason, as at any other entry point.
             Some(tool) => {
                 let reason =
                     refusal(&tool, &self.registry.own(context)).unwrap_or_else(|| not_pinned(tool.name()));
@@ -118,7 +124,7 @@ impl Selection {
         }
     }
 
-    /// Turns a call down for a reason of the door's own; it leaves its record like any other.
+    /// Turns a call down for a reason of the entry point's own; it leaves its record like any other.
     pub async fn refuse(&self, context: &ToolContext, call: ToolCall, error: ToolError) -> ToolOutcome {
         // Also one that is not for this caller says which of its arguments are secret.
         let tool = self.get(&call.name).cloned().or_else(|| self.registry.get(&call.name));

@@ -153,6 +153,7 @@ pub struct Tool {
     switch: Arc<Switch>,
     // Made when first asked for, so that a thousand tools cost nothing at start.
     spec: OnceLock<ToolSpec>,
+    schema_fault: OnceLock<Option<String>>,
     checker: OnceLock<Result<ArgumentChecker, String>>,
     definition: OnceLock<Box<str>>,
 }
@@ -170,6 +171,7 @@ impl Tool {
             created_at,
             switch: Switch::on(),
             spec: OnceLock::new(),
+            schema_fault: OnceLock::new(),
             checker: OnceLock::new(),
             definition: OnceLock::new(),
         }
@@ -190,6 +192,7 @@ impl Tool {
             created_at,
             switch: Switch::on(),
             spec: OnceLock::from(spec),
+            schema_fault: OnceLock::new(),
             checker: OnceLock::new(),
             definition: OnceLock::new(),
         }
@@ -276,9 +279,30 @@ impl Tool {
         self.switch.enabled.load(Ordering::Acquire) && !self.switch.removed.load(Ordering::Acquire)
     }
 
-    /// What makes it impossible to call, such as a schema that is none.
+    /// What makes it impossible to call, such as an invalid schema. The validator of its arguments is made when it is first called.
     pub fn fault(&self) -> Option<&str> {
+        match self.checker.get() {
+            Some(checker) => checker.as_ref().err().map(String::as_str),
+            None => {
+                let find = || ArgumentChecker::fault(&self.spec().input_schema);
+                self.schema_fault.get_or_init(find).as_deref()
+            }
+        }
+    }
+
+    /// The same with everything that only a call would show: its validator is made now.
+    pub fn full_fault(&self) -> Option<&str> {
         self.checker().err()
+    }
+
+    /// The arguments as the tool takes them: coerced where they do not fit, and validated.
+    ///
+    /// # Errors
+    /// What does not fit, where, and what is expected; or that the tool's schema is invalid.
+    pub(crate) fn coerce_arguments(&self, arguments: Value) -> Result<Map<String, Value>, ToolError> {
+        let checker = self.checker().map_err(ToolError::invalid)?;
+        let fitted = checker.fit(self.name(), &self.spec().input_schema, arguments);
+        fitted.map_err(|misfit| misfit.error)
     }
 
     /// Whether an argument is secret, and so never kept.

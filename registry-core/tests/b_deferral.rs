@@ -114,6 +114,21 @@ async fn b11_an_operator_defers_by_name_and_by_module() {
 }
 
 #[tokio::test]
+async fn k2_a_listed_tool_whose_name_matches_hides_no_deferred_one() {
+    let registry = bare();
+    add(&registry, "weather", "The weather, the weather and again the weather.", Permission::Guest, false);
+    add(
+        &registry,
+        "far.tides",
+        "The tides of a coast and, below them, its weather.",
+        Permission::Guest,
+        true,
+    );
+    let context = at(&registry, Permission::Guest);
+    assert_eq!(search(&registry, &context, "weather").await.unwrap(), ["far.tides"]);
+}
+
+#[tokio::test]
 async fn b11_the_search_goes_with_what_it_finds() {
     let registry = bare();
     add(&registry, "far.weather", "The weather.", Permission::Guest, true);

@@ -12,12 +12,12 @@ use std::{
 
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, ToolCall,
-    ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
-    clock::FixedClock,
+    BoxFuture, Caller, Conversation, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
+    ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    clock::{Clock, FixedClock},
     guard::{
         Concurrency,
-        approval::{AnswerError, ApprovalAnswer},
+        approval::{AnswerError, ApprovalAnswer, ApprovalState},
         audit::MemoryAudit,
         gate::{Gate, GateAnswer, GateRequest, Verdict},
         limits::{Charge, Limited, Usage},
@@ -366,9 +366,108 @@ async fn b7_who_goes_away_while_a_person_thinks_is_not_counted() {
     let id = asked(&registry).await;
     token.cancel();
     assert_eq!(kind(&waiting.await.unwrap()), Some(ErrorKind::Cancelled));
-    registry.answer_approval(&id, yes()).await.unwrap();
-    assert!(call(&registry, &ada(&registry)).await.is_success());
+    registry.finished().await;
+    assert_eq!(registry.answer_approval(&id, yes()).await, Err(AnswerError::Closed));
+    let again = approving(&registry);
+    assert!(call(&registry, &again).await.is_success());
     assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+/// A context whose questions are answered with yes at once.
+fn approving(registry: &Registry) -> ToolContext {
+    let answering = registry.clone();
+    ada(registry).with_events(Arc::new(move |event: ToolEvent| {
+        let (registry, id) = (answering.clone(), event.approval.unwrap());
+        tokio::spawn(async move { registry.answer_approval(&id, yes()).await.unwrap() });
+    }))
+}
+
+#[tokio::test]
+async fn u1_a_call_that_is_stopped_or_dropped_takes_its_question_with_it() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    for dropped in [false, true] {
+        let token = CancellationToken::new();
+        let waiting = tokio::spawn({
+            let (registry, context) = (registry.clone(), ada(&registry).with_cancellation(token.clone()));
+            async move { call(&registry, &context).await }
+        });
+        let id = asked(&registry).await;
+        if dropped {
+            waiting.abort()
+        } else {
+            token.cancel()
+        }
+        assert_eq!(waiting.await.is_err(), dropped);
+        registry.finished().await;
+        assert_eq!(registry.pending_approvals().await.unwrap(), []);
+        assert_eq!(registry.answer_approval(&id, yes()).await, Err(AnswerError::Closed));
+        assert_eq!(registry.approval(&id).await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn u1_a_yes_is_for_the_call_that_asked() {
+    let registry = builder().build().unwrap();
+    let ran = counting(&registry, destructive());
+    // The yes to a call that comes back for it does not reach one that waits, nor one of another chat.
+    let hasty = ada(&registry).with_approval_wait(Duration::ZERO);
+    let id = call(&registry, &hasty).await.result.unwrap_err().approval().unwrap().to_owned();
+    registry.answer_approval(&id, yes()).await.unwrap();
+    let elsewhere = Conversation { chat_id: Some("another".into()), ..Conversation::default() };
+    let elsewhere = hasty.clone().with_conversation(elsewhere);
+    assert_eq!(kind(&call(&registry, &elsewhere).await), Some(ErrorKind::ApprovalPending));
+    assert_eq!(registry.pending_approvals().await.unwrap().len(), 1);
+    let wait = || {
+        let registry = registry.clone();
+        tokio::spawn(async move { call(&registry, &ada(&registry)).await })
+    };
+    let (one, other) = (wait(), wait());
+    let pending = loop {
+        let pending = registry.pending_approvals().await.unwrap();
+        if pending.len() == 3 {
+            break pending;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    let waiting = pending.iter().find(|approval| approval.scope == approval.id).unwrap();
+    registry.answer_approval(&waiting.id, yes()).await.unwrap();
+    let (mut one, mut other) = (one, other);
+    let (done, still) = tokio::select! {
+        done = &mut one => (done, other),
+        done = &mut other => (done, one),
+    };
+    assert!(done.unwrap().is_success() && !still.is_finished());
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    still.abort();
+}
+
+struct Ticking(Mutex<Timestamp>);
+
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn u2_each_question_has_its_own_clock_and_says_what_is_left_on_it() {
+    let clock = Arc::new(Ticking(Mutex::new(noon())));
+    let registry = builder().clock(clock.clone()).approval_timeout(Duration::from_secs(60)).build().unwrap();
+    counting(&registry, destructive());
+    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let context = ada(&registry).with_events(Arc::new(move |event| drop(told.send(event))));
+    for _ in 0..2 {
+        let waiting = tokio::spawn({
+            let (registry, context) = (registry.clone(), context.clone());
+            async move { call(&registry, &context).await }
+        });
+        assert_eq!(hears.recv().await.unwrap().approval_seconds, Some(60));
+        *clock.0.lock().unwrap() += Duration::from_secs(45);
+        waiting.abort();
+    }
 }
 
 #[tokio::test]

@@ -136,7 +136,7 @@ async fn p2_one_type_is_argument_and_result() {
 }
 
 /// Writes a note.
-#[tool(effect = Effect::Write, text_tag = "NOTE")]
+#[tool(effect = Effect::Write, permission = Permission::Guest, text_tag = "NOTE")]
 async fn note(ctx: &ToolContext, #[args] note: Note) -> ToolResult {
     let place = note.at.map(|place| place.name).unwrap_or_default();
     ToolResult::new(format!("{}/{}/{:?}/{place}", note.folder, note.text, note.weight))

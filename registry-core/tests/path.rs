@@ -403,7 +403,7 @@ async fn a_selection_is_pinned_and_what_was_revoked_is_refused() {
 async fn m11_a_failure_that_may_pass_is_tried_once_more_and_each_try_has_its_records() {
     for (effect, retryable, attempts) in [
         (Effect::Read, true, 2),
-        (Effect::Write, true, 2),
+        (Effect::Write, true, 1),
         (Effect::Destructive, true, 1),
         (Effect::Read, false, 1),
     ] {

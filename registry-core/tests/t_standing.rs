@@ -12,8 +12,8 @@ use std::{
 };
 
 use registry_core::{
-    BoxFuture, Caller, Effect, ErrorKind, Permission, Registry, Standing, ToolCall, ToolContext, ToolError,
-    ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    BoxFuture, Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, ToolCall, ToolContext,
+    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{approval::ApprovalAnswer, audit::MemoryAudit},
     handler_fn,
 };
@@ -31,7 +31,7 @@ impl Script {
     }
 }
 
-impl Standing for Script {
+impl CallerAuthority for Script {
     fn caller(&self) -> BoxFuture<'_, Said> {
         let mut said = self.0.lock().unwrap();
         let next = if said.len() > 1 { said.pop_front() } else { said.front().cloned() };
@@ -66,7 +66,7 @@ fn site(policy: ToolPolicy) -> Site {
 
 impl Site {
     fn context(&self, said: impl IntoIterator<Item = Said>) -> ToolContext {
-        self.registry.context(ada(Permission::Admin)).with_standing(Script::new(said))
+        self.registry.context(ada(Permission::Admin)).with_authority(Script::new(said))
     }
 
     async fn call(&self, context: &ToolContext) -> ToolOutcome {
@@ -108,9 +108,9 @@ async fn m6_what_the_caller_has_lost_is_refused_and_what_it_has_gained_is_not_gi
     assert!(site.call(&site.context([Ok(Some(ada(Permission::User)))])).await.is_success());
     // What the request had given up it does not get back.
     let owner = Script::new([Ok(Some(ada(Permission::Owner)))]);
-    let narrowed = site.registry.context(ada(Permission::Guest)).with_standing(owner.clone());
+    let narrowed = site.registry.context(ada(Permission::Guest)).with_authority(owner.clone());
     assert_eq!(fault(site.call(&narrowed).await).kind(), ErrorKind::PermissionDenied);
-    let narrowed = site.registry.context(ada(Permission::Admin).only_tools(["other"])).with_standing(owner);
+    let narrowed = site.registry.context(ada(Permission::Admin).only_tools(["other"])).with_authority(owner);
     assert_eq!(fault(site.call(&narrowed).await).kind(), ErrorKind::PermissionDenied);
     assert_eq!(*site.ran.lock().unwrap(), [Permission::User]);
 }
@@ -194,7 +194,7 @@ async fn m6_a_call_is_not_tried_again_for_a_caller_who_has_lost_the_tool_meanwhi
     registry.register(ToolSpec::new("act", json!({"type": "object"})), only_users(), Some(handler)).unwrap();
     let still = || Ok(Some(ada(Permission::User)));
     for (said, expected) in [([still(), still(), still()], 3), ([still(), still(), Ok(None)], 1)] {
-        let context = registry.context(ada(Permission::User)).with_standing(Script::new(said));
+        let context = registry.context(ada(Permission::User)).with_authority(Script::new(said));
         let outcome = registry.execute(&context, ToolCall::new("act", json!({})).with_retries(2)).await;
         assert_eq!(fault(outcome).kind(), ErrorKind::Failed);
         assert_eq!(tries.swap(0, Ordering::SeqCst), expected);

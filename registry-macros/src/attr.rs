@@ -159,6 +159,21 @@ fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option
     Some(quote!(#value))
 }
 
+/// A tool that changes something says who may call it: by default anyone may.
+pub(crate) fn check_effect(keys: &[Key], errors: &mut Errors) {
+    let Some(effect) = keys.iter().find(|key| key.is("effect")).and_then(|key| key.value.as_ref()) else {
+        return;
+    };
+    let reads = matches!(effect, Expr::Path(ExprPath { path, .. }) if ends_in(path, "Read").is_some());
+    if !reads && !keys.iter().any(|key| key.is("permission")) {
+        errors.push(
+            effect,
+            "a tool that changes something has to say who may call it",
+            "add `permission = Permission::User`, or another level",
+        );
+    }
+}
+
 /// A name that every provider takes.
 pub(crate) fn check_name(name: &str, at: impl quote::ToTokens, errors: &mut Errors) {
     let fits = name.starts_with(|first: char| first.is_ascii_lowercase())

@@ -18,7 +18,7 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(function) => function,
         Err(error) => {
             let mut errors = Errors::new("`#[tool]`");
-            errors.absorb(&error, "`#[tool]` goes on an `async fn`");
+            errors.absorb(&error, "`#[tool]` goes on a function");
             let errors = errors.into_tokens();
             return quote!(#item #errors);
         }
@@ -44,6 +44,7 @@ pub(crate) fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
         .collect();
     let names: Vec<String> = arguments.iter().map(|argument| argument.name.clone()).collect();
     let has_whole = inputs.iter().any(|input| matches!(input, Input::Whole(_)));
+    attr::check_effect(&keys, &mut errors);
     let calls = attr::calls(&keys, (!has_whole).then_some(&names[..]), &mut errors);
 
     let list: Vec<(&str, &str)> = arguments
@@ -181,15 +182,23 @@ fn plugin(
     let taken = taken(inputs);
     let given = if taken.is_some() { quote!(__given) } else { quote!(_) };
     let takes_context = inputs.iter().any(|input| !matches!(input, Input::Whole(_) | Input::Argument(_)));
-    let context = if takes_context { quote!(__context) } else { quote!(_) };
-    let call = quote!(#ident(#(#passed),*).await);
+    let is_async = function.sig.asyncness.is_some();
+    let context = if takes_context || !is_async { quote!(__context) } else { quote!(_) };
+    let wait = is_async.then(|| quote!(.await));
+    let call = quote!(#ident(#(#passed),*) #wait);
     let outcome = match returns.failure {
         Failure::Never => quote!(__RETURNS.give(#call)),
         Failure::Hidden => quote!(__RETURNS.give_or_fail(#call)),
         Failure::Named(_) => quote!(__RETURNS.give_or(&__FAILS, #call)),
     };
+    // A plain function runs on a thread where it may block. What it gets is read there, as references are not sent.
+    let body = if is_async {
+        quote!(#taken #outcome)
+    } else {
+        quote!(__private::blocking(__context, move |__context| { #taken #outcome }).await)
+    };
     // The span is what rustc points at when the future cannot be sent between threads.
-    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #taken #outcome }));
+    let boxed = quote_spanned!(ident.span()=> ::std::boxed::Box::pin(async move { #body }));
     quote! {
         fn __run<'__a>(
             #context: &'__a __private::ToolContext,

@@ -238,9 +238,6 @@ fn check_type(ident: &syn::Ident, ty: &Type, errors: &mut Errors) -> bool {
 /// Refuses what cannot be called by name with JSON.
 pub(crate) fn check(function: &ToolFn, errors: &mut Errors) {
     let sig = &function.sig;
-    if sig.asyncness.is_none() {
-        errors.push(sig.fn_token, "the function is not async", "write `async fn`");
-    }
     if let Some(token) = &sig.constness {
         errors.push(token, "a tool cannot be `const`", "remove it");
     }

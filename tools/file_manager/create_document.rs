@@ -7,6 +7,7 @@ use crate::file_folder::FileFolder;
     title = "Create a document",
     version = "1.0.0",
     tags = ["files"],
+    permission = Permission::User,
     effect = Effect::Write,
     daily_limit = 100
 )]

@@ -29,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Registry, Standing, ToolContext, ToolEvent, ToolOutcome};
+use registry_core::{Caller, CallerAuthority, Registry, ToolContext, ToolEvent, ToolOutcome};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -117,7 +117,7 @@ impl ChatSettings {
 pub struct Backend {
     registry: Registry,
     /// Who knows what the caller of the next turn may do by the time it makes a call.
-    standing: Option<Arc<dyn Standing>>,
+    standing: Option<Arc<dyn CallerAuthority>>,
     shared: Arc<Shared>,
 }
 
@@ -161,14 +161,14 @@ impl Backend {
     /// The same backend for a request of one user: with the tools of the user's tenant, and, where a turn is not to go on with what
     /// the user may do at its beginning, with somebody who is asked before each call.
     #[must_use]
-    pub fn for_request(&self, registry: Registry, standing: Option<Arc<dyn Standing>>) -> Self {
+    pub fn for_request(&self, registry: Registry, standing: Option<Arc<dyn CallerAuthority>>) -> Self {
         Self { registry, standing, shared: Arc::clone(&self.shared) }
     }
 
     fn context(&self, caller: Caller) -> ToolContext {
         let context = self.registry.context(caller);
         match &self.standing {
-            Some(standing) => context.with_standing(Arc::clone(standing)),
+            Some(standing) => context.with_authority(Arc::clone(standing)),
             None => context,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use jiff::Timestamp;
 use registry_core::{
     Registry,
     guard::approval::{AnswerError, ApprovalAnswer},
@@ -17,7 +18,7 @@ pub(super) fn input() -> Input {
     BufReader::new(tokio::io::stdin()).lines()
 }
 
-/// Answers an approval: yes where `yes` says so, no where nobody can be asked. `how` is what to do then.
+/// Answers an approval within its time: yes where `yes` says so, no where nobody can be asked. `how` is what to do then.
 ///
 /// # Errors
 /// When the store fails.
@@ -33,9 +34,13 @@ pub(super) async fn ask(
         true
     } else if std::io::stdin().is_terminal() {
         tell(format_args!("{} {}", approval.tool, approval.arguments));
-        tell("This call cannot be undone. Make it? [y/N]");
-        let line = input.next_line().await.ok().flatten().unwrap_or_default();
-        matches!(line.trim(), "y" | "Y" | "yes")
+        let left = approval.time_left(Timestamp::now());
+        tell(format_args!("This call cannot be undone. Run it? [y/N] ({} s to answer)", left.as_secs()));
+        let Ok(line) = tokio::time::timeout(left, input.next_line()).await else {
+            tell("Nobody has answered in time.");
+            return Ok(());
+        };
+        matches!(line.ok().flatten().unwrap_or_default().trim(), "y" | "Y" | "yes")
     } else {
         tell(format_args!("{} cannot be undone; {how}", approval.tool));
         false

@@ -6,7 +6,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use registry_core::guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState};
+use jiff::Timestamp;
+use registry_core::{
+    guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    random_id,
+};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -21,7 +25,7 @@ use super::{McpServer, Visitor};
 
 /// How long a client that cannot ask its user waits for an answer from elsewhere: most give a call up after a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(45);
-/// How long a form may lie before a user. The approval itself may expire earlier.
+/// The longest time that a form is shown for.
 const FORM: Duration = Duration::from_secs(300);
 /// The key of the form among those of one result.
 const KEY: &str = "approval";
@@ -72,10 +76,38 @@ pub(super) fn input_required(
     approval: &Approval,
 ) -> Result<InputRequiredResult, ErrorData> {
     let form = InputRequest::Elicitation(ElicitRequest::new(form(approval)?));
-    let (bound, ttl) = (bound(visitor), FORM);
+    let (bound, ttl) = (bound(visitor), time_left(approval));
     let state =
         server.codec.seal_with(approval.id.as_bytes(), &SealOptions::new().associated_data(&bound).ttl(ttl));
     Ok(InputRequiredResult::new(Some(BTreeMap::from([(KEY.to_owned(), form)])), Some(state)))
+}
+
+/// The approval that a state was sealed for.
+fn approval_of(server: &McpServer, visitor: &Visitor, state: &str) -> Result<String, ErrorData> {
+    let opened = server.codec.open_with(state, &bound(visitor)).map_err(|fault| {
+        ErrorData::invalid_params(format!("`requestState`: {fault}; make the call again without it"), None)
+    })?;
+    Ok(String::from_utf8_lossy(&opened).into_owned())
+}
+
+/// Who may use the answer to a form: the call that is made again with the form's state, or the call that waits for it.
+pub(super) async fn scope(
+    visitor: &Visitor,
+    server: &McpServer,
+    state: Option<&str>,
+) -> Result<String, ErrorData> {
+    if let Some(state) = state {
+        let id = approval_of(server, visitor, state)?;
+        if let Some(approval) = visitor.registry.approval(&id).await.map_err(|cause| store_failed(&cause))? {
+            return Ok(approval.scope);
+        }
+    }
+    random_id().map_err(|fault| ErrorData::internal_error(fault, None))
+}
+
+fn store_failed(cause: &str) -> ErrorData {
+    tracing::error!(cause, "store_failed");
+    ErrorData::internal_error("the server's store does not answer; try again", None)
 }
 
 /// What has become of a form.
@@ -96,10 +128,7 @@ pub(super) async fn brought(
     state: &str,
     answers: Option<&InputResponses>,
 ) -> Result<Answered, ErrorData> {
-    let opened = server.codec.open_with(state, &bound(visitor)).map_err(|fault| {
-        ErrorData::invalid_params(format!("`requestState`: {fault}; make the call again without it"), None)
-    })?;
-    let id = String::from_utf8_lossy(&opened);
+    let id = approval_of(server, visitor, state)?;
     let Some(answer) = answers.and_then(|answers| answers.get(KEY)) else { return Ok(Answered::Not) };
     let answer: ElicitResult = serde_json::from_value(answer.clone()).map_err(|fault| {
         ErrorData::invalid_params(format!("`inputResponses.{KEY}` is no answer to a form: {fault}"), None)
@@ -113,7 +142,7 @@ pub(super) async fn ask(
     approval: &Approval,
     context: &RequestContext<RoleServer>,
 ) -> Result<Answered, ErrorData> {
-    let asked = context.peer.create_elicitation_with_timeout(form(approval)?, Some(FORM));
+    let asked = context.peer.create_elicitation_with_timeout(form(approval)?, Some(time_left(approval)));
     let answered = tokio::select! {
         answered = asked => answered,
         () = context.ct.cancelled() => return Ok(Answered::Not),
@@ -151,11 +180,13 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
         Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::No),
         // Where it has expired, or was used, the call asks anew.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::Yes),
-        Err(AnswerError::Store(cause)) => {
-            tracing::error!(cause, "store_failed");
-            Err(ErrorData::internal_error("the server's store does not answer; try again", None))
-        }
+        Err(AnswerError::Store(cause)) => Err(store_failed(&cause)),
     }
+}
+
+/// How long the form can be answered.
+fn time_left(approval: &Approval) -> Duration {
+    approval.time_left(Timestamp::now()).min(FORM)
 }
 
 /// What the user sees.
@@ -172,7 +203,8 @@ fn form(approval: &Approval) -> Result<ElicitRequestParams, ErrorData> {
     });
     let requested_schema: ElicitationSchema = serde_json::from_value(schema)
         .map_err(|fault| ErrorData::internal_error(format!("the form: {fault}"), None))?;
-    let message = format!("Run {} with these arguments?\n{}", approval.tool, approval.arguments);
+    let (tool, arguments, seconds) = (&approval.tool, &approval.arguments, time_left(approval).as_secs());
+    let message = format!("Run {tool} with these arguments? (Answer within {seconds} s.)\n{arguments}");
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 

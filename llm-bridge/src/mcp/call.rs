@@ -33,7 +33,17 @@ pub(super) async fn run(
     request: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let (state, answers) = (wanted.request_state.take(), wanted.input_responses.take());
-    let call = Call::new(server, &visitor, wanted, &request);
+    let way = Way::of(&request);
+    let mut call = Call::new(server, &visitor, wanted, &request);
+    if way != Way::Elsewhere {
+        call.scope = match approval::scope(&visitor, server, state.as_deref()).await {
+            Ok(scope) => Some(scope),
+            Err(error) => {
+                call.refuse(&error.message).await?;
+                return Err(error);
+            }
+        };
+    }
     let answered = match state {
         None => Answered::Not,
         Some(state) => match approval::brought(server, &visitor, &state, answers.as_ref()).await {
@@ -44,7 +54,6 @@ pub(super) async fn run(
             }
         },
     };
-    let way = Way::of(&request);
     let mut outcome = match answered {
         Answered::No => call.refuse(REFUSED).await?,
         _ => call.make(if way == Way::Elsewhere { patience(&request) } else { Duration::ZERO }).await?,
@@ -88,6 +97,8 @@ struct Call<'r> {
     selection: Selection,
     name: String,
     arguments: Value,
+    /// Who may use the answer of a person; the default where nobody can be asked through this client.
+    scope: Option<String>,
 }
 
 impl<'r> Call<'r> {
@@ -100,7 +111,7 @@ impl<'r> Call<'r> {
         let selection = visitor.registry.select(&visitor.context);
         let name = listing::own_name(&selection, wanted.name.into_owned());
         let arguments = Value::Object(wanted.arguments.unwrap_or_default());
-        Self { server, visitor, request, selection, name, arguments }
+        Self { server, visitor, request, selection, name, arguments, scope: None }
     }
 
     fn wanted(&self) -> ToolCall {
@@ -115,6 +126,9 @@ impl<'r> Call<'r> {
         let registry = self.visitor.registry.clone();
         let context = self.visitor.context.clone();
         let mut context = context.with_approval_wait(approval_wait).with_cancellation(cancellation.clone());
+        if let Some(scope) = &self.scope {
+            context = context.with_approval_scope(scope.as_str());
+        }
         let over = CancellationToken::new();
         let forwarding = self.request.meta.get_progress_token().map(|token| {
             let (events, heard) = progress::channel();

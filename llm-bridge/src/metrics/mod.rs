@@ -11,7 +11,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use prometheus::{GaugeVec, TextEncoder};
 #[cfg(feature = "cli")]
 use registry_core::Registry;
-use toolrack_remote::module::{BreakerState, ModuleReport, Modules};
+use toolrack_remote::{
+    BreakerState,
+    module::{ModuleReport, Modules},
+};
 
 pub use calls::CallMetrics;
 use definition::Metric;

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, header};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
-    BoxFuture, Caller, DEFAULT_TENANT, Permission, Registry, Standing, StoredRegistry, ToolContext,
+    BoxFuture, Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
     store::{KEY_PREFIX, hash_key},
 };
 use subtle::ConstantTimeEq;
@@ -42,7 +42,7 @@ impl Identity {
     pub(super) fn context(&self) -> ToolContext {
         let context = self.registry.context(self.caller.clone());
         match self.standing() {
-            Some(standing) => context.with_standing(standing),
+            Some(standing) => context.with_authority(standing),
             None => context,
         }
     }
@@ -53,8 +53,8 @@ impl Identity {
     }
 
     /// Who knows what the caller may do later on.
-    pub(super) fn standing(&self) -> Option<Arc<dyn Standing>> {
-        self.key.clone().map(|key| key as Arc<dyn Standing>)
+    pub(super) fn standing(&self) -> Option<Arc<dyn CallerAuthority>> {
+        self.key.clone().map(|key| key as Arc<dyn CallerAuthority>)
     }
 
     /// The same key used for another user; nobody where it may not be.
@@ -96,7 +96,7 @@ struct Key {
     used: UsedKey,
 }
 
-impl Standing for Key {
+impl CallerAuthority for Key {
     fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {

@@ -8,8 +8,8 @@ use axum::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrack_remote::{
+    AcceptError, BreakerState,
     mcp::{McpServerReport, McpServers, McpState},
-    module::{AcceptError, BreakerState},
 };
 
 use super::{

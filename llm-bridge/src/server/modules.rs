@@ -14,8 +14,9 @@ use registry_core::{Caller, DEFAULT_TENANT, Permission, Registry, store::MemoryM
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolrack_remote::module::{
-    AcceptError, BreakerState, ModuleReport, Modules, ModulesSettings, ServedManifest,
+use toolrack_remote::{
+    AcceptError, BreakerState,
+    module::{ModuleReport, Modules, ModulesSettings, ServedManifest},
 };
 
 use super::{

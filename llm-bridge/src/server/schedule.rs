@@ -4,7 +4,7 @@ use std::sync::Arc;
 #[cfg(feature = "mcp")]
 use std::time::Duration;
 
-use registry_core::{BoxFuture, Caller, Registry, Standing, ToolContext};
+use registry_core::{BoxFuture, Caller, CallerAuthority, Registry, ToolContext};
 use tokio_util::sync::CancellationToken;
 use toolrack_stores::schedule::{self, Host, Job, Schedule};
 
@@ -45,7 +45,7 @@ impl Host for Owners {
         Box::pin(async move {
             let registry = self.0.registry_of(&job.tenant).await?;
             let owner = Owner { identities: Arc::clone(&self.0), job: job.clone() };
-            let context = registry.context(job.owner.clone()).with_standing(Arc::new(owner));
+            let context = registry.context(job.owner.clone()).with_authority(Arc::new(owner));
             Ok((registry, context))
         })
     }
@@ -63,7 +63,7 @@ impl Owner {
     }
 }
 
-impl Standing for Owner {
+impl CallerAuthority for Owner {
     fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         Box::pin(async move {
             let Some(owner) = self.user(&self.job.owner.user).await? else { return Ok(None) };

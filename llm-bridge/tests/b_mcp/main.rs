@@ -18,7 +18,7 @@ use std::{
 
 use llm_bridge::mcp::{McpServer, Visitor};
 use registry_core::{
-    BoxFuture, Caller, Content, Effect, Handler, Origin, Permission, Registry, Standing, ToolContext,
+    BoxFuture, Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, ToolContext,
     ToolError, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
     handler_fn,
@@ -58,7 +58,7 @@ struct Rack {
 
 struct Revocable(Arc<AtomicBool>, Caller);
 
-impl Standing for Revocable {
+impl CallerAuthority for Revocable {
     fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         let known = (!self.0.load(Ordering::SeqCst)).then(|| self.1.clone());
         Box::pin(std::future::ready(Ok(known)))
@@ -82,7 +82,7 @@ impl Rack {
             let identify = move |_: &_| {
                 let caller = who.lock().unwrap().clone();
                 let standing = Arc::new(Revocable(Arc::clone(&revoked), caller.clone()));
-                let context = registry.context(caller).with_standing(standing);
+                let context = registry.context(caller).with_authority(standing);
                 Some(Visitor { registry: registry.clone(), context })
             };
             McpServer::new(closing.clone(), calls.clone(), identify).unwrap()

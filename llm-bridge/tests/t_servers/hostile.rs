@@ -87,7 +87,7 @@ const HOSTILE: [(&str, Malice, &str, &str, bool); 11] = [
     (
         "fickle",
         Malice::Fickle,
-        "module_tool_changed module=\"fickle\" tool=\"fickle.stock\" parts=\"description\" off=true",
+        "tool_changed module=\"fickle\" tool=\"fickle.stock\" parts=\"description\" off=true",
         "its description changed",
         false,
     ),
@@ -406,9 +406,9 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
                 |line: &&str| kinds.iter().any(|kind| line.contains(&format!("{kind} module=\"{name}\"")));
             log.lines().filter(is_one).collect()
         };
-        let told = of_kinds(&["module_manifest_error", "module_unreachable", "module_tool_changed"]);
+        let told = of_kinds(&["module_manifest_error", "module_unreachable", "tool_changed"]);
         assert!(is_told_once(&told, manifest), "{name}: {told:#?}");
-        let told = of_kinds(&["module_left_alone"]);
+        let told = of_kinds(&["circuit_open"]);
         let is_as_expected =
             if is_left_alone { is_told_once(&told, "cause=") } else { told.iter().all(|line| is_late(line)) };
         assert!(is_as_expected, "{name}: {told:#?}");
@@ -434,7 +434,7 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
             assert_eq!(accept.send().await.unwrap().status().as_u16(), 200);
         }
         assert_eq!(stock(&server, &admin, name).await["result"], "plenty of A", "{name}");
-        let again = lines(&server.log(), &format!("module_called_again module=\"{name}\""));
+        let again = lines(&server.log(), &format!("circuit_closed module=\"{name}\""));
         assert!(again == 1 || !is_left_alone, "{name}: {again}");
     }
 }

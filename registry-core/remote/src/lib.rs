@@ -23,11 +23,22 @@
 //! ```
 
 mod acceptance;
+mod breaker;
+mod definition;
 mod hidden;
+mod log;
 pub mod mcp;
 pub mod module;
-mod remote_call;
-mod slots;
+mod settings;
+mod source;
+mod text;
+mod tool;
+
+pub use acceptance::{AcceptError, ToolChange};
+pub use breaker::BreakerState;
+pub use definition::{MAX_TOOL_BYTES, MAX_TOOLS};
+pub use settings::{BreakerSettings, RemoteKey, check_name};
+pub use source::ToolFault;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/modules.md")]

@@ -20,6 +20,16 @@ impl Registry {
 
     /// The error for a name that no tool has, with the nearest of those the caller may use.
     pub(crate) fn not_found(&self, context: &ToolContext, name: &str) -> ToolError {
+        let allowed = context.caller().allowed_modules.as_ref();
+        if let Some((source, _)) = name.split_once('.')
+            && allowed.is_none_or(|allowed| allowed.contains(source))
+            && let Some(cause) = self.shared.common.offers.load().unreachable(source)
+        {
+            // Nobody knows what tools it has.
+            return ToolError::failed(format!("Tool execution error: {cause}"))
+                .retryable()
+                .with_feedback("The service behind the tool is down. Try again later, or do without it.");
+        }
         let tools = self.shared.tools.load();
         let usable: Vec<&Arc<Tool>> =
             tools.sorted().iter().filter(|tool| refusal(tool, context).is_none()).collect();

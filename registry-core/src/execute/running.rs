@@ -16,7 +16,7 @@ use crate::{
     context::ToolContext,
     guard::cancelled,
     result::{ErrorKind, ToolError, ToolResult},
-    tool::Handler,
+    tool::{Handler, Tool},
 };
 
 /// Runs a tool that was started then, until it is done, cancelled or out of time.
@@ -25,19 +25,44 @@ pub(super) async fn guarded(
     context: &ToolContext,
     arguments: Map<String, Value>,
     started: Instant,
-    timeout: Duration,
+    tool: &Tool,
 ) -> Result<ToolResult, ToolError> {
+    let timeout = tool.policy().timeout;
     let running = async {
         tokio::select! {
             biased;
             // The handler's first step is inside as well.
-            result = caught(async move { handler.call(context, arguments).await }) => {
+            result = watched(tool, caught(async move { handler.call(context, arguments).await })) => {
                 result.unwrap_or_else(|panic| Err(panicked(&panic)))
             }
             () = context.cancelled() => Err(cancelled()),
         }
     };
     within(timeout, started, running).await.unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
+}
+
+/// How long a tool may hold its thread without giving it back, before the log says so.
+const LONGEST_POLL: Duration = Duration::from_secs(1);
+
+/// What the future comes to. A step of it that holds the thread for long is logged: meanwhile nothing else runs there, and neither
+/// timeout nor cancellation can reach the tool.
+async fn watched<T>(tool: &Tool, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let since = std::time::Instant::now();
+        let poll = future.as_mut().poll(cx);
+        let held = since.elapsed();
+        if held > LONGEST_POLL {
+            let (tool, seconds) = (tool.name(), held.as_secs_f64());
+            tracing::warn!(
+                tool,
+                seconds,
+                "tool_blocks: it computes in an `async fn`; write a plain `fn` instead"
+            );
+        }
+        poll
+    })
+    .await
 }
 
 /// What the future comes to; `None` where it is not done so long after it was started.

@@ -1,6 +1,7 @@
 //! A person's word on a call: asked for, kept, answered, and good for that one call.
 //!
-//! An approval is bound to tenant, user, tool, version and arguments. Whoever changes the arguments asks anew.
+//! An approval is bound to tenant, user, tool, version and arguments, and to whoever asked for it: its [scope](Approval::scope).
+//! It lives no longer than its question: a call that stops waiting withdraws it.
 
 use std::{
     collections::HashMap,
@@ -35,6 +36,10 @@ pub struct Approval {
     pub arguments_sha256: String,
     /// The arguments, for the person to look at; what is secret is left out.
     pub arguments: Value,
+    /// Who may use the answer: one call that waits for it, or whoever comes back for it, as
+    /// [`ToolContext::with_approval_scope`](crate::ToolContext::with_approval_scope) says.
+    #[serde(default)]
+    pub scope: String,
     /// When it was asked for (UTC).
     pub requested_at: Timestamp,
     /// From when on the answer is no (UTC).
@@ -67,21 +72,29 @@ pub enum ApprovalState {
         /// Who had allowed it.
         by: String,
     },
+    /// The call was stopped before it was made.
+    Withdrawn,
 }
 
 impl Approval {
     /// Whether it asks about the same call.
     pub fn is_about_what(&self, other: &Self) -> bool {
-        let key = |a: &Self| {
-            (a.tenant.clone(), a.user.clone(), a.tool.clone(), a.version.clone(), a.arguments_sha256.clone())
-        };
-        key(self) == key(other)
+        fn call(of: &Approval) -> [&str; 6] {
+            let Approval { tenant, user, tool, version, arguments_sha256, scope, .. } = of;
+            [tenant, user, tool, version.as_deref().unwrap_or_default(), arguments_sha256, scope]
+        }
+        call(self) == call(other) && self.version == other.version
     }
 
     /// Whether it can still be answered, or used, at this time.
     pub fn is_open(&self, now: Timestamp) -> bool {
         let open = matches!(self.state, ApprovalState::Pending | ApprovalState::Approved { .. });
         open && now < self.expires_at
+    }
+
+    /// How long it can still be answered, at this time.
+    pub fn time_left(&self, now: Timestamp) -> Duration {
+        self.expires_at.duration_since(now).try_into().unwrap_or_default()
     }
 
     /// Whether it waits for an answer at this time.
@@ -106,7 +119,7 @@ pub struct ApprovalAnswer {
 pub enum AnswerError {
     /// There is none of that id.
     Unknown,
-    /// It has been answered, used, or has expired.
+    /// It has been answered, used or withdrawn, or has expired.
     Closed,
     /// The store failed; a text for the operator.
     Store(String),
@@ -145,6 +158,12 @@ pub trait Approvals: Send + Sync {
         answer: ApprovalAnswer,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Approval, AnswerError>>;
+
+    /// Withdraws one that is pending, or approved and not used: its call is not made any more.
+    ///
+    /// # Errors
+    /// A text for the operator.
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
 
     /// Uses one that is approved and open, in one step: true for exactly one caller.
     ///
@@ -232,6 +251,19 @@ impl Approvals for MemoryApprovals {
             }
             known.state = answer.into_state();
             Ok(known.clone())
+        })
+    }
+
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        self.with(|all| {
+            if let Some(Approval {
+                state: state @ (ApprovalState::Pending | ApprovalState::Approved { .. }),
+                ..
+            }) = all.get_mut(&key(tenant, id))
+            {
+                *state = ApprovalState::Withdrawn;
+            }
+            Ok(())
         })
     }
 

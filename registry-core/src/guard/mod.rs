@@ -2,36 +2,35 @@
 
 pub mod approval;
 pub mod audit;
+mod charged;
 pub mod gate;
-mod lanes;
+mod limiter;
 pub mod limits;
 mod person;
 mod secret;
 
-use std::{
-    fmt,
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::{
+    background::Background,
     clock::Clock,
-    context::ToolContext,
+    context::{Origin, ToolContext},
     execute::{caught, within},
     policy::Effect,
     result::{ErrorKind, ToolError},
+    running_call::{Nested, Running},
     tool::Tool,
 };
 use approval::{APPROVAL_TIMEOUT, Answered, Approvals, MemoryApprovals};
+use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateRequest, Verdict};
-pub use lanes::Concurrency;
-pub(crate) use lanes::{Lanes, Turn};
-use limits::{Charge, Limit, Limited, MemoryUsage, Usage, is_limited};
+pub use limiter::Concurrency;
+pub(crate) use limiter::{ConcurrencyLimiter, Permit, PermitSlot};
+use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 pub(crate) use secret::{has_secret, without_secrets};
 
 /// All that is asked before a call is made. Shared by the registries of all tenants.
@@ -42,8 +41,9 @@ pub(crate) struct Guards {
     /// Whether a person is asked before a destructive call.
     pub(crate) approve_destructive: bool,
     pub(crate) approval_timeout: Duration,
-    pub(crate) lanes: Lanes,
+    pub(crate) limiter: ConcurrencyLimiter,
     pub(crate) answered: Answered,
+    pub(crate) background: Background,
 }
 
 impl Default for Guards {
@@ -54,8 +54,9 @@ impl Default for Guards {
             approvals: Arc::new(MemoryApprovals::default()),
             approve_destructive: true,
             approval_timeout: APPROVAL_TIMEOUT,
-            lanes: Lanes::new(Concurrency::default()),
+            limiter: ConcurrencyLimiter::new(Concurrency::default()),
             answered: Answered::default(),
+            background: Background::default(),
         }
     }
 }
@@ -73,15 +74,40 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) context: &'a ToolContext,
     pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) origin: &'a Origin,
     pub(crate) clock: &'a dyn Clock,
 }
 
 /// The right to run a call, as long as it is held.
-#[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    _turn: Turn,
+    _running: Option<Running>,
+    nested: Nested,
     /// As it was counted, where it was.
-    charge: Option<Charge>,
+    charged: Option<Charged>,
+}
+
+impl Admitted {
+    /// The tool begins to act: what was charged stays so.
+    pub(crate) fn spend(&mut self) {
+        if let Some(charged) = self.charged.take() {
+            charged.spend();
+        }
+    }
+
+    /// The call is over. Waits until the call around it, where there is one, may go on.
+    pub(crate) async fn leave(self) {
+        let Self { _running, nested, charged: _ } = self;
+        drop(_running);
+        nested.finish().await;
+    }
+
+    /// The call is not made after all: takes back what was counted.
+    pub(crate) async fn give_back(mut self) {
+        if let Some(charged) = self.charged.take() {
+            charged.refund().await;
+        }
+        self.leave().await;
+    }
 }
 
 /// What came of asking.
@@ -121,54 +147,45 @@ impl Wanted<'_> {
 impl Guards {
     /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
     pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
-        let mut charge = match self.charge(wanted).await {
-            Ok(charge) => charge,
-            Err(error) => return Admission::Refused(error),
-        };
-        let turn = match self.ask(wanted, &mut charge, decision).await {
-            Ok(()) => self.enter(wanted).await.map_err(Admission::Refused),
-            Err(admission) => Err(admission),
-        };
-        match turn {
-            Ok(turn) => Admission::Run(Admitted { _turn: turn, charge }),
+        let call = wanted.context.call();
+        // A call around this one needs no permit while it waits for this one.
+        let nested = Nested::within(call);
+        match self.admitted(wanted, decision).await {
+            Ok((permit, charged)) => {
+                let running = call.map(|call| {
+                    call.permit.fill(permit);
+                    Running(Arc::clone(call))
+                });
+                Admission::Run(Admitted { _running: running, nested, charged })
+            }
             Err(admission) => {
-                self.refund(&mut charge, wanted.tool.name()).await;
+                nested.finish().await;
                 admission
             }
         }
     }
 
-    /// Takes back what was counted for a call that is not made after all.
-    pub(crate) async fn give_back(&self, mut admitted: Admitted, tool: &str) {
-        self.refund(&mut admitted.charge, tool).await;
-    }
-
-    /// Counts the call, where its tool has a limit.
-    async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Charge>, ToolError> {
-        if !is_limited(wanted.tool.policy()) {
-            return Ok(None);
+    async fn admitted(
+        &self,
+        wanted: Wanted<'_>,
+        decision: &mut Option<Decision>,
+    ) -> Result<(Permit, Option<Charged>), Admission> {
+        let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
+        let permit = match self.ask(wanted, &mut charged, decision).await {
+            Ok(()) => self.enter(wanted).await.map_err(Admission::Refused),
+            Err(admission) => Err(admission),
+        };
+        if permit.is_err() {
+            refund(&mut charged).await;
         }
-        let charge = wanted.charge(wanted.clock.now());
-        match self.usage.charge(&charge).await {
-            Ok(None) => Ok(Some(charge)),
-            Ok(Some(limited)) => Err(rate_limited(wanted.tool.name(), limited)),
-            Err(cause) => Err(not_counted(wanted.tool.name(), &cause)),
-        }
-    }
-
-    async fn refund(&self, charge: &mut Option<Charge>, tool: &str) {
-        if let Some(charge) = charge.take()
-            && let Err(cause) = self.usage.refund(&charge).await
-        {
-            tracing::warn!(tool, cause, "limit_not_refunded");
-        }
+        Ok((permit?, charged))
     }
 
     /// The gate, and a person where the gate or the tool's effect asks for one.
     async fn ask(
         &self,
         wanted: Wanted<'_>,
-        charge: &mut Option<Charge>,
+        charged: &mut Option<Charged>,
         decision: &mut Option<Decision>,
     ) -> Result<(), Admission> {
         let policy = wanted.tool.policy();
@@ -186,7 +203,7 @@ impl Guards {
             return Ok(());
         }
         // Nothing is held while a person thinks, so that nothing is lost when the process ends meanwhile.
-        self.refund(charge, wanted.tool.name()).await;
+        refund(charged).await;
         let gate = decision.take();
         loop {
             let approval = self.approved(wanted, decision).await;
@@ -195,23 +212,29 @@ impl Guards {
                 None => decision.clone_from(&gate),
             }
             let approval = approval?;
-            *charge = self.charge(wanted).await.map_err(Admission::Refused)?;
-            if self.take(wanted, &approval).await? {
+            *charged = self.charge(wanted).await.map_err(Admission::Refused)?;
+            if self.take(wanted, approval).await? {
                 return Ok(());
             }
             // It was good for one call, and another one about the same has taken it.
-            self.refund(charge, wanted.tool.name()).await;
+            refund(charged).await;
         }
     }
 
-    /// Waits for the call's turn to run.
-    async fn enter(&self, wanted: Wanted<'_>) -> Result<Turn, ToolError> {
+    /// Waits for a permit.
+    async fn enter(&self, wanted: Wanted<'_>) -> Result<Permit, ToolError> {
         let name = wanted.tool.shared_name();
         tokio::select! {
             biased;
-            turn = self.lanes.enter(&name, wanted.tool.policy().max_concurrent) => turn.map_err(|_| busy(&name)),
+            permit = self.limiter.enter(&name, wanted.tool.policy().max_concurrent) => permit.map_err(|_| busy(&name)),
             () = wanted.context.cancelled() => Err(cancelled()),
         }
+    }
+}
+
+async fn refund(charged: &mut Option<Charged>) {
+    if let Some(charged) = charged.take() {
+        charged.refund().await;
     }
 }
 
@@ -219,13 +242,6 @@ fn busy(tool: &str) -> ToolError {
     ToolError::new(ErrorKind::Busy, format!("{tool} is busy: as many calls wait as may"))
         .with_feedback(format!("The tool `{tool}` is busy. Try again later, or do without it."))
         .retryable()
-}
-
-/// A name that nothing else has, and that nobody can guess.
-pub fn new_id(now: Timestamp) -> String {
-    // The standard library's hash keys are random, and need no further crate.
-    let random = || RandomState::new().hash_one(now.as_nanosecond());
-    format!("{:016x}{:016x}", random(), random())
 }
 
 pub(crate) fn cancelled() -> ToolError {

@@ -1,6 +1,6 @@
 //! Asks a person, and waits for the answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -8,13 +8,16 @@ use tokio::time::Instant;
 
 use super::{
     Admission, Guards, Wanted,
-    approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
+    approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
     audit::hash_members,
     cancelled,
     gate::{Decision, Verdict},
-    new_id, without_secrets,
+    without_secrets,
 };
 use crate::{
+    background::Background,
+    context::Origin,
+    id::random_id,
     registry::{Common, Registry},
     result::{ErrorKind, ToolError},
 };
@@ -75,9 +78,36 @@ impl Registry {
     }
 }
 
-/// A person's yes, not used yet.
-pub(super) struct Yes {
+/// A question to a person, and then the yes. Where it is dropped, it is withdrawn: nobody is left who could use an answer.
+pub(super) struct Question {
+    approvals: Arc<dyn Approvals>,
+    background: Background,
+    tenant: Arc<str>,
     id: String,
+    /// Whether the answer may still be used by the call that asks.
+    held: bool,
+}
+
+impl Question {
+    /// Leaves the question open, or the answer as it is.
+    fn release(mut self) {
+        self.held = false;
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        if !self.held {
+            return;
+        }
+        let (approvals, tenant) = (Arc::clone(&self.approvals), Arc::clone(&self.tenant));
+        let id = std::mem::take(&mut self.id);
+        self.background.run("withdraw_approval", async move {
+            if let Err(cause) = approvals.withdraw(&tenant, &id).await {
+                tracing::error!(id, cause, "approval_not_withdrawn");
+            }
+        });
+    }
 }
 
 impl Guards {
@@ -86,31 +116,39 @@ impl Guards {
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<Yes, Admission> {
+    ) -> Result<Question, Admission> {
         let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
-            let approval =
-                self.approvals.request(self.question(wanted), MAX_PENDING).await.map_err(failed)?;
+            let approval = self.new_approval(wanted).map_err(failed)?;
+            let approval = self.approvals.request(approval, MAX_PENDING).await.map_err(failed)?;
             let Some(approval) = approval else {
                 return Err(Admission::Refused(too_many(&wanted.context.caller().user)));
             };
+            let question = Question {
+                approvals: Arc::clone(&self.approvals),
+                background: self.background.clone(),
+                tenant: Arc::clone(wanted.tenant),
+                id: approval.id.clone(),
+                held: true,
+            };
             if approval.state == ApprovalState::Pending {
                 let message = format!("Waiting for a person to approve {} ({})", approval.tool, approval.id);
-                wanted.context.ask_approval(&approval.id, message);
+                let left = approval.time_left(wanted.clock.now());
+                wanted.context.ask_approval(&approval.id, message, left);
             }
-            let id = approval.id.clone();
             match self.wait(wanted, approval).await.map_err(failed)? {
                 Waited::Closed(ApprovalState::Approved { by }) => {
                     *decision = Some(Decision::new(Verdict::Approved, format!("user:{by}")));
-                    return Ok(Yes { id });
+                    return Ok(question);
                 }
                 Waited::Closed(ApprovalState::Denied { by, reason }) => {
+                    question.release();
                     *decision = Some(Decision::new(Verdict::Blocked, format!("user:{by}")));
                     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                     return Err(Admission::Blocked(format!("A person has refused this call{reason}")));
                 }
-                // Another call about the same was quicker.
-                Waited::Closed(_) => {}
+                // Another call of the same scope has used it, or has taken it back.
+                Waited::Closed(_) => question.release(),
                 Waited::Expired => {
                     *decision = Some(Decision::new(Verdict::Blocked, "timeout"));
                     let seconds = self.approval_timeout.as_secs();
@@ -120,7 +158,9 @@ impl Guards {
                 }
                 Waited::Enough => {
                     *decision = Some(Decision::new(Verdict::Pending, "person"));
-                    return Err(Admission::Refused(pending(wanted.tool.name(), &id)));
+                    let refused = pending(wanted.tool.name(), &question.id);
+                    question.release();
+                    return Err(Admission::Refused(refused));
                 }
                 Waited::Cancelled => return Err(Admission::Refused(cancelled())),
             }
@@ -128,17 +168,21 @@ impl Guards {
     }
 
     /// Uses the yes; false if another call has.
-    pub(super) async fn take(&self, wanted: Wanted<'_>, yes: &Yes) -> Result<bool, Admission> {
-        let taken = self.approvals.take(wanted.tenant, &yes.id, wanted.clock.now()).await;
-        taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))
+    pub(super) async fn take(&self, wanted: Wanted<'_>, question: Question) -> Result<bool, Admission> {
+        let taken = self.approvals.take(wanted.tenant, &question.id, wanted.clock.now()).await;
+        let taken = taken.map_err(|cause| Admission::Refused(not_asked(wanted.tool.name(), &cause)))?;
+        question.release();
+        Ok(taken)
     }
 
     /// The question as it is kept for the person.
-    fn question(&self, wanted: Wanted<'_>) -> Approval {
+    fn new_approval(&self, wanted: Wanted<'_>) -> Result<Approval, String> {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
-        Approval {
-            id: new_id(requested_at),
+        let id = random_id()?;
+        Ok(Approval {
+            scope: scope(wanted, &id),
+            id,
             tenant: wanted.tenant.to_string(),
             user: wanted.context.caller().user.clone(),
             tool: spec.tool_name.clone(),
@@ -148,12 +192,11 @@ impl Guards {
             requested_at,
             expires_at: requested_at.checked_add(timeout).unwrap_or(jiff::Timestamp::MAX),
             state: ApprovalState::Pending,
-        }
+        })
     }
 
     async fn wait(&self, wanted: Wanted<'_>, mut approval: Approval) -> Result<Waited, String> {
-        let left = approval.expires_at.duration_since(wanted.clock.now());
-        let until_expiry = Duration::try_from(left).unwrap_or_default();
+        let until_expiry = approval.time_left(wanted.clock.now());
         let patience = wanted.context.approval_wait().unwrap_or(Duration::MAX);
         let (started, longest) = (Instant::now(), until_expiry.min(patience));
         loop {
@@ -175,6 +218,25 @@ impl Guards {
                 () = tokio::time::sleep(left.min(POLL)) => {}
                 () = wanted.context.cancelled() => return Ok(Waited::Cancelled),
             }
+        }
+    }
+}
+
+/// Who may use the answer. A call that waits for it to the end asks for itself alone.
+fn scope(wanted: Wanted<'_>, id: &str) -> String {
+    let context = wanted.context;
+    match (context.approval_scope(), context.approval_wait()) {
+        (Some(scope), _) => scope.to_owned(),
+        (None, None) => id.to_owned(),
+        (None, Some(_)) => {
+            let chat = context.conversation().chat_id.as_deref().unwrap_or_default();
+            let via = context.caller().via.as_deref().unwrap_or_default();
+            // In one chat a model may write the same call in another way.
+            let origin = match wanted.origin {
+                Origin::Native | Origin::Text(_) => "model".into(),
+                other => serde_json::json!(other),
+            };
+            serde_json::json!([origin, via, chat]).to_string()
         }
     }
 }

@@ -88,6 +88,8 @@ impl Offer {
 struct Catalog {
     remote: Remote,
     by_name: HashMap<String, Offer>,
+    /// Why the source, which offers nothing, could not be reached.
+    unreachable: Option<String>,
 }
 
 /// What all remote sources offer now, taken or not.
@@ -107,6 +109,12 @@ impl Offers {
         self.by_source.keys().any(|(_, known)| **known == *name)
     }
 
+    /// Why the source of that name could not be reached, where it offers nothing for that.
+    pub(crate) fn unreachable(&self, name: &str) -> Option<&str> {
+        let mut sources = self.by_source.iter().filter(|((_, known), _)| **known == *name);
+        sources.find_map(|(_, source)| source.unreachable.as_deref())
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_source.values().flat_map(|source| source.by_name.keys()).map(String::as_str)
     }
@@ -115,7 +123,7 @@ impl Offers {
     fn put(&mut self, remote: Remote, by_name: HashMap<String, Offer>) -> Vec<String> {
         let mut names: Vec<String> = by_name.keys().cloned().collect();
         let key = (remote.kind, Arc::clone(&remote.name));
-        let before = self.by_source.insert(key, Arc::new(Catalog { remote, by_name }));
+        let before = self.by_source.insert(key, Arc::new(Catalog { remote, by_name, unreachable: None }));
         names.extend(before.iter().flat_map(|source| source.by_name.keys().cloned()));
         names.sort_unstable();
         names.dedup();
@@ -149,6 +157,21 @@ impl Registry {
     /// Whether a remote source of that name is known, though it may have no tool now.
     pub fn has_source(&self, name: &str) -> bool {
         self.shared.common.offers.load().has_source(name)
+    }
+
+    /// Says why a remote source cannot be reached. Until it [offers](Self::offer) tools, calls of its tools are told so; where it has
+    /// offered some already, those stay and nothing changes.
+    pub fn unreachable(&self, remote: &Remote, cause: &str) {
+        let common = &self.shared.common;
+        // As with an offer, so that neither undoes the other.
+        let _tenants = common.tenants();
+        let mut offers = Offers::clone(&common.offers.load());
+        let key = (remote.kind, Arc::clone(&remote.name));
+        if let Some(source) = offers.by_source.get_mut(&key).filter(|source| source.by_name.is_empty()) {
+            let (remote, by_name) = (source.remote.clone(), HashMap::new());
+            *source = Arc::new(Catalog { remote, by_name, unreachable: Some(cause.to_owned()) });
+            common.offers.store(Arc::new(offers));
+        }
     }
 
     /// Puts all the tools that a remote source has now in place of those it had, here and in the registries of the other

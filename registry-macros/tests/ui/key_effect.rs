@@ -1,7 +1,7 @@
 use registry_core::prelude::*;
 
 /// Says hello.
-#[tool(effect = Effect::Wrte)]
+#[tool(permission = Permission::User, effect = Effect::Wrte)]
 async fn hello() -> String {
     String::new()
 }

@@ -5,7 +5,7 @@ use toml::{
     Spanned,
     de::{DeTable, Deserializer, Error},
 };
-use toolrack_remote::module::{ModulesSettings, check_name};
+use toolrack_remote::{check_name, module::ModulesSettings};
 
 /// The keys of [`ModulesSettings`].
 const KEYS: [&str; 7] = [

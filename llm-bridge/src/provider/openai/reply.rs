@@ -261,6 +261,7 @@ fn describe(event: &TurnEvent) -> Option<(Value, Value)> {
             json!({
                 "type": "call_status", "id": status.call_id, "name": status.tool_name,
                 "message": status.message, "progress": status.progress, "approval": status.approval,
+                "approval_seconds": status.approval_seconds,
             }),
         ),
         TurnEvent::CallFinished(outcome) => {

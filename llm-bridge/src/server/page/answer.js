@@ -111,6 +111,8 @@ export class Answer {
           message: event.message ?? card.call.message,
           progress: event.progress,
           approval: event.approval ?? null,
+          // By this machine's clock, which may be another than the server's.
+          answer_by: event.approval ? Date.now() + (event.approval_seconds ?? Infinity) * 1000 : null,
         });
         break;
       case 'call_finished':

@@ -55,7 +55,12 @@ export class CallCard {
     this.said = el('p', { class: 'call-said' });
     this.element = el('div', {}, this.card, this.said);
     this.update({});
-    if (call.state === 'running') this.clock = setInterval(() => this.#showTime(), 1000);
+    if (call.state === 'running') {
+      this.clock = setInterval(() => {
+        this.#showTime();
+        this.#showTimeLeft();
+      }, 1000);
+    }
   }
 
   /** Takes over what has changed. */
@@ -81,12 +86,21 @@ export class CallCard {
     const asking = Boolean(approval) && state === 'running';
     if (asking && this.ask.hidden) {
       const answer = (approve, text) => el('button', { type: 'button', class: approve ? 'allow' : 'refuse', onclick: () => this.#answer(approval, approve) }, text);
+      this.timeLeft = el('span', { class: 'call-time' });
       this.ask.replaceChildren(
-        el('p', {}, 'This call cannot be undone. Is it to be made?'),
+        el('p', {}, 'This call cannot be undone. Run it? ', this.timeLeft),
         el('div', { class: 'call-answers' }, answer(true, 'Allow once'), answer(false, 'Refuse')));
       this.card.open = true;
     }
     this.ask.hidden = !asking;
+    this.#showTimeLeft();
+  }
+
+  /** How long the question can still be answered; after that the answer is no. */
+  #showTimeLeft() {
+    const left = Math.max(0, Math.ceil((this.call.answer_by - Date.now()) / 1000));
+    if (this.ask.hidden || !Number.isFinite(left)) return;
+    this.timeLeft.textContent = left >= 60 ? `${Math.ceil(left / 60)} min left` : `${left} s left`;
   }
 
   async #answer(id, approve) {

@@ -1,11 +1,8 @@
 //! One call of a server's tool.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use registry_core::{BoxFuture, ErrorKind, Handler, ToolContext, ToolError, ToolResult};
+use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
 use rmcp::{
     RoleClient,
     model::{
@@ -14,15 +11,16 @@ use rmcp::{
     },
     service::{Peer, PeerRequestOptions, ServiceError},
 };
-use serde_json::{Map, Value};
-use tokio::time::Instant;
+use serde_json::Map;
 
 use super::{
     listener::Listener,
     reply::{self, APPROVAL_WAIT},
-    text::{cause_of, shown},
 };
-use crate::{module::Guarded, remote_call::RemoteCall, slots::Slots};
+use crate::{
+    text::cause_of,
+    tool::{Answer, Protocol, RemoteCall},
+};
 
 /// A connection that stands.
 #[derive(Clone)]
@@ -31,17 +29,19 @@ pub(super) struct Live {
     pub(super) listener: Listener,
 }
 
-/// The way from a server's tools to whatever connection stands now.
+/// What leads from a server's tools to whatever connection stands now.
 pub(super) struct Link {
-    pub(super) name: Arc<str>,
-    pub(super) slots: Slots,
-    pub(super) guarded: Guarded,
+    name: Arc<str>,
     /// The whole URL, which may have a secret in its query, and what is shown in its place.
-    pub(super) hidden: Option<(String, String)>,
-    pub(super) live: Mutex<Option<Live>>,
+    hidden: Option<(String, String)>,
+    live: Mutex<Option<Live>>,
 }
 
 impl Link {
+    pub(super) fn new(name: Arc<str>, hidden: Option<(String, String)>) -> Self {
+        Self { name, hidden, live: Mutex::new(None) }
+    }
+
     fn live(&self) -> MutexGuard<'_, Option<Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,16 +56,6 @@ impl Link {
             Some((url, shown)) => text.replace(url, shown),
             None => text,
         }
-    }
-
-    fn busy(&self) -> ToolError {
-        let server = &self.name;
-        ToolError::new(
-            ErrorKind::Busy,
-            format!("as many calls of the MCP server {server} run and wait as may"),
-        )
-        .retryable()
-        .with_feedback("The tool has too much to do now. Try again later, or do without it.")
     }
 
     fn gone(&self) -> ToolError {
@@ -84,66 +74,16 @@ impl Link {
             "The service behind the tool broke off. The tool may have run; look before you call it again.",
         )
     }
-}
 
-/// A tool of a server.
-pub(super) struct McpTool {
-    pub(super) link: Arc<Link>,
-    pub(super) wire_name: String,
-    /// How long the server has for an answer.
-    pub(super) timeout: Duration,
-    /// Whether a second call does no harm.
-    pub(super) is_repeatable: bool,
-    /// Whether it is made again while a person on the server's side has not answered.
-    pub(super) may_wait: bool,
-    /// Why it may not be called until somebody has looked at it.
-    pub(super) quarantine: Option<String>,
-}
-
-impl McpTool {
-    async fn run(
-        &self,
-        context: &ToolContext,
-        arguments: Map<String, Value>,
-    ) -> Result<ToolResult, ToolError> {
-        let tool = shown(&self.wire_name);
-        let mut call = RemoteCall {
-            context,
-            tool: &tool,
-            place: &self.link.name,
-            may_wait: self.may_wait,
-            timeout: self.timeout,
-            waits_since: None,
-        };
-        let wait = call.wait_there();
-        loop {
-            let once = self.once(context, arguments.clone(), self.options(wait));
-            if let Some(answer) = call.answered(once).await {
-                return answer;
-            }
-        }
-    }
-
-    /// Makes the call once.
-    async fn once(
-        &self,
-        context: &ToolContext,
-        arguments: Map<String, Value>,
-        options: PeerRequestOptions,
-    ) -> Result<ToolResult, ToolError> {
-        let _slot = self.link.slots.acquire().await.ok_or_else(|| self.link.busy())?;
-        // The wait for a turn says nothing about the server.
-        let deadline = Instant::now() + self.timeout;
-        let live = self.link.live().clone().ok_or_else(|| self.link.gone())?;
-        let trial = self.link.guarded.admit(context, self.timeout, deadline)?;
-        let params = CallToolRequestParams::new(self.wire_name.clone()).with_arguments(arguments);
+    async fn answer(&self, call: RemoteCall<'_>) -> Answer {
+        let Some(live) = self.live().clone() else { return Answer::NotSent(self.gone()) };
+        let RemoteCall { context, tool, arguments, is_repeatable, .. } = call;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = live.peer.send_cancellable_request(request, options).await;
-        let sent = match sent {
+        let sent = match live.peer.send_cancellable_request(request, options(&call)).await {
             Ok(sent) => sent,
             Err(closed) => {
-                trial.end(Some(self.link.without_secrets(cause_of(closed)).into()));
-                return Err(self.link.gone());
+                return Answer::Outage(self.without_secrets(cause_of(closed)).into(), self.gone());
             }
         };
         let mut pending = Pending { live: &live, context, id: Some(sent.id.clone()) };
@@ -151,51 +91,39 @@ impl McpTool {
         let answer = sent.await_response().await;
         pending.id = None;
         match answer {
-            Ok(answer) => {
-                trial.end(None);
-                reply::read(answer)
-            }
+            Ok(answer) => Answer::Answered(reply::read(answer)),
             Err(ServiceError::McpError(error)) => {
-                trial.end(None);
                 let error = reply::error_of(&error);
                 if error.kind() == ErrorKind::ToolNotFound {
                     live.listener.wake.notify_one();
                 }
-                Err(error)
+                Answer::Answered(Err(error))
             }
             Err(error) => {
-                let cause = self.link.without_secrets(cause_of(error));
-                trial.end(Some(cause.clone().into()));
+                let cause = self.without_secrets(cause_of(error));
                 live.listener.wake.notify_one();
-                Err(self.link.broken(&cause, self.is_repeatable))
+                let error = self.broken(&cause, is_repeatable);
+                Answer::Outage(cause.into(), error)
             }
         }
-    }
-
-    /// A Toolrack on the other side is told to answer in time where it waits for a person.
-    fn options(&self, wait: Duration) -> PeerRequestOptions {
-        let mut options = PeerRequestOptions::no_options();
-        if self.may_wait {
-            let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            let meta = Map::from_iter([(APPROVAL_WAIT.to_owned(), wait.into())]);
-            options.meta = Some(RequestMetaObject(MetaObject(meta)));
-        }
-        options
     }
 }
 
-impl Handler for McpTool {
-    fn unavailable(&self, _: &ToolContext) -> Option<String> {
-        self.quarantine.clone()
+impl Protocol for Link {
+    fn execute<'a>(&'a self, call: RemoteCall<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(self.answer(call))
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(self.run(context, arguments))
+/// A Toolrack on the other side is told to answer in time where it waits for a person.
+fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
+    let mut options = PeerRequestOptions::no_options();
+    if !call.wait.is_zero() {
+        let wait = u64::try_from(call.wait.as_millis()).unwrap_or(u64::MAX);
+        let meta = Map::from_iter([(APPROVAL_WAIT.to_owned(), wait.into())]);
+        options.meta = Some(RequestMetaObject(MetaObject(meta)));
     }
+    options
 }
 
 /// A call on its way, which the server is told of where the registry drops it.

@@ -13,29 +13,19 @@ use super::{
     listing::{Annotations, Listed, Listing},
     settings::McpServerSettings,
 };
-use crate::{acceptance::Pin, module::ToolFault, remote_call::whole_timeout};
-
-/// How many tools of one server are taken.
-pub const MAX_TOOLS: usize = 1000;
-/// The longest name of a tool, its prefix included, in bytes.
-const MAX_NAME: usize = 128;
-
-/// A tool as it is offered.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Taken {
-    pub(super) spec: ToolSpec,
-    pub(super) policy: ToolPolicy,
-    /// What the server itself calls it.
-    pub(super) wire_name: String,
-    pub(super) pin: Pin,
-}
+use crate::{
+    acceptance::Pin,
+    definition::{MAX_TOOL_NAME, MAX_TOOLS, is_legal_name, is_name_character},
+    source::{AcceptedTool, ToolFault},
+    tool::whole_timeout,
+};
 
 /// The tools by their names here, and what is wrong with some.
 pub(super) fn take(
     server: &str,
     listing: Listing,
     settings: &McpServerSettings,
-) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let mut faults: Vec<ToolFault> =
         listing.cut.into_iter().map(|message| fault("*", message, false)).collect();
     let known: BTreeSet<&str> = listing.tools.iter().map(|(name, _)| name.as_str()).collect();
@@ -68,7 +58,7 @@ pub(super) fn take(
             let name = local_name(server, &wire_name, &tools)?;
             let policy = policy(&listed, settings);
             let (pin, wire_name) = (pin(&listed), wire_name.clone());
-            Ok((name.clone(), Taken { spec: spec(name, listed)?, policy, wire_name, pin }))
+            Ok((name.clone(), AcceptedTool { spec: spec(name, listed)?, policy, wire_name, hops: 0, pin }))
         });
         match taken {
             Ok((name, taken)) => drop(tools.insert(name, taken)),
@@ -83,18 +73,17 @@ fn fault(tool: &str, message: String, taken: bool) -> ToolFault {
     ToolFault { tool: tool.to_owned(), message, taken }
 }
 
-fn is_name_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
-}
-
 fn is_legal(server: &str, name: &str) -> bool {
-    server.len() + 1 + name.len() <= MAX_NAME
-        && name.split('.').all(|part| !part.is_empty() && part.chars().all(is_name_character))
+    server.len() + 1 + name.len() <= MAX_TOOL_NAME && is_legal_name(name)
 }
 
 /// The name of a tool here: the server's and its own, with `_` for what no name can have, and a number where another has it
 /// then.
-fn local_name(server: &str, wire_name: &str, taken: &BTreeMap<String, Taken>) -> Result<String, String> {
+fn local_name(
+    server: &str,
+    wire_name: &str,
+    taken: &BTreeMap<String, AcceptedTool>,
+) -> Result<String, String> {
     if wire_name.is_empty() {
         return Err("it has no name".to_owned());
     }
@@ -115,7 +104,7 @@ fn local_name(server: &str, wire_name: &str, taken: &BTreeMap<String, Taken>) ->
 fn made_legal(server: &str, wire_name: &str) -> String {
     let legal: String = wire_name.chars().map(|c| if is_name_character(c) { c } else { '_' }).collect();
     // Room for the number.
-    let room = MAX_NAME.saturating_sub(server.len() + 1 + "_1000".len());
+    let room = MAX_TOOL_NAME.saturating_sub(server.len() + 1 + "_1000".len());
     if legal.len() <= room {
         return legal;
     }

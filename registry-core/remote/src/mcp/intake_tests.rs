@@ -12,7 +12,7 @@ fn listed(name: &str, annotations: Value) -> (String, Result<Listed, String>) {
     (name.to_owned(), serde_json::from_value(tool).map_err(|error| error.to_string()))
 }
 
-fn taken(names: &[&str], settings: &McpServerSettings) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+fn taken(names: &[&str], settings: &McpServerSettings) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let tools = names.iter().map(|name| listed(name, Value::Null)).collect();
     take("s", Listing { tools, cut: None }, settings)
 }
@@ -28,7 +28,7 @@ fn b3_names_are_made_legal_and_mapped_back() {
         rest,
         [("s._x", ".x"), ("s.a_b", "a_b"), ("s.a_b_2", "a b"), ("s.a_b_3", "a/b"), ("s.x.y", "x.y")]
     );
-    assert!(cut[0].0.len() <= MAX_NAME && cut[0].1 == long, "{cut:?}");
+    assert!(cut[0].0.len() <= MAX_TOOL_NAME && cut[0].1 == long, "{cut:?}");
     let (tools, faults) = taken(&["a", "a", ""], &settings());
     assert_eq!((tools.len(), faults.len()), (1, 2), "{faults:?}");
 }

@@ -13,7 +13,7 @@ use rmcp::{
 };
 use tokio::sync::Notify;
 
-use super::text::shown;
+use crate::text::shown;
 
 /// How many words of calls that are not known yet are kept.
 const MAX_EARLY: usize = 16;

@@ -10,8 +10,10 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::text::{cause_of, shown};
-use crate::hidden::find_hidden;
+use crate::{
+    definition,
+    text::{cause_of, shown},
+};
 
 /// How many tools of a server are read.
 const MAX_LISTED: usize = 10_000;
@@ -19,10 +21,6 @@ const MAX_LISTED: usize = 10_000;
 const MAX_PAGES: usize = 1000;
 /// How large all definitions together may be, in bytes of JSON.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// How large the definition of one tool may be, in bytes of JSON.
-pub(super) const MAX_TOOL_BYTES: usize = 64 * 1024;
-/// How deep it may nest.
-const MAX_DEPTH: usize = 32;
 
 /// A tool as the server defines it. Of what it may have beside this nothing is read.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -118,18 +116,8 @@ fn read(definition: Value, size: usize, at: usize) -> (String, Result<Listed, St
     let named = definition.get("name").and_then(Value::as_str);
     let name = named.map_or_else(|| format!("number {at}"), str::to_owned);
     let read = || {
-        if size > MAX_TOOL_BYTES {
-            return Err(format!("its definition has {size} bytes, and {MAX_TOOL_BYTES} at most are taken"));
-        }
-        if is_deeper(&definition, MAX_DEPTH) {
-            return Err(format!("its definition nests deeper than {MAX_DEPTH}"));
-        }
-        if let Some(hidden) = find_hidden(&definition) {
-            let code = u32::from(hidden);
-            return Err(format!(
-                "its definition has a character that nobody sees, U+{code:04X}, and may say more to a model than to you"
-            ));
-        }
+        definition::check_size(size)?;
+        definition::check(&definition)?;
         serde_json::from_value(definition).map_err(|error| error.to_string())
     };
     match read() {
@@ -138,20 +126,12 @@ fn read(definition: Value, size: usize, at: usize) -> (String, Result<Listed, St
     }
 }
 
-fn is_deeper(value: &Value, than: usize) -> bool {
-    let Some(than) = than.checked_sub(1) else { return true };
-    match value {
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, than)),
-        Value::Object(members) => members.values().any(|member| is_deeper(member, than)),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::definition::MAX_TOOL_BYTES;
 
     fn fault(definition: Value) -> String {
         let size = definition.to_string().len();

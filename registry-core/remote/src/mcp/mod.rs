@@ -36,7 +36,6 @@ mod report;
 mod server;
 mod session;
 mod settings;
-mod text;
 
 use std::{
     collections::BTreeMap,
@@ -48,10 +47,9 @@ use std::{
 use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
 use tokio::task::JoinSet;
 
-use self::{call::Link, server::Server, session::Way};
+use self::{call::Link, server::Server, session::Endpoint};
 pub use self::{
     headers::Headers,
-    intake::MAX_TOOLS,
     reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY},
     report::{McpServerReport, McpState},
     server::{GRACE, PAUSES},
@@ -59,8 +57,9 @@ pub use self::{
 };
 use crate::{
     acceptance::{AcceptError, Acceptance},
-    module::Guarded,
-    slots::Slots,
+    breaker::Breaker,
+    source::RemoteSource,
+    tool::{Peer, Slots},
 };
 
 /// How long servers have to end in peace.
@@ -90,7 +89,7 @@ impl Drop for Shared {
 
 impl fmt::Debug for McpServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.shared.servers.iter().map(|server| &server.remote.name);
+        let names = self.shared.servers.iter().map(|server| &server.source.remote.name);
         f.debug_list().entries(names).finish()
     }
 }
@@ -110,7 +109,7 @@ impl McpServers {
         for (name, settings) in settings {
             settings.check(&name)?;
             let told = |message| McpSettingsError { server: name.clone(), message };
-            let way = Way::new(&settings.transport).map_err(told)?;
+            let endpoint = Endpoint::new(&settings.transport).map_err(told)?;
             let address = settings.transport.address();
             let hidden = match &settings.transport {
                 McpTransport::Http { url, .. } => {
@@ -119,28 +118,22 @@ impl McpServers {
                 _ => None,
             };
             let name: Arc<str> = name.into();
-            let link = Link {
-                name: Arc::clone(&name),
-                guarded: Guarded::new(
-                    RemoteKind::Mcp,
-                    Arc::clone(&name),
-                    settings.breaker,
-                    Arc::clone(registry.clock()),
-                ),
-                slots: Slots::new(settings.concurrency),
-                hidden,
-                live: Mutex::new(None),
-            };
+            let link = Arc::new(Link::new(Arc::clone(&name), hidden));
             // A module's name has no colon.
             let (key, source) = (format!("mcp:{name}"), format!("the MCP server {name}"));
             let acceptance = Acceptance::new(Arc::clone(&store), key, source, settings.pin);
-            let remote = Remote { kind: RemoteKind::Mcp, name, address: address.into() };
-            servers.push(Arc::new(Server::new(remote, settings, way, link, acceptance, registry.clone())));
+            let peer = Peer {
+                remote: Remote { kind: RemoteKind::Mcp, name, address: address.into() },
+                protocol: link.clone(),
+                breaker: Breaker::new(settings.breaker, Arc::clone(registry.clock())),
+                slots: Slots::new(settings.concurrency),
+                timeout: settings.timeout,
+            };
+            let source = RemoteSource::new(registry, Arc::new(peer), acceptance);
+            servers.push(Arc::new(Server::new(source, settings, endpoint, link)));
         }
         let mut tasks = JoinSet::new();
         for server in &servers {
-            // Its name is known from now on, though its tools are not.
-            registry.offer(server.remote.clone(), Vec::new());
             tasks.spawn(Arc::clone(server).run());
         }
         Ok(Self { shared: Arc::new(Shared { servers, tasks: Mutex::new(tasks) }) })
@@ -168,10 +161,10 @@ impl McpServers {
     /// # Errors
     /// When there is no such server, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
     pub async fn accept(&self, server: &str, digest: &str) -> Result<McpServerReport, AcceptError> {
-        let known = self.shared.servers.iter().find(|known| *known.remote.name == *server);
+        let known = self.shared.servers.iter().find(|known| *known.source.remote.name == *server);
         let known =
             known.ok_or_else(|| AcceptError::Unknown { kind: "MCP server", name: server.to_owned() })?;
-        known.accept(digest).await?;
+        known.source.accept(digest).await?;
         Ok(known.report())
     }
 

@@ -16,7 +16,8 @@ use tokio::{
     time::Instant,
 };
 
-use super::{settings::McpCommand, text::shown};
+use super::settings::McpCommand;
+use crate::text::shown;
 
 /// What every program needs and tells no secret.
 const INHERITED: &[&str] = &[
@@ -85,9 +86,7 @@ impl Process {
         let (Some(output), Some(input), Some(errors)) = pipes else {
             return Err(io::Error::other("its standard input and output cannot be had"));
         };
-        // What is shorter than that is no secret, and would make holes in every line.
-        let secrets = command.env.values().filter(|value| value.len() >= LEAST_SECRET).cloned().collect();
-        tokio::spawn(log(Arc::clone(server), errors, secrets));
+        tokio::spawn(log(Arc::clone(server), errors, secrets(command, env)));
         Ok((process, output, input))
     }
 
@@ -115,6 +114,16 @@ pub(super) fn environment(command: &McpCommand) -> Result<BTreeMap<String, OsStr
     let depth = std::env::var(DEPTH).ok();
     env.insert(DEPTH.to_owned(), deeper(depth.as_deref())?.to_string().into());
     Ok(env)
+}
+
+/// The values that the operator gives the program, set or passed on, the longest first, so that none hides a part of another.
+fn secrets(command: &McpCommand, env: &BTreeMap<String, OsString>) -> Vec<String> {
+    let names = command.env.keys().chain(&command.pass_env);
+    let values = names.filter_map(|name| env.get(name)).map(|value| value.to_string_lossy().into_owned());
+    // What is shorter than that is no secret, and would make holes in every line.
+    let mut secrets: Vec<String> = values.filter(|value| value.len() >= LEAST_SECRET).collect();
+    secrets.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+    secrets
 }
 
 /// The variable by which a program knows how many others have started one another before it.
@@ -170,6 +179,18 @@ mod tests {
         assert_eq!(deeper(Some("3")), Ok(4));
         assert_eq!(deeper(Some("nonsense")), Ok(1));
         assert!(deeper(Some("4")).unwrap_err().contains("its own server"));
+    }
+
+    #[test]
+    fn k3_what_is_passed_on_is_a_secret_as_what_is_set() {
+        let command = McpCommand {
+            env: [("A".to_owned(), "set-secret".to_owned()), ("B".to_owned(), "short".to_owned())].into(),
+            // The test runner sets this one.
+            pass_env: ["CARGO_MANIFEST_DIR".to_owned()].into(),
+            ..McpCommand::default()
+        };
+        let passed = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        assert_eq!(secrets(&command, &environment(&command).unwrap()), [passed, "set-secret".to_owned()]);
     }
 
     #[test]

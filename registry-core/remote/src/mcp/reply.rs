@@ -7,7 +7,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::text::cut;
+use crate::text::cut;
 
 /// How large the answer to a call may be, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;

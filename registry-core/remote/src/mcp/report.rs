@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::module::{BreakerState, ToolChange, ToolFault};
+use crate::{BreakerState, ToolChange, ToolFault};
 
 /// Whether a server is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]

@@ -1,29 +1,23 @@
 //! One server: reached, looked after, and reached again; its tools come and go with it.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use registry_core::{Effect, Offer, Registry, RegistryError, Remote, Source};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     McpServerReport, McpState,
-    call::{Link, McpTool},
-    intake::{self, Taken},
+    call::Link,
+    intake,
     listing::{self, Listing},
-    session::{Introduced, Session, Way},
+    session::{Endpoint, Introduced, Session},
     settings::McpServerSettings,
 };
-use crate::{
-    acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
-    module::ToolFault,
-    remote_call::may_wait,
-};
+use crate::source::{RemoteSource, Summary};
 
 /// How long a server that is gone has its tools, so that one that restarts disturbs nobody.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -38,76 +32,49 @@ const ASKED: Duration = Duration::from_secs(60);
 
 /// A server and what is known of it.
 pub(super) struct Server {
-    pub(super) remote: Remote,
-    pub(super) settings: McpServerSettings,
-    pub(super) way: Way,
-    pub(super) link: Arc<Link>,
-    acceptance: Acceptance,
-    /// Held by whoever takes a list of tools, or accepts them.
-    alone: tokio::sync::Mutex<()>,
-    pub(super) registry: Registry,
+    pub(super) source: RemoteSource,
+    settings: McpServerSettings,
+    endpoint: Endpoint,
+    link: Arc<Link>,
     pub(super) stop: CancellationToken,
     /// Whether it has answered once, or failed to.
     pub(super) answered: watch::Sender<bool>,
     known: Mutex<Known>,
 }
 
-/// What is known of a server now.
+/// What is known of a server beside its tools.
 struct Known {
     state: McpState,
     since: Timestamp,
     protocol: Option<String>,
     server: Option<String>,
     restarts: u64,
-    /// Also while it is away.
-    offers: BTreeMap<String, Offered>,
-    is_offered: bool,
-    faults: Vec<ToolFault>,
-    changes: Vec<ToolChange>,
-    duplicates: Vec<String>,
     error: Option<String>,
     /// The fault that was told last.
     told: Option<String>,
 }
 
-/// An offer that was made, and of what.
-struct Offered {
-    taken: Taken,
-    quarantine: Option<String>,
-    offer: Offer,
-}
-
 impl Server {
     pub(super) fn new(
-        remote: Remote,
+        source: RemoteSource,
         settings: McpServerSettings,
-        way: Way,
-        link: Link,
-        acceptance: Acceptance,
-        registry: Registry,
+        endpoint: Endpoint,
+        link: Arc<Link>,
     ) -> Self {
         let known = Known {
             state: McpState::Connecting,
-            since: registry.clock().now(),
+            since: source.registry.clock().now(),
             protocol: None,
             server: None,
             restarts: 0,
-            offers: BTreeMap::new(),
-            is_offered: false,
-            faults: Vec::new(),
-            changes: Vec::new(),
-            duplicates: Vec::new(),
             error: None,
             told: None,
         };
         Self {
-            remote,
+            source,
             settings,
-            way,
-            link: Arc::new(link),
-            acceptance,
-            alone: tokio::sync::Mutex::default(),
-            registry,
+            endpoint,
+            link,
             stop: CancellationToken::new(),
             answered: watch::Sender::new(false),
             known: Mutex::new(known),
@@ -119,12 +86,12 @@ impl Server {
     }
 
     fn name(&self) -> &str {
-        &self.remote.name
+        &self.source.remote.name
     }
 
     fn turn(&self, known: &mut Known, state: McpState) {
         if known.state != state && known.state != McpState::Closed {
-            (known.state, known.since) = (state, self.registry.clock().now());
+            (known.state, known.since) = (state, self.source.registry.clock().now());
         }
     }
 
@@ -137,7 +104,7 @@ impl Server {
                 match tokio::time::timeout(GRACE, &mut reaching).await {
                     Ok(session) => session,
                     Err(_) => {
-                        self.withdraw();
+                        self.source.withdraw();
                         reaching.await
                     }
                 }
@@ -166,7 +133,7 @@ impl Server {
             }
             let limit = self.settings.start_timeout;
             let reached = tokio::time::timeout(limit, async {
-                let session = self.way.connect(&self.remote.name).await?;
+                let session = self.endpoint.connect(&self.source.remote.name).await?;
                 let listing = listing::list(&session.live.peer).await?;
                 Ok((session, listing))
             });
@@ -189,7 +156,7 @@ impl Server {
         let (peer, wake) = (session.live.peer.clone(), Arc::clone(&session.live.listener.wake));
         let mut following = session.follow(self.stop.clone());
         // What is pinned may be accepted through another server on the same store.
-        let is_asked = self.way.is_asked_regularly() || self.acceptance.is_pinned();
+        let is_asked = self.endpoint.is_asked_regularly() || self.source.is_pinned();
         let asked = if is_asked { ASKED } else { Duration::MAX };
         loop {
             tokio::select! {
@@ -212,7 +179,7 @@ impl Server {
                 () = session.closed() => continue,
             };
             match listed.unwrap_or_else(|_| Err("it does not answer any more".to_owned())) {
-                Ok(listing) => self.take(listing, None).await,
+                Ok(listing) => drop(self.take(listing).await),
                 Err(fault) => {
                     self.link.set(None);
                     session.close().await;
@@ -223,10 +190,16 @@ impl Server {
     }
 
     async fn connected(&self, introduced: Introduced, listing: Listing) {
-        let protocol = introduced.protocol.clone();
-        self.take(listing, Some(introduced)).await;
-        let (server, tools) = (self.name(), self.known().offers.len());
-        tracing::info!(server, protocol, tools, "mcp_server_connected");
+        let Introduced { protocol, server: title } = introduced;
+        let tools = self.take(listing).await;
+        {
+            let mut known = self.known();
+            known.restarts += u64::from(known.protocol.is_some());
+            self.turn(&mut known, McpState::Connected);
+            known.error = None;
+            (known.protocol, known.server) = (Some(protocol.clone()), title);
+        }
+        tracing::info!(server = self.name(), protocol, tools, "mcp_server_connected");
         self.answered.send_replace(true);
     }
 
@@ -245,133 +218,38 @@ impl Server {
         self.answered.send_replace(true);
     }
 
-    /// Offers what the server lists in place of what it had, over the session that has just begun or the one there is.
-    async fn take(&self, listing: Listing, begun: Option<Introduced>) {
-        let _alone = self.alone.lock().await;
+    /// Offers what the server lists in place of what it had. Gives the number of its tools.
+    async fn take(&self, listing: Listing) -> usize {
         let (tools, faults) = intake::take(self.name(), listing, &self.settings);
-        {
-            let mut known = self.known();
-            for fault in faults.iter().filter(|fault| !known.faults.contains(fault)) {
-                let ToolFault { tool, message: cause, .. } = fault;
-                tracing::warn!(server = self.name(), tool, cause, "mcp_tool_fault");
-            }
-            known.faults = faults;
-        }
-        self.acceptance.read().await;
-        self.acceptance.accept_new(&pins(&tools)).await;
-        self.settle(tools, begun);
-    }
-
-    /// Accepts its tools as they are known now, where the digest is theirs.
-    pub(super) async fn accept(&self, digest: &str) -> Result<(), AcceptError> {
-        let _alone = self.alone.lock().await;
-        let tools: BTreeMap<_, _> =
-            self.known().offers.iter().map(|(name, offered)| (name.clone(), offered.taken.clone())).collect();
-        self.acceptance.accept(&pins(&tools), digest).await?;
-        self.settle(tools, None);
-        Ok(())
-    }
-
-    /// Makes offers of the tools, as far as they are accepted; what is the same stays the same tool.
-    fn settle(&self, tools: BTreeMap<String, Taken>, begun: Option<Introduced>) {
-        let changes = self.acceptance.changes(&pins(&tools));
-        let mut known = self.known();
-        for change in changes.iter().filter(|change| !known.changes.contains(change)) {
-            // It was something else when somebody looked at it.
-            let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.acceptance.is_pinned());
-            tracing::warn!(server = self.name(), tool, parts, off, "mcp_tool_changed");
-        }
-        let mut before = std::mem::take(&mut known.offers);
-        let offer = |(name, taken): (String, Taken)| {
-            let change = changes.iter().find(|change| change.tool == name);
-            let quarantine = self.acceptance.quarantine(change);
-            let same = before.remove(&name);
-            let same = same.filter(|offered| offered.taken == taken && offered.quarantine == quarantine);
-            (name, same.unwrap_or_else(|| self.offered(taken, quarantine)))
-        };
-        known.offers = tools.into_iter().map(offer).collect();
-        known.changes = changes;
-        if let Some(Introduced { protocol, server }) = begun {
-            known.restarts += u64::from(known.protocol.is_some());
-            self.turn(&mut known, McpState::Connected);
-            known.error = None;
-            (known.protocol, known.server) = (Some(protocol), server);
-        }
-        if known.state == McpState::Connected {
-            let offers = known.offers.values().map(|offered| offered.offer.clone()).collect();
-            self.offer(&mut known, offers);
-        }
-    }
-
-    fn offered(&self, taken: Taken, quarantine: Option<String>) -> Offered {
-        let tool = McpTool {
-            link: Arc::clone(&self.link),
-            wire_name: taken.wire_name.clone(),
-            timeout: self.settings.timeout,
-            is_repeatable: taken.policy.effect == Effect::Read || taken.policy.idempotent,
-            may_wait: may_wait(&taken.policy),
-            quarantine: quarantine.clone(),
-        };
-        let offer = Offer { spec: taken.spec.clone(), policy: taken.policy, handler: Arc::new(tool) };
-        Offered { taken, quarantine, offer }
-    }
-
-    fn offer(&self, known: &mut Known, offers: Vec<Offer>) {
-        known.is_offered = !offers.is_empty();
-        let errors = self.registry.offer(self.remote.clone(), offers);
-        let duplicates: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        let new = duplicates.iter().filter(|text| !known.duplicates.contains(text));
-        new.for_each(|text| tracing::error!("{text}"));
-        known.duplicates = duplicates;
-    }
-
-    /// Takes its tools away.
-    fn withdraw(&self) {
-        let mut known = self.known();
-        if known.is_offered {
-            tracing::warn!(server = self.name(), "mcp_tools_withdrawn");
-            self.offer(&mut known, Vec::new());
-        }
+        self.source.take(tools, faults).await
     }
 
     /// Leaves the server for good.
     pub(super) fn leave(&self) {
         self.link.set(None);
-        let mut known = self.known();
-        self.turn(&mut known, McpState::Closed);
-        if known.is_offered {
-            self.offer(&mut known, Vec::new());
-        }
+        self.turn(&mut self.known(), McpState::Closed);
+        self.source.close();
     }
 
     pub(super) fn report(&self) -> McpServerReport {
-        let is_mine = |error: &RegistryError| match error {
-            RegistryError::Duplicate { second: Source::Remote(remote), .. } => *remote == self.remote,
-            _ => false,
-        };
-        let duplicates = self.registry.duplicates();
+        let Summary { tools, breaker, pinned, digest, changes, faults, duplicates } = self.source.summary();
         let known = self.known();
-        let pins = known.offers.iter().map(|(name, offered)| (name.clone(), offered.taken.pin.clone()));
         McpServerReport {
             name: self.name().to_owned(),
-            address: self.remote.address.to_string(),
+            address: self.source.remote.address.to_string(),
             state: known.state,
             since: known.since,
             protocol: known.protocol.clone(),
             server: known.server.clone(),
-            tools: if known.is_offered { known.offers.len() } else { 0 },
+            tools,
             restarts: known.restarts,
-            breaker: self.link.guarded.state(),
-            pinned: self.acceptance.is_pinned(),
-            digest: digest_of(&pins.collect()),
-            changes: known.changes.clone(),
+            breaker,
+            pinned,
+            digest,
+            changes,
             error: known.error.clone(),
-            faults: known.faults.clone(),
-            duplicates: duplicates.iter().filter(|error| is_mine(error)).map(ToString::to_string).collect(),
+            faults,
+            duplicates,
         }
     }
-}
-
-fn pins(tools: &BTreeMap<String, Taken>) -> Pins {
-    tools.iter().map(|(name, taken)| (name.clone(), taken.pin.clone())).collect()
 }

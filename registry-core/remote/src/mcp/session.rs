@@ -1,4 +1,4 @@
-//! One connection to a server, over whatever way.
+//! One connection to a server, over whatever transport.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use registry_core::BoxFuture;
-use reqwest::redirect;
+use reqwest::{StatusCode, header::ACCEPT, redirect};
 use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
@@ -25,33 +25,38 @@ use rmcp::{
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
+use toolrack_http::build_client;
 
 use super::{
     call::Live,
     listener::Listener,
     process::{self, Process},
-    settings::{Connector, McpCommand, McpTransport, find_key, parse_url},
+    settings::{Connector, McpCommand, McpTransport, parse_url},
+};
+use crate::{
+    settings::find_key,
     text::{cause_of, shown},
 };
-use toolrack_http::build_client;
 
 /// How long a connection has to close.
 const CLOSES: Duration = Duration::from_secs(2);
+/// How long a server that was not reached may take to say whether it wants a key.
+const HINTS: Duration = Duration::from_secs(5);
 /// How long a subscription may take to stand.
 const SUBSCRIBES: Duration = Duration::from_secs(10);
 /// How long is waited before a subscription that ended is made again: at first, and at most.
 const RESUBSCRIBES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// How a server is reached, and how it is greeted.
-pub(super) struct Way {
-    road: Road,
+pub(super) struct Endpoint {
+    transport: Transport,
     /// Whether the server takes nothing but the handshake of the earlier revisions: being asked for a newer one, some end the
     /// connection.
     is_legacy: AtomicBool,
 }
 
-/// Checked and with all that is needed.
-enum Road {
+/// A transport, checked and with all that it needs.
+enum Transport {
     Command { command: McpCommand, env: BTreeMap<String, OsString> },
     Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
     InProcess(Connector),
@@ -78,11 +83,11 @@ pub(super) struct Session {
     process: Option<Process>,
 }
 
-impl Way {
+impl Endpoint {
     pub(super) fn new(transport: &McpTransport) -> Result<Self, String> {
-        let road = match transport {
+        let transport = match transport {
             McpTransport::Stdio(command) => {
-                Road::Command { command: command.clone(), env: process::environment(command)? }
+                Transport::Command { command: command.clone(), env: process::environment(command)? }
             }
             McpTransport::Http { url, key_env, key, headers } => {
                 let url = parse_url(url)?;
@@ -96,20 +101,21 @@ impl Way {
                 });
                 let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                config.auth_header = find_key(key.as_ref(), key_env.as_deref())?;
+                config.auth_header =
+                    find_key(key.as_ref(), key_env.as_deref())?.map(|key| key.as_str().to_owned());
                 config.custom_headers = headers.find()?;
                 // The registry bounds the calls.
                 config.max_concurrent_requests = usize::from(u16::MAX);
-                Road::Http { http, config }
+                Transport::Http { http, config }
             }
-            McpTransport::InProcess(connector) => Road::InProcess(Arc::clone(connector)),
+            McpTransport::InProcess(connector) => Transport::InProcess(Arc::clone(connector)),
         };
-        Ok(Self { road, is_legacy: AtomicBool::new(false) })
+        Ok(Self { transport, is_legacy: AtomicBool::new(false) })
     }
 
     /// Whether nobody notices by itself that the server is gone.
     pub(super) fn is_asked_regularly(&self) -> bool {
-        matches!(self.road, Road::Http { .. })
+        matches!(self.transport, Transport::Http { .. })
     }
 
     /// Connects, in whichever revision of the protocol the server speaks.
@@ -118,7 +124,7 @@ impl Way {
     /// Why that failed.
     pub(super) async fn connect(&self, server: &Arc<str>) -> Result<Session, String> {
         if self.is_legacy.swap(false, Ordering::Relaxed) {
-            let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+            let session = self.transport.connect(server, ClientLifecycleMode::Initialize).await?;
             self.is_legacy.store(true, Ordering::Relaxed);
             return Ok(session);
         }
@@ -126,12 +132,12 @@ impl Way {
             preferred_versions: vec![ProtocolVersion::LATEST],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
-        match self.road.connect(server, auto).await {
+        match self.transport.connect(server, auto).await {
             // An address is asked anew with each request, and has been greeted both ways.
             Err(Unreached::NotGreeted(_)) if !self.is_asked_regularly() => {}
             reached => return reached.map_err(String::from),
         }
-        let session = self.road.connect(server, ClientLifecycleMode::Initialize).await?;
+        let session = self.transport.connect(server, ClientLifecycleMode::Initialize).await?;
         self.is_legacy.store(true, Ordering::Relaxed);
         Ok(session)
     }
@@ -153,7 +159,7 @@ impl From<Unreached> for String {
     }
 }
 
-impl Road {
+impl Transport {
     async fn connect(&self, server: &Arc<str>, lifecycle: ClientLifecycleMode) -> Result<Session, Unreached> {
         let opened = match self {
             Self::Command { command, env } => {
@@ -165,8 +171,10 @@ impl Road {
             }
             Self::Http { http, config } => {
                 let transport = StreamableHttpClientTransport::with_client(http.clone(), config.clone());
-                let opened = open(transport, lifecycle, None).await;
-                opened.map_err(|fault| with_word_of_the_key(fault, config.auth_header.is_some()))
+                match open(transport, lifecycle, None).await {
+                    Err(fault) => Err(with_auth_hint(fault, http, config).await),
+                    opened => opened,
+                }
             }
             Self::InProcess(connect) => {
                 let (input, output) =
@@ -202,14 +210,28 @@ fn why(error: ClientInitializeError) -> String {
     }
 }
 
-/// What to do where a server wants a key, or another one. It is known by the words of the client library alone, whose errors lie in
-/// one another without their types.
-fn with_word_of_the_key(fault: String, has_key: bool) -> String {
-    let is_turned_away = ["Auth required", "Insufficient scope", "HTTP 401", "HTTP 403"];
-    match (is_turned_away.iter().any(|words| fault.contains(words)), has_key) {
-        (false, _) => fault,
-        (true, true) => format!("the server does not take its key: {fault}"),
-        (true, false) => format!("the server asks for a key; name its variable under `key_env`: {fault}"),
+/// What to do where a server wants a key, or another one. The client library gives no status with its errors, so the server is
+/// asked once more.
+async fn with_auth_hint(
+    fault: String,
+    http: &reqwest::Client,
+    config: &StreamableHttpClientTransportConfig,
+) -> String {
+    let headers = config.custom_headers.iter();
+    let headers = headers.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut request = http.get(&*config.uri).headers(headers).header(ACCEPT, "text/event-stream");
+    if let Some(key) = &config.auth_header {
+        request = request.bearer_auth(key);
+    }
+    let asked = tokio::time::timeout(HINTS, request.send()).await;
+    match (asked.map(|answer| answer.map(|answer| answer.status())), &config.auth_header) {
+        (Ok(Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)), Some(_)) => {
+            format!("the server does not take its key: {fault}")
+        }
+        (Ok(Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)), None) => {
+            format!("the server asks for a key; name its variable under `key_env`: {fault}")
+        }
+        _ => fault,
     }
 }
 

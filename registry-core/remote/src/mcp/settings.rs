@@ -9,16 +9,13 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Effect, LOCAL_MODULE, Permission};
+use registry_core::{Effect, Permission};
 use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::DuplexStream;
 
 use super::headers::Headers;
-use crate::module::{BreakerSettings, ModuleKey};
-
-/// The longest name of a server, in bytes.
-const MAX_NAME: usize = 64;
+use crate::settings::{self, BreakerSettings, RemoteKey, check_name};
 
 /// One MCP server. In a file:
 ///
@@ -135,7 +132,7 @@ pub enum McpTransport {
         /// The variable of the environment with the key that it asks for, sent as `Authorization: Bearer KEY`.
         key_env: Option<String>,
         /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
-        key: Option<ModuleKey>,
+        key: Option<RemoteKey>,
         /// Further headers that every request has.
         headers: Headers,
     },
@@ -225,46 +222,7 @@ impl McpCommand {
 
 /// The URL, checked.
 pub(super) fn parse_url(url: &str) -> Result<Url, String> {
-    let url = Url::parse(url)
-        .map_err(|error| format!("`url` is none ({error}); write one such as http://tracker:8000/mcp"))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("`url` has to begin with http:// or https:// and name a host".to_owned());
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "`url` has a user name or password in it; name the key's variable in `key_env`".to_owned()
-        );
-    }
-    Ok(url)
-}
-
-/// The key, where one is asked for.
-pub(super) fn find_key(key: Option<&ModuleKey>, variable: Option<&str>) -> Result<Option<String>, String> {
-    let text = match (key, variable) {
-        (Some(key), _) => key.as_str().to_owned(),
-        (None, None) => return Ok(None),
-        (None, Some(variable)) => std::env::var(variable).unwrap_or_default(),
-    };
-    let from = variable.unwrap_or("`key`");
-    match text.as_str() {
-        "" => Err(format!("{from} is not set; put the server's key in it")),
-        text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(format!("{from} has a character that no key has, such as a space or the end of a line"))
-        }
-        _ => Ok(Some(text)),
-    }
-}
-
-/// Whether tools can have the name as a prefix.
-fn check_name(name: &str) -> Result<(), String> {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_legal) {
-        return Err(format!("a server's name has 1 to {MAX_NAME} letters, digits, `_` and `-`"));
-    }
-    if name == LOCAL_MODULE {
-        return Err(format!("`{LOCAL_MODULE}` is the module of tools without a prefix; take another name"));
-    }
-    Ok(())
+    settings::parse_url(url, "http://tracker:8000/mcp")
 }
 
 impl<'de> Deserialize<'de> for McpServerSettings {
@@ -372,6 +330,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::settings::find_key;
 
     fn read(settings: serde_json::Value) -> Result<McpServerSettings, String> {
         serde_json::from_value(settings).map_err(|error| error.to_string())
@@ -422,6 +381,6 @@ mod tests {
             assert!(error.to_string().starts_with(&format!("mcp_servers.{name}: ")), "{settings}: {error}");
         }
         assert!(find_key(None, Some("TOOLRACK_NO_SUCH")).unwrap_err().contains("TOOLRACK_NO_SUCH"));
-        assert!(find_key(Some(&ModuleKey::new("a\n")), None).is_err());
+        assert!(find_key(Some(&RemoteKey::new("a\n")), None).is_err());
     }
 }

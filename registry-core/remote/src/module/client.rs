@@ -1,13 +1,16 @@
 //! Speaks HTTP with modules: bounded in time and size, and only with the address that was configured.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use registry_core::ToolError;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
-
-use super::{breaker::Outage, settings::ModuleKey, trial::took_longer};
 use toolrack_http::build_client;
+
+use crate::{
+    breaker::{Outage, took_longer},
+    settings::RemoteKey,
+};
 
 /// Says through how many servers a request has gone already.
 pub const HOPS_HEADER: &str = "x-toolrack-hops";
@@ -82,12 +85,13 @@ impl From<reqwest::Error> for Fault {
     }
 }
 
-/// The way to one module.
+/// Speaks with one module.
 #[derive(Debug)]
 pub(super) struct Client {
+    module: Arc<str>,
     http: reqwest::Client,
     base: Url,
-    key: Option<ModuleKey>,
+    key: Option<RemoteKey>,
 }
 
 /// The connections to all modules.
@@ -102,8 +106,13 @@ pub(super) fn connections() -> Result<reqwest::Client, reqwest::Error> {
 }
 
 impl Client {
-    pub(super) fn new(http: reqwest::Client, base: Url, key: Option<ModuleKey>) -> Self {
-        Self { http, base, key }
+    pub(super) fn new(module: Arc<str>, http: reqwest::Client, base: Url, key: Option<RemoteKey>) -> Self {
+        Self { module, http, base, key }
+    }
+
+    /// The module's name.
+    pub(super) fn module(&self) -> &str {
+        &self.module
     }
 
     /// What the module says of itself.

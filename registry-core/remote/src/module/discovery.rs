@@ -1,7 +1,6 @@
-//! One module's tools: asked for, kept, compared with what was accepted, and offered to the registry.
+//! One module: asked for its tools, which are kept for the next start.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -10,37 +9,30 @@ use std::{
 };
 
 use jiff::Timestamp;
-use registry_core::{
-    Offer, Registry, RegistryError, Remote, Source,
-    store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore},
-};
+use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ModuleReport, ToolFault,
-    client::Fault,
-    intake::{self, Rules, Taken},
+    ModuleReport,
+    client::{Client, Fault},
+    intake::{self, Rules},
     manifest::Manifest,
-    peer::{Peer, RemoteTool},
 };
-use crate::{
-    acceptance::{AcceptError, Acceptance, Pins, ToolChange, digest_of},
-    remote_call::may_wait,
-};
+use crate::source::{RemoteSource, Summary};
 
 /// How long a module that has failed is not asked again by itself.
 pub const RETRY: Duration = Duration::from_secs(30);
+/// How long a module that has no tools yet is not asked again by a request, in seconds.
+const REST: i64 = 1;
 
 /// A module and what is known of it.
 pub(super) struct Module {
-    pub(super) remote: Remote,
-    pub(super) peer: Arc<Peer>,
+    pub(super) source: RemoteSource,
+    pub(super) client: Arc<Client>,
     pub(super) rules: Rules,
-    pub(super) acceptance: Acceptance,
     pub(super) timeout: Duration,
     pub(super) cache: Arc<dyn ManifestCache>,
     pub(super) store: Arc<dyn ManifestStore>,
-    pub(super) registry: Registry,
     pub(super) asking: Asking,
     pub(super) known: Mutex<Known>,
 }
@@ -48,7 +40,7 @@ pub(super) struct Module {
 /// Who asks, and when.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// Held by whoever asks or accepts.
+    /// Held by whoever asks.
     alone: tokio::sync::Mutex<()>,
     /// How many rounds have begun.
     rounds: AtomicU64,
@@ -56,26 +48,13 @@ pub(super) struct Asking {
     due: AtomicI64,
 }
 
-/// What is known of a module now.
+/// What is known of a module beside its tools.
 #[derive(Default)]
 pub(super) struct Known {
     version: Option<String>,
-    tools: BTreeMap<String, Taken>,
-    offers: BTreeMap<String, Offered>,
-    faults: Vec<ToolFault>,
-    changes: Vec<ToolChange>,
-    /// Those that were told of.
-    duplicates: Vec<String>,
-    /// Why it could not be asked the last time.
-    failure: Option<Fault>,
+    /// Why it could not be asked the last time, and when that was.
+    failure: Option<(Fault, Timestamp)>,
     fetched_at: Option<Timestamp>,
-}
-
-/// An offer that was made, and of what.
-struct Offered {
-    wire_name: String,
-    quarantine: Option<String>,
-    offer: Offer,
 }
 
 /// A manifest with its time, as it is kept.
@@ -91,24 +70,25 @@ impl Module {
     }
 
     fn now(&self) -> Timestamp {
-        self.peer.clock.now()
+        self.source.registry.clock().now()
     }
 
     fn name(&self) -> &str {
-        &self.remote.name
-    }
-
-    pub(super) fn has_tools(&self) -> bool {
-        !self.known().tools.is_empty()
-    }
-
-    /// Through how many servers a call of the tool goes, this one not counted.
-    pub(super) fn hops(&self, tool: &str) -> Option<u8> {
-        self.known().tools.get(tool).map(|taken| taken.hops)
+        &self.source.remote.name
     }
 
     pub(super) fn is_due(&self) -> bool {
         self.asking.due.load(Ordering::Acquire) <= self.now().as_second()
+    }
+
+    /// Whether a request should ask again: there are no tools yet, and the module has failed, but not by letting others wait.
+    pub(super) fn is_missing(&self) -> bool {
+        let now = self.now().as_second();
+        let has_failed = match &self.known().failure {
+            None | Some((Fault::Timeout(_), _)) => false,
+            Some((_, at)) => at.as_second().saturating_add(REST) <= now,
+        };
+        has_failed && !self.source.has_tools()
     }
 
     fn due_after(&self, from: Timestamp, pause: Duration) {
@@ -122,7 +102,6 @@ impl Module {
     /// Takes what the cache has: it is asked for by itself once that is too old.
     pub(super) async fn load(&self) {
         let _alone = self.asking.alone.lock().await;
-        self.acceptance.read().await;
         let last_good = self.last_good().await;
         if self.take_cached(last_good.as_ref()).await {
             return;
@@ -141,10 +120,22 @@ impl Module {
             return;
         }
         self.asking.rounds.fetch_add(1, Ordering::AcqRel);
-        self.acceptance.read().await;
         // One that has failed is asked itself, or its fault would be forgotten for an hour.
         let has_failed = self.known().failure.is_some();
         if has_failed || !self.take_cached(self.last_good().await.as_ref()).await {
+            self.fetch().await;
+        }
+    }
+
+    /// Asks the module that has no tools yet, once for all who wait.
+    pub(super) async fn ask_if_missing(&self) {
+        if !self.is_missing() {
+            return;
+        }
+        let _alone = self.asking.alone.lock().await;
+        // Somebody else may have asked meanwhile.
+        if self.is_missing() {
+            self.asking.rounds.fetch_add(1, Ordering::AcqRel);
             self.fetch().await;
         }
     }
@@ -156,18 +147,8 @@ impl Module {
         let _alone = self.asking.alone.lock().await;
         if self.asking.rounds.load(Ordering::Acquire) < wanted {
             self.asking.rounds.fetch_add(1, Ordering::AcqRel);
-            self.acceptance.read().await;
             self.fetch().await;
         }
-    }
-
-    /// Accepts its tools as they are known now, where the digest is theirs.
-    pub(super) async fn accept(&self, digest: &str) -> Result<(), AcceptError> {
-        let _alone = self.asking.alone.lock().await;
-        let pins = pins(&self.known().tools);
-        self.acceptance.accept(&pins, digest).await?;
-        self.offer();
-        Ok(())
     }
 
     async fn last_good(&self) -> Option<LastGood> {
@@ -187,7 +168,7 @@ impl Module {
     }
 
     async fn fetch(&self) {
-        let answer = self.peer.client.manifest(self.timeout).await;
+        let answer = self.client.manifest(self.timeout).await;
         let read = answer.and_then(|body| {
             let text = String::from_utf8(body).map_err(|_| "the manifest is not UTF-8".to_owned());
             let read = text.and_then(|text| Ok((Manifest::read(text.as_bytes())?, text)));
@@ -201,7 +182,7 @@ impl Module {
                 tracing::info!(module = self.name(), tools, "module_discovered");
                 self.keep_manifest(fetched_at, text).await;
             }
-            Err(fault) => self.failed(&fault),
+            Err(fault) => self.failed(fault),
         }
     }
 
@@ -220,124 +201,58 @@ impl Module {
     }
 
     /// It keeps the tools it has. The same cause is told once.
-    fn failed(&self, fault: &Fault) {
+    fn failed(&self, fault: Fault) {
         self.due_after(self.now(), RETRY);
         let (module, error) = (self.name(), fault.to_string());
         let mut known = self.known();
-        let is_told = known.failure.as_ref().is_some_and(|known| known.is_like(fault));
+        let is_told = known.failure.as_ref().is_some_and(|(known, _)| known.is_like(&fault));
         match fault {
             _ if is_told => {}
             Fault::Status(status, _) => {
                 tracing::warn!(module, status = status.as_u16(), "module_manifest_error");
             }
-            Fault::Content(error) => tracing::warn!(module, status = 200, error, "module_manifest_error"),
-            Fault::Timeout(_) | Fault::Network(_) => tracing::warn!(module, error, "module_unreachable"),
+            _ => tracing::warn!(module, error, "module_unreachable"),
         }
-        known.failure = Some(fault.clone());
+        known.failure = Some((fault, self.now()));
+        drop(known);
+        self.source.registry.unreachable(&self.source.remote, &error);
     }
 
     /// Takes a manifest's tools in place of those there were. Gives their number.
     async fn take(&self, manifest: &Manifest, fetched_at: Timestamp) -> usize {
         let (tools, faults) = intake::take(self.name(), manifest, self.rules);
-        let (count, pins) = (tools.len(), pins(&tools));
         {
             let mut known = self.known();
-            for fault in faults.iter().filter(|fault| !known.faults.contains(fault)) {
-                let ToolFault { tool, message: cause, taken } = fault;
-                tracing::warn!(module = self.name(), tool, cause, taken, "module_tool_fault");
-            }
             known.version.clone_from(&manifest.version);
-            known.fetched_at = Some(fetched_at);
-            (known.tools, known.faults, known.failure) = (tools, faults, None);
+            (known.fetched_at, known.failure) = (Some(fetched_at), None);
         }
-        self.acceptance.accept_new(&pins).await;
-        if self.acceptance.is_unknown() {
+        let count = self.source.take(tools, faults).await;
+        if self.source.is_acceptance_unknown() {
             // The store may be back before the hour is over.
             self.due_after(self.now(), RETRY);
         }
-        self.offer();
         count
     }
 
-    /// Offers the registry what is known; what is the same as before is the same tool.
-    fn offer(&self) {
-        let mut known = self.known();
-        let changes = self.acceptance.changes(&pins(&known.tools));
-        for change in changes.iter().filter(|change| !known.changes.contains(change)) {
-            let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.acceptance.is_pinned());
-            tracing::warn!(module = self.name(), tool, parts, off, "module_tool_changed");
-        }
-        let mut before = std::mem::take(&mut known.offers);
-        let offer = |(name, taken): (&String, &Taken)| {
-            let change = changes.iter().find(|change| change.tool == *name);
-            let quarantine = self.acceptance.quarantine(change);
-            let same = before.remove(name).filter(|offered| offered.is(taken, quarantine.as_ref()));
-            (name.clone(), same.unwrap_or_else(|| Offered::new(taken, quarantine, &self.peer)))
-        };
-        known.offers = known.tools.iter().map(offer).collect();
-        let offers = known.offers.values().map(|offered| offered.offer.clone()).collect();
-        let errors = self.registry.offer(self.remote.clone(), offers);
-        let duplicates: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        duplicates
-            .iter()
-            .filter(|text| !known.duplicates.contains(text))
-            .for_each(|text| tracing::error!("{text}"));
-        (known.changes, known.duplicates) = (changes, duplicates);
-    }
-
     pub(super) fn report(&self) -> ModuleReport {
-        let is_mine = |error: &RegistryError| match error {
-            RegistryError::Duplicate { second: Source::Remote(remote), .. } => *remote == self.remote,
-            _ => false,
-        };
-        let duplicates = self
-            .registry
-            .duplicates()
-            .iter()
-            .filter(|error| is_mine(error))
-            .map(ToString::to_string)
-            .collect();
+        let Summary { tools, breaker, pinned, digest, changes, faults, duplicates } = self.source.summary();
         let (known, now) = (self.known(), self.now());
         let age =
             known.fetched_at.map(|at| u64::try_from(now.duration_since(at).as_secs()).unwrap_or_default());
         ModuleReport {
             name: self.name().to_owned(),
-            url: self.remote.address.to_string(),
+            url: self.source.remote.address.to_string(),
             version: known.version.clone(),
-            tools: known.tools.len(),
-            error: known.failure.as_ref().map(ToString::to_string),
+            tools,
+            error: known.failure.as_ref().map(|(fault, _)| fault.to_string()),
             fetched_at: known.fetched_at,
             age,
-            breaker: self.peer.guarded.state(),
-            pinned: self.acceptance.is_pinned(),
-            digest: digest_of(&pins(&known.tools)),
-            changes: known.changes.clone(),
-            faults: known.faults.clone(),
+            breaker,
+            pinned,
+            digest,
+            changes,
+            faults,
             duplicates,
         }
     }
-}
-
-impl Offered {
-    fn new(taken: &Taken, quarantine: Option<String>, peer: &Arc<Peer>) -> Self {
-        let tool = RemoteTool {
-            peer: Arc::clone(peer),
-            wire_name: taken.wire_name.clone(),
-            may_wait: may_wait(&taken.policy),
-            quarantine: quarantine.clone(),
-        };
-        let offer = Offer { spec: taken.spec.clone(), policy: taken.policy, handler: Arc::new(tool) };
-        Self { wire_name: taken.wire_name.clone(), quarantine, offer }
-    }
-
-    fn is(&self, taken: &Taken, quarantine: Option<&String>) -> bool {
-        self.quarantine.as_ref() == quarantine
-            && self.wire_name == taken.wire_name
-            && self.offer.policy == taken.policy
-            && self.offer.spec == taken.spec
-    }
-}
-
-fn pins(tools: &BTreeMap<String, Taken>) -> Pins {
-    tools.iter().map(|(name, taken)| (name.clone(), taken.pin.clone())).collect()
 }

@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use registry_core::{Effect, Permission, ToolPolicy, ToolSpec, schema::check_input};
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::json;
 
 use super::manifest::{Manifest, ManifestTool};
-use crate::{acceptance::Pin, remote_call::whole_timeout};
+use crate::{
+    acceptance::Pin,
+    definition::{MAX_TOOL_NAME, is_legal_name},
+    source::{AcceptedTool, ToolFault},
+    tool::whole_timeout,
+};
 
 /// Through how many servers a call may go, so that two that are modules of each other do not call in a circle.
 pub const MAX_HOPS: u8 = 4;
-/// The longest name of a tool, its prefix included, in bytes.
-const MAX_NAME: usize = 128;
 
 /// What the operator says of a module's tools.
 #[derive(Debug, Clone, Copy)]
@@ -23,34 +24,12 @@ pub(super) struct Rules {
     pub(super) timeout: Duration,
 }
 
-/// A tool as it is offered.
-#[derive(Debug, Clone)]
-pub(super) struct Taken {
-    pub(super) spec: ToolSpec,
-    pub(super) policy: ToolPolicy,
-    /// What the module itself calls it.
-    pub(super) wire_name: String,
-    pub(super) hops: u8,
-    pub(super) pin: Pin,
-}
-
-/// A tool that was not taken, or not as it says.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct ToolFault {
-    /// The name it gives itself.
-    pub tool: String,
-    /// What is wrong.
-    pub message: String,
-    /// Whether it is there all the same.
-    pub taken: bool,
-}
-
 /// The tools of a manifest by their names here, and what is wrong with some.
 pub(super) fn take(
     module: &str,
     manifest: &Manifest,
     rules: Rules,
-) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let (mut tools, mut faults) = (BTreeMap::new(), Vec::new());
     for (wire_name, tool) in manifest.tools() {
         let taken = tool.and_then(|tool| {
@@ -67,7 +46,7 @@ pub(super) fn take(
                 faults.extend(warnings.into_iter().map(tell));
                 let hops = tool.hops.saturating_add(1);
                 let pin = pin(&tool);
-                tools.insert(name, Taken { spec, policy, wire_name: tool.name, hops, pin });
+                tools.insert(name, AcceptedTool { spec, policy, wire_name: tool.name, hops, pin });
             }
             Err(message) => faults.push(ToolFault { tool: wire_name, message, taken: false }),
         }
@@ -89,15 +68,14 @@ fn pin(tool: &ManifestTool) -> Pin {
 fn local_name(module: &str, own: &str, name: &str) -> Result<String, String> {
     let without = |prefix: &str| name.strip_prefix(prefix)?.strip_prefix('.');
     let bare = without(own).filter(|_| !own.is_empty()).or_else(|| without(module)).unwrap_or(name);
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !bare.split('.').all(|part| !part.is_empty() && part.chars().all(is_legal)) {
+    if !is_legal_name(bare) {
         return Err("a tool's name has letters, digits, `_` and `-`, and dots between them".to_owned());
     }
     let name = format!("{module}.{bare}");
     match name.len() {
-        ..=MAX_NAME => Ok(name),
+        ..=MAX_TOOL_NAME => Ok(name),
         length => {
-            Err(format!("its name would be {length} bytes long here, and {MAX_NAME} at most are taken"))
+            Err(format!("its name would be {length} bytes long here, and {MAX_TOOL_NAME} at most are taken"))
         }
     }
 }
@@ -150,7 +128,7 @@ mod tests {
     const RULES: Rules =
         Rules { permission: Permission::Guest, effect: Effect::Write, timeout: Duration::from_secs(30) };
 
-    fn taken(name: &str, tools: Value, rules: Rules) -> (BTreeMap<String, Taken>, Vec<ToolFault>) {
+    fn taken(name: &str, tools: Value, rules: Rules) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
         let manifest = json!({"name": name, "description": "", "tools": tools}).to_string();
         take("research", &Manifest::read(manifest.as_bytes()).unwrap(), rules)
     }

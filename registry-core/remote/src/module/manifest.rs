@@ -4,12 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-/// How many tools a module may have.
-pub const MAX_TOOLS: usize = 1000;
-/// How large the definition of one tool may be, in bytes of JSON.
-pub const MAX_TOOL_BYTES: usize = 64 * 1024;
-/// How deep it may nest.
-const MAX_DEPTH: usize = 32;
+use crate::definition::{self, MAX_TOOLS};
 
 /// A module's manifest as it came. Of what it may have beside this nothing is read.
 #[derive(Debug, Deserialize)]
@@ -115,18 +110,9 @@ impl Manifest {
 }
 
 fn read_tool(json: &str) -> Result<ManifestTool, String> {
-    if json.len() > MAX_TOOL_BYTES {
-        let size = json.len();
-        return Err(format!("its definition has {size} bytes, and {MAX_TOOL_BYTES} at most are taken"));
-    }
+    definition::check_size(json.len())?;
     let value: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    if is_deeper(&value, MAX_DEPTH) {
-        return Err(format!("its definition nests deeper than {MAX_DEPTH}"));
-    }
-    if let Some(hidden) = crate::hidden::find_hidden(&value) {
-        let code = u32::from(hidden);
-        return Err(format!("its definition has a character that nobody sees, U+{code:04X}; take it out"));
-    }
+    definition::check(&value)?;
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
@@ -142,15 +128,6 @@ fn name_in(json: &str) -> Option<String> {
 /// A name that may be any text, as much of it as is shown.
 fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(128).collect()
-}
-
-fn is_deeper(value: &Value, than: usize) -> bool {
-    let Some(than) = than.checked_sub(1) else { return true };
-    match value {
-        Value::Array(items) => items.iter().any(|item| is_deeper(item, than)),
-        Value::Object(members) => members.values().any(|member| is_deeper(member, than)),
-        _ => false,
-    }
 }
 
 impl ManifestTool {
@@ -209,6 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::definition::MAX_TOOL_BYTES;
 
     fn only(tool: Value) -> (String, Result<ManifestTool, String>) {
         let manifest = json!({"name": "m", "description": "", "tools": [tool]}).to_string();

@@ -22,18 +22,15 @@
 //! # }
 //! ```
 
-mod breaker;
+mod call;
 mod client;
 mod discovery;
 mod intake;
 mod manifest;
-mod peer;
-mod read;
 mod reply;
 mod report;
 mod serve;
 mod settings;
-mod trial;
 
 use std::{
     collections::BTreeMap,
@@ -51,28 +48,27 @@ use registry_core::{
 };
 use tokio::{sync::OnceCell, task::JoinSet};
 
-pub(crate) use self::trial::Guarded;
 pub use self::{
-    breaker::BreakerState,
+    call::Hops,
     client::{APPROVAL_WAIT_HEADER, HOPS_HEADER, MAX_MANIFEST, MAX_REPLY},
     discovery::RETRY,
-    intake::{MAX_HOPS, ToolFault},
-    manifest::{MAX_TOOL_BYTES, MAX_TOOLS, ManifestParameter, ManifestTool},
-    peer::Hops,
+    intake::MAX_HOPS,
+    manifest::{ManifestParameter, ManifestTool},
     report::ModuleReport,
     serve::ServedManifest,
-    settings::{
-        BreakerSettings, ModuleKey, ModuleSettings, ModuleSettingsError, ModulesSettings, check_name,
-    },
+    settings::{ModuleSettings, ModuleSettingsError, ModulesSettings},
 };
 use self::{
     client::Client,
     discovery::{Asking, Module},
     intake::Rules,
-    peer::Peer,
 };
-pub use crate::acceptance::{AcceptError, ToolChange};
-use crate::{acceptance::Acceptance, slots::Slots};
+use crate::{
+    acceptance::{AcceptError, Acceptance},
+    breaker::Breaker,
+    source::RemoteSource,
+    tool::{Peer, Slots},
+};
 
 /// How often is looked whether a module is to be asked again, beside each request.
 const TICK: Duration = Duration::from_secs(15);
@@ -123,38 +119,24 @@ impl Modules {
             let key = module.find_key().map_err(told)?;
             let address = url.as_str().trim_end_matches('/').into();
             let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
-            if !registry.has_source(name) {
-                // Its name is known from now on, though its tools are not.
-                registry.offer(remote.clone(), Vec::new());
-            }
             let timeout = settings.timeout_of(name, module);
-            let peer = Arc::new(Peer {
-                name: Arc::clone(&remote.name),
-                client: Client::new(http.clone(), url, key),
-                guarded: Guarded::new(
-                    RemoteKind::Module,
-                    Arc::clone(&remote.name),
-                    settings.breaker,
-                    Arc::clone(registry.clock()),
-                ),
+            let client = Arc::new(Client::new(Arc::clone(&remote.name), http.clone(), url, key));
+            let peer = Peer {
+                remote,
+                protocol: client.clone(),
+                breaker: Breaker::new(settings.breaker, Arc::clone(registry.clock())),
                 slots: Slots::new(module.concurrency),
                 timeout,
-                clock: Arc::clone(registry.clock()),
-            });
+            };
+            let acceptance =
+                Acceptance::new(Arc::clone(&store), name.clone(), format!("the module {name}"), module.pin);
             let module = Module {
-                remote,
-                peer,
+                source: RemoteSource::new(registry, Arc::new(peer), acceptance),
+                client,
                 rules: Rules { permission: module.permission, effect: module.effect, timeout },
-                acceptance: Acceptance::new(
-                    Arc::clone(&store),
-                    name.clone(),
-                    format!("the module {name}"),
-                    module.pin,
-                ),
                 timeout: settings.discovery_timeout,
                 cache: Arc::clone(&cache),
                 store: Arc::clone(&store),
-                registry: registry.clone(),
                 asking: Asking::default(),
                 known: Mutex::default(),
             };
@@ -181,11 +163,15 @@ impl Modules {
     /// Sees to it that the modules' tools are in the registry, as far as they can be had. To be awaited before tools are listed
     /// or called for somebody.
     ///
-    /// The first time it takes what the cache has. Only where that is nothing at all it waits for the modules, once for all who
-    /// ask; from then on it returns at once, and what is too old, or failed a while ago, is asked for behind.
+    /// The first time it takes what the cache has, and waits for the modules only where that is nothing at all. From then on it
+    /// waits only for modules that have no tools yet, and whose last answer was an error: they are asked again, once for all who
+    /// wait. What is too old, or failed a while ago, is asked for in the background.
     pub async fn ready(&self) {
         self.shared.started.get_or_init(|| Shared::start(&self.shared)).await;
         Shared::ask_behind(&self.shared);
+        if self.shared.by_name.values().any(|module| module.is_missing()) {
+            self.shared.each(|module| async move { module.ask_if_missing().await }).await;
+        }
     }
 
     /// Asks every module for its tools now, whatever the cache has.
@@ -209,7 +195,7 @@ impl Modules {
         let known = self.shared.by_name.get(module);
         let known = known.ok_or_else(|| AcceptError::Unknown { kind: "module", name: module.to_owned() })?;
         Shared::load(&self.shared).await;
-        known.accept(digest).await?;
+        known.source.accept(digest).await?;
         Ok(known.report())
     }
 }
@@ -217,7 +203,7 @@ impl Modules {
 impl Shared {
     async fn start(this: &Arc<Self>) {
         Self::load(this).await;
-        if !this.by_name.values().any(|module| module.has_tools()) {
+        if !this.by_name.values().any(|module| module.source.has_tools()) {
             this.each(|module| async move { module.ask_if_due().await }).await;
         }
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{BreakerState, ToolChange, ToolFault};
+use crate::{BreakerState, ToolChange, ToolFault};
 
 /// What is known of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -52,8 +52,8 @@ impl Modules {
 
     fn hops(&self, tool: &Tool) -> u8 {
         let Source::Remote(remote) = tool.source() else { return 0 };
-        let module = self.shared.by_name.get(&*remote.name).filter(|module| module.remote == *remote);
-        module.and_then(|module| module.hops(tool.name())).unwrap_or(1)
+        let module = self.shared.by_name.get(&*remote.name).filter(|module| module.source.remote == *remote);
+        module.and_then(|module| module.source.hops(tool.name())).unwrap_or(1)
     }
 }
 

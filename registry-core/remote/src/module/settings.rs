@@ -7,17 +7,16 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Effect, LOCAL_MODULE, Permission};
+use registry_core::{Caller, Effect, Permission};
 use reqwest::Url;
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::read::{names, seconds, some_names, some_seconds};
-
-/// The longest name of a module, in bytes.
-const MAX_NAME: usize = 64;
+use crate::settings::{
+    BreakerSettings, RemoteKey, check_name, find_key, names, parse_url, seconds, some_names, some_seconds,
+};
 
 /// The modules and what holds for all of them. In a file:
 ///
@@ -119,7 +118,7 @@ pub struct ModuleSettings {
     /// The variable of the environment with the key that it asks for.
     pub key_env: Option<String>,
     /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
-    pub key: Option<ModuleKey>,
+    pub key: Option<RemoteKey>,
     /// How long a call may take, in place of what holds for slow or other modules; in a file in seconds.
     pub timeout: Option<Duration>,
     /// How many calls run there at once; as many more wait. 16.
@@ -147,34 +146,13 @@ impl ModuleSettings {
     }
 
     /// The key, where one is asked for.
-    pub(super) fn find_key(&self) -> Result<Option<ModuleKey>, String> {
-        let key = match (&self.key, &self.key_env) {
-            (Some(key), _) => key.clone(),
-            (None, None) => return Ok(None),
-            (None, Some(variable)) => ModuleKey::new(std::env::var(variable).unwrap_or_default()),
-        };
-        let from = self.key_env.as_deref().unwrap_or("`key`");
-        match key.as_str() {
-            "" => Err(format!("{from} is not set; put the module's key in it")),
-            text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Err(format!("{from} has a character that no key has, such as a space or the end of a line"))
-            }
-            _ => Ok(Some(key)),
-        }
+    pub(super) fn find_key(&self) -> Result<Option<RemoteKey>, String> {
+        find_key(self.key.as_ref(), self.key_env.as_deref())
     }
 
     /// The URL, checked.
     pub(super) fn parse_url(&self) -> Result<Url, String> {
-        let url = Url::parse(self.url.trim_end_matches('/'))
-            .map_err(|error| format!("`url` is none ({error}); write one such as http://research:8000"))?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err("`url` has to begin with http:// or https:// and name a host".to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(
-                "`url` has a user name or password in it; name the key's variable in `key_env`".to_owned()
-            );
-        }
+        let url = parse_url(self.url.trim_end_matches('/'), "http://research:8000")?;
         if url.query().is_some() || url.fragment().is_some() {
             return Err("`url` has a `?` or `#` in it; write only the part before /manifest".to_owned());
         }
@@ -231,44 +209,6 @@ impl<'de> Deserialize<'de> for ModuleSettings {
     }
 }
 
-/// The key by which a module knows who asks. It is sent as `Authorization: Bearer KEY` and shown nowhere.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ModuleKey(String);
-
-impl ModuleKey {
-    /// A key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ModuleKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ModuleKey(…)")
-    }
-}
-
-/// When a module that fails is left alone, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BreakerSettings {
-    /// After so many calls in a row that did not reach it, took too long or were answered with 5xx; 0 for never. 5.
-    pub failures: u32,
-    /// How long it is left alone before one call tries it again; in a file in seconds. 30 s.
-    #[serde(deserialize_with = "seconds")]
-    pub rest: Duration,
-}
-
-impl Default for BreakerSettings {
-    fn default() -> Self {
-        Self { failures: 5, rest: Duration::from_secs(30) }
-    }
-}
-
 /// What is wrong with the settings of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleSettingsError {
@@ -285,21 +225,6 @@ impl fmt::Display for ModuleSettingsError {
 }
 
 impl Error for ModuleSettingsError {}
-
-/// Whether tools can have the name as a prefix.
-///
-/// # Errors
-/// What a name has to be.
-pub fn check_name(name: &str) -> Result<(), String> {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_legal) {
-        return Err(format!("a module's name has 1 to {MAX_NAME} letters, digits, `_` and `-`"));
-    }
-    if name == LOCAL_MODULE {
-        return Err(format!("`{LOCAL_MODULE}` is the module of tools without a prefix; take another name"));
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {
@@ -368,11 +293,11 @@ mod tests {
         let keyed =
             ModuleSettings { key_env: Some("TOOLRACK_NO_SUCH".into()), ..ModuleSettings::new("http://a") };
         assert!(keyed.find_key().unwrap_err().contains("TOOLRACK_NO_SUCH"));
-        let keyed = ModuleSettings { key: Some(ModuleKey::new("tr_hidden")), ..keyed };
+        let keyed = ModuleSettings { key: Some(RemoteKey::new("tr_hidden")), ..keyed };
         assert_eq!(keyed.find_key().unwrap().unwrap().as_str(), "tr_hidden");
         assert!(!format!("{keyed:?}").contains("tr_hidden"));
         let broken =
-            ModuleSettings { key: Some(ModuleKey::new("tr_hidden\n")), ..ModuleSettings::new("http://a") };
+            ModuleSettings { key: Some(RemoteKey::new("tr_hidden\n")), ..ModuleSettings::new("http://a") };
         let fault = broken.find_key().unwrap_err();
         assert!(fault.contains("no key has") && !fault.contains("hidden"), "{fault}");
     }

@@ -147,21 +147,41 @@ fn write_json(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
     let _ = serde_json::to_writer(json, value);
 }
 
-/// Writes the records to the log, target `toolrack::audit`, as JSON.
+/// Writes the records to the log, target `toolrack::audit`, as JSON. Where the log's filter drops them, calls are refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogAudit;
 
 impl AuditSink for LogAudit {
+    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(write_to_log(&record)))
+    }
+}
+
+/// The same for a host that has not said where records go: as far as its log takes them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogAsItIs;
+
+impl AuditSink for LogAsItIs {
     fn is_enabled(&self) -> bool {
-        tracing::enabled!(target: "toolrack::audit", tracing::Level::INFO)
+        log_takes_records()
     }
 
     fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
-        let written = serde_json::to_string(&record)
-            .map(|json| tracing::info!(target: "toolrack::audit", "{json}"))
-            .map_err(|error| error.to_string());
-        Box::pin(std::future::ready(written))
+        Box::pin(std::future::ready(write_to_log(&record)))
     }
+}
+
+fn log_takes_records() -> bool {
+    tracing::enabled!(target: "toolrack::audit", tracing::Level::INFO)
+}
+
+fn write_to_log(record: &AuditRecord) -> Result<(), String> {
+    if !log_takes_records() {
+        return Err("the log is the audit, and its filter drops `toolrack::audit` at level `info`".to_owned());
+    }
+    let json = serde_json::to_string(record).map_err(|error| error.to_string())?;
+    tracing::info!(target: "toolrack::audit", "{json}");
+    Ok(())
 }
 
 /// Keeps the newest records in memory.

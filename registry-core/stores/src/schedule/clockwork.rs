@@ -14,7 +14,6 @@ use super::{Job, LastRun, Schedule, next_after};
 use registry_core::{
     BoxFuture,
     context::{Origin, ToolCall, ToolContext},
-    guard::new_id,
     registry::Registry,
 };
 
@@ -26,7 +25,7 @@ const AT_ONCE: usize = 64;
 /// Knows in what a job's call is made.
 pub trait Host: Send + Sync {
     /// The registry of the job's tenant, and the context of its owner, with no more than the owner may do now and than the job says.
-    /// An owner who is gone is one whose [`Standing`](registry_core::Standing) says so: the call is refused and leaves its record.
+    /// An owner who is gone is one whose [`CallerAuthority`](registry_core::CallerAuthority) says so: the call is refused and leaves its record.
     ///
     /// # Errors
     /// A text for the operator. The call is not made this time.
@@ -109,7 +108,7 @@ impl Clockwork {
 
     async fn call(&self, job: &Job, registry: &Registry, context: ToolContext, at: Timestamp) -> LastRun {
         let call = ToolCall::new(&job.tool, Value::Object(job.arguments.clone()))
-            .with_id(format!("job-{}-{}", job.id, new_id(at)))
+            .with_id(format!("job-{}-{:x}", job.id, at.as_nanosecond()))
             .with_origin(Origin::Schedule);
         let outcome = registry.execute(&context.with_cancellation(self.stop.child_token()), call).await;
         let success = outcome.is_success();

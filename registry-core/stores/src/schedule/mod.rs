@@ -22,7 +22,7 @@ pub use jobs::{Jobs, MemoryJobs};
 use registry_core::{
     clock::{Clock, SystemClock},
     context::{Caller, ToolContext},
-    guard::new_id,
+    random_id,
     registry::Registry,
     result::{ErrorKind, ToolError},
 };
@@ -129,7 +129,7 @@ impl Schedule {
             return Err(ToolError::invalid(message));
         }
         let job = Job {
-            id: new_id(now),
+            id: random_id().map_err(|cause| store_failed(&cause))?,
             tenant: registry.tenant().to_owned(),
             owner: context.caller().clone(),
             tool: job.tool,

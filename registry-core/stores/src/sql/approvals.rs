@@ -22,7 +22,9 @@ fn read(mut row: Row) -> Result<Approval, String> {
     let (state, answer, document) = (row.text()?, row.text()?, row.text()?);
     let broken = |error: serde_json::Error| format!("an approval cannot be read: {error}");
     let mut approval: Approval = serde_json::from_str(&document).map_err(broken)?;
-    if &*state != "pending" {
+    if &*state == "withdrawn" {
+        approval.state = ApprovalState::Withdrawn;
+    } else if &*state != "pending" {
         approval.state = match serde_json::from_str(&answer).map_err(broken)? {
             ApprovalState::Approved { by } if &*state == "used" => ApprovalState::Used { by },
             answered => answered,
@@ -37,14 +39,15 @@ fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], String> {
         ApprovalState::Approved { .. } => "approved",
         ApprovalState::Denied { .. } => "denied",
         ApprovalState::Used { .. } => "used",
+        ApprovalState::Withdrawn => return Ok(["withdrawn".into(), "".into()]),
     };
     Ok([name.into(), serde_json::to_string(state).map_err(|error| error.to_string())?.into()])
 }
 
 /// The same for every approval about the same call.
 fn call_of(approval: &Approval) -> String {
-    let Approval { tenant, user, tool, version, arguments_sha256, .. } = approval;
-    hash_arguments(&json!([tenant, user, tool, version, arguments_sha256]))
+    let Approval { tenant, user, tool, version, arguments_sha256, scope, .. } = approval;
+    hash_arguments(&json!([tenant, user, tool, version, arguments_sha256, scope]))
 }
 
 /// The same for every approval of the same user. A hash, since a database has not a place for every name.
@@ -145,6 +148,13 @@ impl Approvals for SqlStore {
                 },
             }
         })
+    }
+
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        let sql = "UPDATE approvals SET state = 'withdrawn' WHERE tenant = $1 AND id = $2 \
+                   AND state IN ('pending', 'approved')";
+        let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
+        Box::pin(async move { self.write_statements(vec![withdraw]).await.map(drop) })
     }
 
     fn take<'a>(

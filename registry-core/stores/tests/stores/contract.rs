@@ -92,6 +92,7 @@ fn approval(id: &str, at: Timestamp) -> Approval {
         version: Some("1.0.0".to_owned()),
         arguments_sha256: "00".to_owned(),
         arguments: json!({"path": "a", "z": 1, "b": [null, "\u{0}"]}),
+        scope: "chat".to_owned(),
         requested_at: at,
         expires_at: at + Duration::from_secs(300),
         state: ApprovalState::Pending,
@@ -117,6 +118,7 @@ async fn approvals_contract(approvals: &dyn Approvals) {
         Approval { tool: "drop".into(), ..approval("n", at("12:00:04")) },
         Approval { version: None, ..approval("v", at("12:00:05")) },
         Approval { arguments_sha256: "01".into(), ..approval("a", at("12:00:06")) },
+        Approval { scope: "another chat".into(), ..approval("s", at("12:00:07")) },
     ];
     for other in &others {
         assert_eq!(&asked(approvals, other.clone()).await, other);
@@ -124,8 +126,18 @@ async fn approvals_contract(approvals: &dyn Approvals) {
     let pending = approvals.pending("default", at("12:01:00")).await.unwrap();
     assert_eq!(
         pending.iter().map(|known| known.id.as_str()).collect::<Vec<_>>(),
-        ["one", "u", "n", "v", "a"]
+        ["one", "u", "n", "v", "a", "s"]
     );
+    // What is withdrawn can be neither answered nor used, also where it was approved already.
+    approvals.withdraw("default", "s").await.unwrap();
+    assert_eq!(approvals.get("default", "s").await.unwrap().unwrap().state, ApprovalState::Withdrawn);
+    let yes = answer(true, None);
+    assert_eq!(approvals.answer("default", "s", yes, at("12:01:00")).await, Err(AnswerError::Closed));
+    let anew = Approval { scope: "another chat".into(), ..approval("s2", at("12:01:00")) };
+    assert_eq!(asked(approvals, anew.clone()).await, anew);
+    approvals.answer("default", "s2", answer(true, None), at("12:01:01")).await.unwrap();
+    approvals.withdraw("default", "s2").await.unwrap();
+    assert!(!approvals.take("default", "s2", at("12:01:02")).await.unwrap());
     assert_eq!(approvals.get("default", "one").await.unwrap().as_ref(), Some(&first));
     assert_eq!(approvals.get("other", "one").await.unwrap(), None);
     assert_eq!(approvals.get("default", "two").await.unwrap(), None);

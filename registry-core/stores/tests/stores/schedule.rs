@@ -10,8 +10,8 @@ use std::{
 
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, ErrorKind, Handler, Origin, Permission, Registry, Standing, ToolCall, ToolContext,
-    ToolPolicy, ToolResult, ToolSpec,
+    BoxFuture, Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall,
+    ToolContext, ToolPolicy, ToolResult, ToolSpec,
     clock::FixedClock,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
@@ -132,7 +132,7 @@ struct Owners {
 
 struct Now(Arc<Mutex<Option<Caller>>>);
 
-impl Standing for Now {
+impl CallerAuthority for Now {
     fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         Box::pin(std::future::ready(Ok(self.0.lock().unwrap().clone())))
     }
@@ -141,7 +141,7 @@ impl Standing for Now {
 impl Host for Owners {
     fn context<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<(Registry, ToolContext), String>> {
         let context = self.registry.context(job.owner.clone());
-        let context = context.with_standing(Arc::new(Now(Arc::clone(&self.owner))));
+        let context = context.with_authority(Arc::new(Now(Arc::clone(&self.owner))));
         Box::pin(std::future::ready(Ok((self.registry.clone(), context))))
     }
 }

@@ -15,10 +15,7 @@ use registry_core::{
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolrack_remote::{
-    mcp::McpServerSettings,
-    module::{BreakerSettings, BreakerState},
-};
+use toolrack_remote::{BreakerSettings, BreakerState, mcp::McpServerSettings};
 
 use super::{
     ada, call, names,

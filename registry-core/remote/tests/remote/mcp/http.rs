@@ -136,7 +136,7 @@ async fn b3_a_key_and_headers_are_sent_and_no_redirect_is_followed() {
         headers.given.insert("X-Team".to_owned(), "tools".to_owned());
         // The test runner sets this one.
         headers.env.insert("X-Crate".to_owned(), "CARGO_PKG_NAME".to_owned());
-        *key = Some(toolrack_remote::module::ModuleKey::new("tr_key"));
+        *key = Some(toolrack_remote::RemoteKey::new("tr_key"));
     }
     let registry = registry();
     let servers = settled(&registry, &[("h", settings)]).await;
@@ -167,7 +167,7 @@ async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
             let serving = serve(listener, Router::new().fallback(refuse));
             let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
             if let McpTransport::Http { key: place, .. } = &mut settings.transport {
-                *place = key.map(toolrack_remote::module::ModuleKey::new);
+                *place = key.map(toolrack_remote::RemoteKey::new);
             }
             let registry = registry();
             let servers = settled(&registry, &[("h", settings)]).await;

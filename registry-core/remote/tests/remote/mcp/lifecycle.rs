@@ -177,7 +177,7 @@ async fn b3_a_fault_is_logged_once_until_it_changes() {
     let same = peer.tools.lock().unwrap().clone();
     peer.set_tools(&same);
     sleep(Duration::from_secs(120)).await;
-    assert_eq!((log.count("mcp_tool_fault"), log.count("mcp_server_connected")), (1, 1), "{}", log.text());
+    assert_eq!((log.count("tool_fault"), log.count("mcp_server_connected")), (1, 1), "{}", log.text());
     peer.drop_all(false);
     until(|| report(&servers).state == McpState::Away).await;
     sleep(Duration::from_secs(600)).await;

@@ -8,8 +8,8 @@ use registry_core::{
 };
 use serde_json::{Value, json};
 use toolrack_remote::{
+    AcceptError, ToolChange,
     mcp::{McpServerSettings, McpServers},
-    module::{AcceptError, ToolChange},
 };
 
 use super::{

@@ -8,7 +8,10 @@ use registry_core::{
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use toolrack_remote::module::{BreakerState, ModuleSettings, Modules, RETRY};
+use toolrack_remote::{
+    BreakerState,
+    module::{ModuleSettings, Modules, RETRY},
+};
 
 use super::{
     HandClock, Server, TestCache, ada,
@@ -223,11 +226,11 @@ async fn m4_a_failure_is_kept_for_a_while() {
     let url = dead().await;
     let server = Server::with("m", &url).await;
     assert!(server.modules.reports()[0].error.as_ref().unwrap().contains("onnection refused"));
-    assert_eq!(server.error("m.f").await.message(), "The module m has no tool named f.");
     // Nobody waits again for a module that does not answer.
     let server = Server::with("m", &silent().await.url).await;
     let began = Instant::now();
     for _ in 0..100 {
+        server.clock.advance(1);
         server.modules.ready().await;
     }
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -238,11 +241,10 @@ async fn m4_a_module_that_comes_up_is_found_after_the_pause_or_at_once_when_aske
     let peer = Peer::with(Answer::Http(503, "", "starting".into()), Answer::json(&json!({}))).await;
     let server = Server::with("m", &peer.url).await;
     assert_eq!(server.modules.reports()[0].error.as_deref(), Some("Module returned status 503: starting"));
-    peer.set_tools("m", &[tool("f", "guest")]);
     server.modules.ready().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(peer.manifests_asked(), 1);
-
+    assert_eq!(peer.manifests_asked(), 1, "not twice in a second");
+    peer.set_tools("m", &[tool("f", "guest")]);
     server.clock.advance(RETRY.as_secs());
     server.modules.ready().await;
     until(|| server.names() == ["m.f"]).await;
@@ -254,6 +256,34 @@ async fn m4_a_module_that_comes_up_is_found_after_the_pause_or_at_once_when_aske
     assert_eq!((report.tools, report.error.as_ref(), report.age), (2, None, Some(0)));
     assert_eq!((report.breaker, report.version.as_deref()), (BreakerState::Closed, Some("1.0.0")));
     assert_eq!(report.url, peer.url);
+}
+
+#[tokio::test]
+async fn s4_a_module_that_was_not_there_yet_is_asked_again_by_the_first_request_once_for_all() {
+    let late = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = late.local_addr().unwrap();
+    drop(late);
+    let server = Server::with("m", &format!("http://{address}")).await;
+    assert!(server.modules.reports()[0].error.is_some());
+
+    let peer = Peer::at(address, "m", &[tool("f", "guest")]).await;
+    server.clock.advance(3);
+    let requests = (0..100).map(|_| server.modules.ready());
+    futures_util::future::join_all(requests).await;
+    assert_eq!((server.names(), peer.manifests_asked()), (vec!["m.f".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn s8_a_call_of_a_module_that_was_never_reached_is_answered_in_the_seeds_words() {
+    let url = dead().await;
+    let server = Server::with("m", &url).await;
+    let error = server.error("m.f").await;
+    assert!(error.message().starts_with("Tool execution error: "), "{error}");
+    assert!(error.is_retryable() && error.message().contains("onnection refused"), "{error}");
+    assert!(!error.message().contains("127.0.0.1"), "{error}");
+    let persona = ada().caller().clone().only_modules(["other"]);
+    let elsewhere = server.registry.execute_tool("m.f", json!({}), &ada().with_caller(persona), None).await;
+    assert_eq!(elsewhere.result.unwrap_err().message(), "The module m has no tool named f.");
 }
 
 #[tokio::test]

@@ -14,8 +14,9 @@ use registry_core::{
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
-use toolrack_remote::module::{
-    BreakerSettings, BreakerState, Hops, MAX_HOPS, ModuleKey, ModuleSettings, ModulesSettings,
+use toolrack_remote::{
+    BreakerSettings, BreakerState, RemoteKey,
+    module::{Hops, MAX_HOPS, ModuleSettings, ModulesSettings},
 };
 
 use super::{
@@ -51,6 +52,38 @@ async fn m8_a_call_goes_to_the_module_under_its_own_name() {
 }
 
 #[tokio::test]
+async fn s11_a_user_id_that_a_model_makes_up_does_not_reach_a_module_with_an_open_schema() {
+    let open = json!({"name": "f", "description": "", "required_permission": "guest",
+        "input_schema": {"type": "object"}});
+    let peer = Peer::new("m", &[open]).await;
+    let server = Server::with("m", &peer.url).await;
+    let arguments = json!({"query": "q", "user_id": "somebody"});
+    server.registry.execute_tool("m.f", arguments.clone(), &ada(), None).await;
+    assert_eq!(peer.calls()[0].body["arguments"], json!({"query": "q", "user_id": "ada"}));
+    server.registry.execute_tool("m.f", arguments, &ToolContext::default(), None).await;
+    assert_eq!(peer.calls()[1].body["arguments"], json!({"query": "q"}));
+}
+
+#[tokio::test]
+async fn k7_users_of_two_tenants_never_go_by_one_id() {
+    let peer = Peer::new("m", &[tool("f", "guest")]).await;
+    let server = Server::with("m", &peer.url).await;
+    let acme = server.registry.for_tenant("acme");
+    for (registry, user) in [
+        (&server.registry, "ada"),
+        (&acme, "ada"),
+        (&server.registry, "acme/ada"),
+        (&server.registry, "acme%2Fada"),
+        (&acme, "a/da"),
+    ] {
+        let context = ToolContext::new(Caller::new(user, Permission::User));
+        registry.execute_tool("m.f", json!({}), &context, None).await;
+    }
+    let ids: Vec<_> = peer.calls().iter().map(|call| call.body["user_id"].clone()).collect();
+    assert_eq!(ids, ["ada", "acme/ada", "acme%2Fada", "acme%252Fada", "acme/a%2Fda"]);
+}
+
+#[tokio::test]
 async fn m9_a_caller_cannot_say_who_it_is() {
     let mut open = tool("f", "guest");
     open["parameters"] = json!([{"name": "user_id", "type": "string", "description": "", "required": false}]);
@@ -58,11 +91,12 @@ async fn m9_a_caller_cannot_say_who_it_is() {
     let server = Server::with("m", &peer.url).await;
     let forged = json!({"user_id": "root"});
     server.registry.execute_tool("m.f", forged.clone(), &ada(), None).await;
-    assert_eq!(peer.calls()[0].body, json!({"tool_name": "f", "arguments": forged, "user_id": "ada"}));
+    let hers = json!({"tool_name": "f", "arguments": {"user_id": "ada"}, "user_id": "ada"});
+    assert_eq!(peer.calls()[0].body, hers);
 
     // Nobody in particular has no id, and one server that calls for another's user says that user's.
     server.registry.execute_tool("m.f", forged.clone(), &ToolContext::default(), None).await;
-    assert_eq!(peer.calls()[1].body, json!({"tool_name": "f", "arguments": forged}));
+    assert_eq!(peer.calls()[1].body, json!({"tool_name": "f", "arguments": {}}));
     let delegate =
         Caller::new("other-server", Permission::Admin).on_behalf_of(Caller::new("bob", Permission::User));
     server.registry.execute_tool("m.f", json!({}), &ToolContext::new(delegate), None).await;
@@ -72,7 +106,7 @@ async fn m9_a_caller_cannot_say_who_it_is() {
 #[tokio::test]
 async fn m8_a_key_is_sent_to_its_module_and_shown_nowhere() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
-    let module = ModuleSettings { key: Some(ModuleKey::new("tr_hidden")), ..ModuleSettings::new(&peer.url) };
+    let module = ModuleSettings { key: Some(RemoteKey::new("tr_hidden")), ..ModuleSettings::new(&peer.url) };
     let server = Server::new(quick(&[("m", module)]));
     server.modules.ready().await;
     server.call("m.f").await;

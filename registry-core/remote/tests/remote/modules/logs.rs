@@ -70,7 +70,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn m1_each_fault_is_logged_once_with_its_cause_until_it_changes() {
+async fn m1_s14_each_fault_is_logged_once_with_its_cause_until_it_changes() {
     let log = Log::start();
     let mut hidden = tool("g", "guest");
     hidden["title"] = "\u{202e}".into();
@@ -80,8 +80,8 @@ async fn m1_each_fault_is_logged_once_with_its_cause_until_it_changes() {
     assert_eq!(
         log.take(),
         [
-            "WARN module_tool_fault module=\"m\" tool=\"g\" \
-             cause=\"its definition has a character that nobody sees, U+202E; take it out\" taken=false",
+            "WARN tool_fault module=\"m\" tool=\"g\" \
+             cause=\"its definition has a character that nobody sees, U+202E, and may say more to a model than to you\" taken=false",
             "INFO module_discovered module=\"m\" tools=1",
         ]
     );
@@ -98,7 +98,7 @@ async fn m1_each_fault_is_logged_once_with_its_cause_until_it_changes() {
     assert_eq!(
         log.take(),
         [
-            "WARN module_manifest_error module=\"m\" status=200 error=\"the manifest cannot be read: expected value at line 1 column 1\""
+            "WARN module_unreachable module=\"m\" error=\"the manifest cannot be read: expected value at line 1 column 1\""
         ]
     );
     drop(peer);
@@ -127,18 +127,15 @@ async fn m8_a_change_and_a_breaker_are_logged_once() {
     server.modules.refresh().await;
     let changed =
         log.take().into_iter().filter(|line| !line.contains("module_discovered")).collect::<Vec<_>>();
-    assert_eq!(changed, ["WARN module_tool_changed module=\"m\" tool=\"m.f\" parts=\"rules\" off=false"]);
+    assert_eq!(changed, ["WARN tool_changed module=\"m\" tool=\"m.f\" parts=\"rules\" off=false"]);
 
     peer.set_execute(Answer::Http(503, "", "down".into()));
     for _ in 0..8 {
         server.call("m.f").await;
     }
-    assert_eq!(
-        log.take(),
-        ["WARN module_left_alone module=\"m\" cause=\"Module returned status 503: down\""]
-    );
+    assert_eq!(log.take(), ["WARN circuit_open module=\"m\" cause=\"Module returned status 503: down\""]);
     peer.set_execute(Answer::json(&super::peer::done("ok")));
     server.clock.advance(30);
     server.call("m.f").await;
-    assert_eq!(log.take(), ["INFO module_called_again module=\"m\""]);
+    assert_eq!(log.take(), ["INFO circuit_closed module=\"m\""]);
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     future::Future,
+    net::SocketAddr,
     pin::Pin,
     sync::{
         Arc, Mutex,
@@ -91,8 +92,17 @@ impl Peer {
         Self::with(Answer::json(&manifest(name, tools)), Answer::json(&done("done"))).await
     }
 
+    /// The same at an address where nobody listens yet.
+    pub(crate) async fn at(address: SocketAddr, name: &str, tools: &[Value]) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        Self::listen(listener, Answer::json(&manifest(name, tools)), Answer::json(&done("done")))
+    }
+
     pub(crate) async fn with(manifest: Answer, execute: Answer) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), manifest, execute)
+    }
+
+    fn listen(listener: TcpListener, manifest: Answer, execute: Answer) -> Self {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let (manifest, execute) = (Arc::new(Mutex::new(manifest)), Arc::new(Mutex::new(execute)));

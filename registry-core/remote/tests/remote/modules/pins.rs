@@ -5,7 +5,10 @@ use registry_core::{
     store::{Kept, ManifestStore},
 };
 use serde_json::Value;
-use toolrack_remote::module::{AcceptError, ModuleReport, ModuleSettings, RETRY, ToolChange};
+use toolrack_remote::{
+    AcceptError, ToolChange,
+    module::{ModuleReport, ModuleSettings, RETRY},
+};
 
 use super::{
     HandClock, Server, TestCache, ada,

@@ -1,0 +1,356 @@
+//! Tools that are defined in a file: `mock`, `builtin` and `internal`.
+
+use std::{collections::HashMap, path::Path, str::FromStr, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use registry_core::{
+    BoxFuture, ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolError,
+    ToolPolicy, ToolResult, ToolSpec, alias_of, check_schema, nearest,
+};
+
+use crate::document::{self, Data, Format, Node};
+
+/// The answer to a kind of tool that is still to come.
+const HTTP: &str = "HTTP tools not yet supported (coming in v2)";
+
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "type",
+    "handler",
+    "parameters",
+    "implementation",
+    "title",
+    "version",
+    "tags",
+    "deprecated",
+    "output_schema",
+    "permission",
+    "cost",
+    "effect",
+    "timeout_seconds",
+    "cooldown_seconds",
+    "daily_limit",
+    "max_concurrent",
+    "requires_gate",
+    "idempotent",
+    "deferred",
+];
+
+/// What handlers a file may name.
+pub(crate) struct Known<'a> {
+    /// The compiled tool of that name.
+    pub(crate) compiled: &'a dyn Fn(&str) -> Option<Arc<Tool>>,
+    /// The handlers that the host has registered.
+    pub(crate) internal: &'a HashMap<String, Arc<dyn Handler>>,
+}
+
+/// Reads the tools of a file: those that can be used, and everything that is wrong with the others.
+pub(crate) fn read(file: &Path, text: &str, known: &Known<'_>) -> ConfiguredTools {
+    let name: Arc<str> = file.display().to_string().into();
+    let mut reader = Reader { file: name, known, tool: None, faults: Vec::new() };
+    let tools = reader.tools(file, text);
+    ConfiguredTools { tools, faults: reader.faults }
+}
+
+struct Reader<'a> {
+    file: Arc<str>,
+    known: &'a Known<'a>,
+    tool: Option<String>,
+    faults: Vec<ConfigFault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, line: u32, message: impl Into<String>) {
+        let (file, tool) = (Arc::clone(&self.file), self.tool.clone());
+        self.faults.push(ConfigFault { file, line, tool, message: message.into() });
+    }
+
+    fn tools(&mut self, file: &Path, text: &str) -> Vec<ConfiguredTool> {
+        let document = match Format::of_file(file) {
+            Ok(format) => document::read(text, format),
+            Err(message) => {
+                self.fault(1, message);
+                return Vec::new();
+            }
+        };
+        let document = match document {
+            Ok(document) => document,
+            Err(fault) => {
+                self.fault(fault.line, fault.message);
+                return Vec::new();
+            }
+        };
+        // JSON and YAML files may be the list itself.
+        let list = match &document.data {
+            Data::List(_) => Some(&document),
+            _ => document.get("tools"),
+        };
+        match list.map(|list| (&list.data, list)) {
+            None => Vec::new(),
+            Some((Data::List(tools), _)) => tools.iter().filter_map(|tool| self.tool(tool)).collect(),
+            Some((_, other)) => {
+                self.fault(
+                    other.line,
+                    format!("`tools` has to be an array of tools and is {}", other.kind()),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    fn tool(&mut self, node: &Node) -> Option<ConfiguredTool> {
+        let before = self.faults.len();
+        self.tool = match node.get("name").map(Node::to_json) {
+            Some(Value::String(name)) if !name.trim().is_empty() => Some(name),
+            _ => None,
+        };
+        let Data::Table(members) = &node.data else {
+            self.fault(node.line, format!("a tool has to be an object and is {}", node.kind()));
+            return None;
+        };
+        self.known_keys(members, KEYS);
+        let spec = self.spec(node);
+        // What is wrong in one part is no reason to leave out what is wrong in another.
+        let implementation = self.implementation(node);
+        let base = implementation.as_ref().map_or(ToolPolicy::new(), |(_, policy)| *policy);
+        let policy = self.policy(node, base);
+        self.tool = None;
+        let (spec, (handler, _)) = (spec?, implementation?);
+        let whole = self.faults.len() == before;
+        let file = Arc::clone(&self.file);
+        whole.then_some(ConfiguredTool { spec, policy, handler, file, line: node.line })
+    }
+
+    fn known_keys(&mut self, members: &[(String, Node)], keys: &[&str]) {
+        for (key, value) in members.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
+            let near = nearest(key, keys.iter().copied());
+            let hint = near.first().map_or_else(
+                || format!("the keys are {}", keys.join(", ")),
+                |near| format!("is `{near}` meant?"),
+            );
+            self.fault(value.line, format!("unknown key `{key}`: {hint}"));
+        }
+    }
+
+    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
+        let value = node.get(key)?;
+        match &value.data {
+            Data::Scalar(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
+            Data::Scalar(Value::String(_)) => {
+                self.fault(value.line, format!("`{key}` is empty"));
+                None
+            }
+            _ => {
+                self.fault(value.line, format!("`{key}` has to be a string and is {}", value.kind()));
+                None
+            }
+        }
+    }
+
+    fn required(&mut self, node: &Node, key: &str) -> Option<String> {
+        if node.get(key).is_none() {
+            self.fault(node.line, format!("`{key}` is missing"));
+        }
+        self.text(node, key)
+    }
+
+    /// A member of `implementation`.
+    fn required_of_implementation(&mut self, implementation: &Node, key: &str) -> Option<String> {
+        match implementation.get(key) {
+            Some(_) => self.text(implementation, key),
+            None => {
+                self.fault(implementation.line, format!("`implementation.{key}` is missing"));
+                None
+            }
+        }
+    }
+
+    /// The handler that the tool itself names. It is wanted of every tool.
+    fn own_handler(&mut self, node: &Node) -> Option<String> {
+        let below = node.get("implementation").and_then(|implementation| implementation.get("handler"));
+        if node.get("handler").is_none() && below.is_some() {
+            let message =
+                "`handler` is missing: it is wanted beside `implementation.handler`, with the same name";
+            self.fault(node.line, message);
+            return None;
+        }
+        self.required(node, "handler")
+    }
+
+    fn spec(&mut self, node: &Node) -> Option<ToolSpec> {
+        let (name, description) = (self.required(node, "name"), self.required(node, "description"));
+        if name.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
+            self.fault(node.line, "`name` has a control character in it, such as the end of a line");
+        }
+        if let Some(kind) = self.required(node, "type").filter(|kind| kind != "function") {
+            let line = node.get("type").map_or(node.line, |node| node.line);
+            self.fault(line, format!("`type` has to be \"function\" and is \"{kind}\""));
+        }
+        let parameters = match node.get("parameters") {
+            None => {
+                self.fault(node.line, "`parameters` is missing: a JSON Schema with `\"type\": \"object\"`");
+                None
+            }
+            Some(schema) => self.parameters(schema),
+        };
+        let tags = match node.get("tags").map(|tags| (tags, tags.to_json())) {
+            None => Vec::new(),
+            Some((tags, value)) => serde_json::from_value(value).unwrap_or_else(|_| {
+                self.fault(tags.line, "`tags` has to be an array of strings");
+                Vec::new()
+            }),
+        };
+        let spec = ToolSpec {
+            title: self.text(node, "title"),
+            version: self.text(node, "version"),
+            deprecated: self.text(node, "deprecated"),
+            output_schema: node.get("output_schema").map(Node::to_json).unwrap_or_default(),
+            description,
+            tags,
+            ..ToolSpec::new(name?, parameters?)
+        };
+        Some(spec)
+    }
+
+    fn parameters(&mut self, node: &Node) -> Option<Value> {
+        let schema = node.to_json();
+        let fault = match (&schema, schema.get("type")) {
+            (Value::Object(_), Some(Value::String(kind))) if kind == "object" => check_schema(&schema).err(),
+            (Value::Object(_), _) => Some("`parameters.type` has to be \"object\"".to_owned()),
+            _ => Some(format!("`parameters` has to be a JSON Schema and is {}", node.kind())),
+        };
+        match fault {
+            None => Some(schema),
+            Some(message) => {
+                self.fault(node.line, message);
+                None
+            }
+        }
+    }
+
+    /// The code behind the tool, and the rules that it brings along.
+    fn implementation(&mut self, node: &Node) -> Option<(Arc<dyn Handler>, ToolPolicy)> {
+        let Some(implementation) = node.get("implementation") else {
+            self.fault(
+                node.line,
+                "`implementation` is missing: write its `type`, which is mock, builtin or internal",
+            );
+            return None;
+        };
+        let line = implementation.line;
+        let own = self.own_handler(node);
+        let kind = self.required_of_implementation(implementation, "type")?;
+        // A kind that is not there yet has keys that are not there yet.
+        if let Data::Table(members) = &implementation.data
+            && kind != "http"
+        {
+            self.known_keys(members, &["type", "handler", "mock_response"]);
+        }
+        match kind.as_str() {
+            "mock" => {
+                match implementation.get("mock_response") {
+                    Some(response) => Some((Arc::new(Mock(response.to_json())), ToolPolicy::new())),
+                    None => {
+                        self.fault(line, "`implementation.mock_response` is missing: any JSON value, which every call gets");
+                        None
+                    }
+                }
+            }
+            "builtin" => {
+                let name = self.handler_name(own.as_deref(), node, implementation)?;
+                let Some(tool) = (self.known.compiled)(&name) else {
+                    self.fault(line, format!("`implementation.handler`: there is no compiled tool `{name}`"));
+                    return None;
+                };
+                let policy = *tool.policy();
+                Some((alias_of(tool), policy))
+            }
+            "internal" => {
+                let name = self.handler_name(own.as_deref(), node, implementation)?;
+                let Some(handler) = self.known.internal.get(&name) else {
+                    let names: Vec<&str> = self.known.internal.keys().map(String::as_str).collect();
+                    let near = nearest(&name, names.iter().copied());
+                    let hint = near.first().map(|near| format!("; is `{near}` meant?")).unwrap_or_default();
+                    self.fault(
+                        line,
+                        format!("`implementation.handler`: the program has no handler `{name}`{hint}"),
+                    );
+                    return None;
+                };
+                Some((Arc::clone(handler), ToolPolicy::new()))
+            }
+            "http" => {
+                self.fault(line, HTTP);
+                None
+            }
+            other => {
+                self.fault(
+                    line,
+                    format!("`implementation.type` is mock, builtin or internal, and not \"{other}\""),
+                );
+                None
+            }
+        }
+    }
+
+    /// The handler's name, which is the same in both places.
+    fn handler_name(&mut self, own: Option<&str>, node: &Node, implementation: &Node) -> Option<String> {
+        let name = self.required_of_implementation(implementation, "handler")?;
+        if let Some(own) = own.filter(|own| *own != name) {
+            let line = node.get("handler").map_or(node.line, |node| node.line);
+            self.fault(line, format!("`handler` is \"{own}\" and `implementation.handler` is \"{name}\""));
+        }
+        Some(name)
+    }
+
+    fn policy(&mut self, node: &Node, base: ToolPolicy) -> ToolPolicy {
+        let seconds = |seconds: u64| Duration::from_secs(seconds);
+        ToolPolicy {
+            permission: self.word(node, "permission").unwrap_or(base.permission),
+            cost: self.word(node, "cost").unwrap_or(base.cost),
+            effect: self.word(node, "effect").unwrap_or(base.effect),
+            timeout: self
+                .value::<std::num::NonZeroU64>(node, "timeout_seconds", "a whole number of at least 1")
+                .map_or(base.timeout, |given| seconds(given.get())),
+            cooldown: self.value(node, "cooldown_seconds", "a whole number").map_or(base.cooldown, seconds),
+            daily_limit: self.value(node, "daily_limit", "a whole number").unwrap_or(base.daily_limit),
+            max_concurrent: self
+                .value(node, "max_concurrent", "a whole number")
+                .unwrap_or(base.max_concurrent),
+            requires_gate: self.value(node, "requires_gate", "true or false").unwrap_or(base.requires_gate),
+            idempotent: self.value(node, "idempotent", "true or false").unwrap_or(base.idempotent),
+            text_tag: base.text_tag,
+            deferred: self.value(node, "deferred", "true or false").unwrap_or(base.deferred),
+        }
+    }
+
+    fn value<T: serde::de::DeserializeOwned>(&mut self, node: &Node, key: &str, what: &str) -> Option<T> {
+        let value = node.get(key)?;
+        let read = serde_json::from_value(value.to_json());
+        if read.is_err() {
+            self.fault(value.line, format!("`{key}` has to be {what}"));
+        }
+        read.ok()
+    }
+
+    fn word<T: FromStr<Err = String>>(&mut self, node: &Node, key: &str) -> Option<T> {
+        let word = self.text(node, key)?;
+        let line = node.get(key).map_or(node.line, |node| node.line);
+        word.parse().map_err(|message: String| self.fault(line, format!("`{key}`: {message}"))).ok()
+    }
+}
+
+/// Answers every call with the same value.
+struct Mock(Value);
+
+impl Handler for Mock {
+    fn call<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        _: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::ready(Ok(ToolResult::new(self.0.clone()))))
+    }
+}

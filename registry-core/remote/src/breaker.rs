@@ -1,0 +1,293 @@
+//! A circuit breaker: leaves a source alone that fails time and again, and tries it again with one call.
+//!
+//! It is not a crate's because it tells when a call may be made again by the registry's clock, admits one call at a time while
+//! half open, and logs a cause once.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use registry_core::{ErrorKind, Remote, ToolContext, ToolError, clock::Clock};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{log::log_source, settings::BreakerSettings};
+
+/// A call may still end on time, though the registry's own timer was the first to say that it did not.
+const TIMER_GRAIN: Duration = Duration::from_millis(50);
+
+/// Whether a source is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// It is.
+    Closed,
+    /// It is not, after many failures in a row.
+    Open,
+    /// One call is trying it.
+    HalfOpen,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Timestamp, cause: Outage },
+    HalfOpen { cause: Outage },
+}
+
+/// What is wrong with a source, and not only with one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outage {
+    pub(crate) text: String,
+    /// What stays the same when it is the same once more.
+    pub(crate) mark: String,
+}
+
+impl From<String> for Outage {
+    fn from(text: String) -> Self {
+        Self { mark: text.clone(), text }
+    }
+}
+
+/// A source is not called now.
+#[derive(Debug, PartialEq, Eq)]
+struct Resting {
+    /// When it is tried again; none while it is being tried.
+    until: Option<Timestamp>,
+    cause: Outage,
+}
+
+pub(crate) struct Breaker {
+    settings: BreakerSettings,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+impl Breaker {
+    pub(crate) fn new(settings: BreakerSettings, clock: Arc<dyn Clock>) -> Self {
+        Self { settings, clock, state: Mutex::new(State::Closed { failures: 0 }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> BreakerState {
+        match &*self.lock() {
+            State::Closed { .. } => BreakerState::Closed,
+            State::Open { .. } => BreakerState::Open,
+            State::HalfOpen { .. } => BreakerState::HalfOpen,
+        }
+    }
+
+    /// Lets a call of the source through, or says why not.
+    pub(crate) fn admit<'a>(
+        &'a self,
+        remote: &'a Remote,
+        context: &'a ToolContext,
+        timeout: Duration,
+    ) -> Result<Trial<'a>, ToolError> {
+        self.try_admit().map_err(|resting| resting.error(remote))?;
+        Ok(Trial { breaker: self, remote, context, timeout, since: Instant::now(), is_over: false })
+    }
+
+    fn try_admit(&self) -> Result<(), Resting> {
+        let (mut state, now) = (self.lock(), self.clock.now());
+        match &*state {
+            State::Closed { .. } => Ok(()),
+            State::Open { until, cause } if now < *until => {
+                Err(Resting { until: Some(*until), cause: cause.clone() })
+            }
+            State::Open { cause, .. } => {
+                *state = State::HalfOpen { cause: cause.clone() };
+                Ok(())
+            }
+            State::HalfOpen { cause } => Err(Resting { until: None, cause: cause.clone() }),
+        }
+    }
+
+    /// The source has answered. Whether it is called again that was not.
+    fn succeeded(&self) -> bool {
+        !matches!(std::mem::replace(&mut *self.lock(), State::Closed { failures: 0 }), State::Closed { .. })
+    }
+
+    /// The source has failed. Whether it is left alone from now on, and nobody was told so before.
+    fn failed(&self, cause: &Outage) -> bool {
+        let mut state = self.lock();
+        let (failures, is_told) = match &*state {
+            State::Closed { failures } => (failures.saturating_add(1), false),
+            // A call from before it opened says nothing new.
+            State::Open { .. } => return false,
+            State::HalfOpen { cause: known } => (self.settings.failures, known.mark == cause.mark),
+        };
+        if self.settings.failures == 0 || failures < self.settings.failures {
+            *state = State::Closed { failures };
+            return false;
+        }
+        let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
+        let until = self.clock.now().checked_add(rest).unwrap_or(Timestamp::MAX);
+        *state = State::Open { until, cause: cause.clone() };
+        !is_told
+    }
+
+    /// The call ended without a word about the source: if it was the one that tried it, the next one does.
+    fn abandoned(&self) {
+        let mut state = self.lock();
+        if let State::HalfOpen { cause } = &*state {
+            *state = State::Open { until: self.clock.now(), cause: cause.clone() };
+        }
+    }
+}
+
+impl Resting {
+    fn error(self, Remote { kind, name, .. }: &Remote) -> ToolError {
+        let cause = self.cause.text;
+        let when = match self.until {
+            Some(until) => format!("until {until}"),
+            None => "while another call tries it".to_owned(),
+        };
+        let message = format!("the {kind} {name} is left alone {when}, as its last calls failed: {cause}");
+        // Not retryable: nothing can have changed by the time of a second try.
+        let error = ToolError::new(ErrorKind::Unavailable, message)
+            .with_feedback("The service behind the tool is down. Do without it for now.");
+        match self.until {
+            Some(until) => error.with_retry_at(until),
+            None => error,
+        }
+    }
+}
+
+/// A call on its way, so that the breaker learns of its end also where the registry drops it.
+pub(crate) struct Trial<'a> {
+    breaker: &'a Breaker,
+    remote: &'a Remote,
+    context: &'a ToolContext,
+    timeout: Duration,
+    since: Instant,
+    is_over: bool,
+}
+
+impl Trial<'_> {
+    pub(crate) fn succeeded(mut self) {
+        self.is_over = true;
+        if self.breaker.succeeded() {
+            log_source!(info, self.remote, "circuit_closed");
+        }
+    }
+
+    pub(crate) fn failed(mut self, outage: &Outage) {
+        self.is_over = true;
+        self.fail(outage);
+    }
+
+    fn fail(&self, outage: &Outage) {
+        if self.breaker.failed(outage) {
+            log_source!(warn, self.remote, cause = outage.text, "circuit_open");
+        }
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        if self.since.elapsed() + TIMER_GRAIN >= self.timeout && !self.context.is_cancelled() {
+            self.fail(&took_longer(self.timeout).into());
+        } else {
+            self.breaker.abandoned();
+        }
+    }
+}
+
+/// Why there is no answer.
+pub(crate) fn took_longer(limit: Duration) -> String {
+    format!("it took longer than {} s", limit.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that a test moves.
+    struct Hand(Mutex<i64>);
+
+    impl Clock for Hand {
+        fn now(&self) -> Timestamp {
+            at(*self.0.lock().unwrap())
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn breaker(failures: u32) -> (Breaker, impl Fn(i64)) {
+        let hand = Arc::new(Hand(Mutex::new(0)));
+        let settings = BreakerSettings { failures, rest: Duration::from_secs(30) };
+        (Breaker::new(settings, hand.clone()), move |second| *hand.0.lock().unwrap() = second)
+    }
+
+    fn refused() -> Outage {
+        "refused".to_owned().into()
+    }
+
+    #[test]
+    fn m8_it_opens_tries_once_and_closes() {
+        let (breaker, now) = breaker(2);
+        assert!(!breaker.failed(&"reset".to_owned().into()));
+        now(1);
+        assert!(breaker.failed(&refused()));
+        now(30);
+        assert_eq!(breaker.try_admit(), Err(Resting { until: Some(at(31)), cause: refused() }));
+        assert_eq!(breaker.state(), BreakerState::Open);
+
+        now(31);
+        assert_eq!(breaker.try_admit(), Ok(()));
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
+        assert_eq!(breaker.try_admit(), Err(Resting { until: None, cause: refused() }));
+        now(32);
+        breaker.failed(&refused());
+        now(61);
+        assert!(breaker.try_admit().is_err(), "one failure of the call that tries is enough");
+
+        now(62);
+        assert_eq!(breaker.try_admit(), Ok(()));
+        breaker.abandoned();
+        assert_eq!(breaker.try_admit(), Ok(()), "the next one tries");
+        assert!(breaker.succeeded());
+        assert_eq!(breaker.state(), BreakerState::Closed);
+        assert!(!breaker.failed(&refused()), "it counts anew");
+    }
+
+    #[test]
+    fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
+        let (breaker, now) = breaker(1);
+        let status = |text: &str| Outage { text: text.to_owned(), mark: "status 502".to_owned() };
+        let mut told = Vec::new();
+        for (round, cause) in
+            [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()
+        {
+            now(31 * i64::try_from(round).unwrap());
+            assert_eq!(breaker.try_admit(), Ok(()));
+            told.push(breaker.failed(cause));
+        }
+        assert_eq!(told, [true, false, true, false, true]);
+        now(200);
+        assert_eq!(breaker.try_admit(), Ok(()));
+        assert!(breaker.succeeded() && breaker.failed(&refused()));
+    }
+
+    #[test]
+    fn m8_only_failures_in_a_row_count() {
+        let (two, _) = breaker(2);
+        for _ in 0..10 {
+            assert!(!two.failed(&refused()) && !two.succeeded());
+        }
+        let (never, _) = breaker(0);
+        assert!((0..100).all(|_| !never.failed(&refused())));
+    }
+}

@@ -1,0 +1,52 @@
+//! Foreign texts, cut so that they can be shown.
+
+use std::error::Error;
+
+use registry_core::ToolError;
+
+use crate::hidden::is_hidden;
+
+/// How much of a text of a server is shown, in bytes.
+const MAX_SHOWN: usize = 500;
+
+/// A text without what nobody sees, and no longer than fits a line.
+pub(crate) fn shown(text: &str) -> String {
+    let visible: String =
+        text.chars().map(|c| if is_hidden(c) || c.is_control() { ' ' } else { c }).collect();
+    cut(visible, MAX_SHOWN)
+}
+
+/// The beginning of a text.
+pub(crate) fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
+    text
+}
+
+/// An error with its causes.
+pub(crate) fn cause_of(error: impl Error + Send + Sync + 'static) -> String {
+    shown(&without_types(ToolError::from(error).message()))
+}
+
+/// Without the type of the transport, which the client library puts into its errors: `Transport [a::B<c::D>] error: `.
+fn without_types(text: &str) -> String {
+    let before_and_type = text.split_once("Transport [");
+    let parts = before_and_type.and_then(|(before, rest)| Some((before, rest.split_once("] error: ")?.1)));
+    parts.map_or_else(|| text.to_owned(), |(before, after)| format!("{before}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_transport_is_not_told() {
+        let text = "Transport send error: Transport [a::B<c::D>] error: Client error: refused";
+        assert_eq!(without_types(text), "Transport send error: Client error: refused");
+        for whole in ["refused", "Transport [a", ""] {
+            assert_eq!(without_types(whole), whole);
+        }
+    }
+}

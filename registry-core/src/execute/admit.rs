@@ -1,0 +1,68 @@
+//! Step 4: limits, gate, approval and queue.
+
+use std::time::Duration;
+
+use super::{fit::Fitted, record::not_audited};
+use crate::{
+    guard::{Admission, Admitted as Admit, Wanted},
+    outcome::ToolOutcome,
+    result::{ToolError, ToolResult},
+    select::refusal_by_now,
+};
+
+/// A call that may run. Dropped, it gives back its place, and what it was charged.
+pub(super) struct Admitted<'a> {
+    pub(super) fitted: Fitted<'a>,
+    pub(super) admit: Admit,
+}
+
+impl<'a> Fitted<'a> {
+    pub(super) async fn admit(mut self) -> Result<Admitted<'a>, ToolOutcome> {
+        let guards = &self.registry.shared.common.guards;
+        let wanted = Wanted {
+            tenant: &self.registry.shared.tenant,
+            tool: &self.tool,
+            context: &self.context,
+            arguments: &self.arguments,
+            origin: &self.origin,
+            clock: self.registry.shared.common.clock.as_ref(),
+        };
+        let mut decision = None;
+        let admission = guards.admit(wanted, &mut decision).await;
+        self.ledger.decided(decision);
+        let admit = match admission {
+            Admission::Run(admit) => admit,
+            Admission::Blocked(reason) => return Err(self.end(Ok(ToolResult::unsuccessful(reason))).await),
+            Admission::Refused(error) => return Err(self.end(Err(error)).await),
+        };
+        // What was revoked while the call waited for a person or for its turn is refused all the same.
+        let mut refused = self.refused_by_now().await;
+        self.ledger.at_level(self.context.caller().level);
+        if refused.is_none() {
+            refused = self.ledger.intend().await.err().map(|cause| not_audited(self.tool.name(), &cause));
+        }
+        match refused {
+            None => Ok(Admitted { fitted: self, admit }),
+            Some(error) => {
+                admit.give_back().await;
+                Err(self.end(Err(error)).await)
+            }
+        }
+    }
+
+    /// Why the caller may not use the tool any more, where it was allowed a while ago.
+    pub(super) async fn refused_by_now(&mut self) -> Option<ToolError> {
+        match self.context.revalidate().await {
+            Ok(()) => refusal_by_now(&self.tool, &self.context),
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Ends a call that is not made.
+    async fn end(mut self, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
+        if let Err(cause) = self.ledger.conclude(&result, Duration::ZERO).await {
+            result = Err(not_audited(&self.name, &cause));
+        }
+        self.registry.outcome(self.id, self.name, result, Duration::ZERO)
+    }
+}

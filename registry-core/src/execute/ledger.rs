@@ -1,0 +1,147 @@
+//! The audit of one call, which has an outcome whatever becomes of the call.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::{
+    guard::{
+        audit::{AuditRecord, Phase},
+        cancelled,
+        gate::Decision,
+    },
+    outcome::millis,
+    policy::Permission,
+    registry::{Common, Registry},
+    result::{ToolError, ToolResult},
+};
+
+/// The records of a call that has been accepted. Dropped while an outcome is owed, it writes that the call was stopped.
+pub(super) struct Ledger(Option<Box<Entry>>);
+
+struct Entry {
+    common: Arc<Common>,
+    record: AuditRecord,
+    /// Whether the try under way has no outcome yet.
+    owed: bool,
+    started: Option<Instant>,
+}
+
+impl Ledger {
+    /// The ledger of a call. `record` is asked for only where an audit is kept.
+    pub(super) fn open(registry: &Registry, record: impl FnOnce() -> AuditRecord) -> Self {
+        let common = &registry.shared.common;
+        Self(common.audit.is_enabled().then(|| {
+            Box::new(Entry { common: Arc::clone(common), record: record(), owed: true, started: None })
+        }))
+    }
+
+    /// What a gate or a person said.
+    pub(super) fn decided(&mut self, decision: Option<Decision>) {
+        if let Some(entry) = &mut self.0 {
+            entry.record.decision = decision;
+        }
+    }
+
+    /// The caller's level, which may have been lowered meanwhile.
+    pub(super) fn at_level(&mut self, level: Permission) {
+        if let Some(entry) = &mut self.0 {
+            entry.record.level = level;
+        }
+    }
+
+    pub(super) fn started(&mut self, at: Instant) {
+        if let Some(entry) = &mut self.0 {
+            entry.started = Some(at);
+        }
+    }
+
+    /// Writes that a try is about to be made.
+    ///
+    /// # Errors
+    /// A text for the operator. The try is not made.
+    pub(super) async fn intend(&mut self) -> Result<(), String> {
+        let Some(entry) = &mut self.0 else { return Ok(()) };
+        entry.owed = true;
+        let record =
+            AuditRecord { phase: Phase::Intent, ts: entry.common.clock.now(), ..entry.record.clone() };
+        entry.common.keep(record).await
+    }
+
+    /// The same for a further try.
+    ///
+    /// # Errors
+    /// A text for the operator. The try is not made.
+    pub(super) async fn intend_again(&mut self) -> Result<(), String> {
+        if let Some(entry) = &mut self.0 {
+            entry.record.attempt = entry.record.attempt.saturating_add(1);
+        }
+        self.intend().await
+    }
+
+    /// Writes how the try ended.
+    ///
+    /// # Errors
+    /// A text for the operator. The result is withheld.
+    pub(super) async fn conclude(
+        &mut self,
+        result: &Result<ToolResult, ToolError>,
+        duration: Duration,
+    ) -> Result<(), String> {
+        let Some(entry) = &mut self.0 else { return Ok(()) };
+        entry.owed = false;
+        let record = outcome_of(entry.record.clone(), result, duration, entry.common.clock.now());
+        entry.common.keep(record).await
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        let Some(Entry { common, record, owed: true, started }) = self.0.take().map(|entry| *entry) else {
+            return;
+        };
+        let duration = started.map(|started| started.elapsed()).unwrap_or_default();
+        let record = outcome_of(record, &Err(cancelled()), duration, common.clock.now());
+        let background = common.guards.background.clone();
+        background.run("audit", async move {
+            let tool = record.tool.clone();
+            if let Err(cause) = common.audit.record(record).await {
+                tracing::error!(tool, cause, "audit_failed");
+            }
+        });
+    }
+}
+
+impl Common {
+    /// Keeps a record, also where the call that wants it is dropped meanwhile.
+    pub(super) async fn keep(self: &Arc<Self>, record: AuditRecord) -> Result<(), String> {
+        let common = Arc::clone(self);
+        self.guards.background.finish(Box::pin(async move { common.audit.record(record).await })).await
+    }
+}
+
+/// The record of how a try ended.
+pub(super) fn outcome_of(
+    mut record: AuditRecord,
+    result: &Result<ToolResult, ToolError>,
+    duration: Duration,
+    ts: Timestamp,
+) -> AuditRecord {
+    record.phase = Phase::Outcome;
+    record.ts = ts;
+    record.duration_ms = Some(millis(duration));
+    match result {
+        Ok(result) => {
+            record.success = Some(result.success);
+            record.side_effects.clone_from(&result.side_effects);
+            record.audit.clone_from(&result.audit);
+        }
+        Err(error) => {
+            record.success = Some(false);
+            record.error = Some(error.kind());
+            record.error_message = Some(error.message().to_owned());
+        }
+    }
+    record
+}

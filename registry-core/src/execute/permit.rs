@@ -1,0 +1,46 @@
+//! Step 2: whether the caller may use the tool now. Availability is asked here, once in a call.
+
+use std::sync::Arc;
+
+use super::Found;
+use crate::{
+    context::{ToolCall, ToolContext},
+    outcome::ToolOutcome,
+    registry::Registry,
+    result::{ErrorKind, ToolError},
+    select::refusal,
+    tool::Tool,
+};
+
+/// A call that its caller may make, of a tool that is available.
+pub(super) struct Permitted<'a> {
+    pub(super) registry: &'a Registry,
+    /// The context of this call, and not of the whole request.
+    pub(super) context: ToolContext,
+    pub(super) tool: Arc<Tool>,
+    pub(super) call: ToolCall,
+}
+
+/// How many calls may be nested: a tool that calls a tool, and so on. Each is polled through all that are around it,
+/// on one stack.
+const MAX_NESTED: usize = 8;
+
+impl<'a> Found<'a> {
+    pub(super) async fn permit(self) -> Result<Permitted<'a>, ToolOutcome> {
+        let Self { registry, context, tool, mut call } = self;
+        let raw_argument = call.raw_argument.take();
+        let context = context.for_call(registry, &call.id, &tool, raw_argument);
+        let refused = too_deep(&context, &tool).or_else(|| refusal(&tool, &context));
+        match refused {
+            None => Ok(Permitted { registry, context, tool, call }),
+            Some(error) => Err(registry.refuse(Some(&tool), &context, call, error).await),
+        }
+    }
+}
+
+fn too_deep(context: &ToolContext, tool: &Tool) -> Option<ToolError> {
+    (context.nesting() > MAX_NESTED).then(|| {
+        let message = format!("{} was not called: more than {MAX_NESTED} calls are nested", tool.name());
+        ToolError::new(ErrorKind::Refused, message)
+    })
+}

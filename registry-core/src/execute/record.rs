@@ -1,0 +1,109 @@
+//! What a call leaves in the audit.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::ledger::outcome_of;
+use crate::{
+    arguments::ArgumentChecker,
+    context::{Origin, ToolCall, ToolContext},
+    guard::{
+        audit::{AuditRecord, Phase, hash_arguments, hash_members},
+        without_secrets,
+    },
+    outcome::ToolOutcome,
+    registry::Registry,
+    result::{ErrorKind, ToolError},
+    tool::Tool,
+};
+
+impl Registry {
+    /// A call that an entry point or the selection turns down: one record, and the reason.
+    pub(crate) async fn refuse(
+        &self,
+        tool: Option<&Tool>,
+        context: &ToolContext,
+        mut call: ToolCall,
+        error: ToolError,
+    ) -> ToolOutcome {
+        call.ensure_id();
+        call.cut_name();
+        let audited = self.shared.common.audit.is_enabled();
+        let record = audited.then(|| match &call.arguments {
+            Value::Object(arguments) => {
+                self.record(context, tool, &call.name, &call.id, call.origin, arguments)
+            }
+            other => AuditRecord {
+                arguments_sha256: hash_arguments(other),
+                ..self.record(context, tool, &call.name, &call.id, call.origin, &Map::new())
+            },
+        });
+        let mut result = Err(error);
+        if let Some(record) = record {
+            let common = &self.shared.common;
+            let record = outcome_of(record, &result, Duration::ZERO, common.clock.now());
+            if let Err(cause) = common.keep(record).await {
+                result = Err(not_audited(&call.name, &cause));
+            }
+        }
+        self.outcome(call.id, call.name, result, Duration::ZERO)
+    }
+
+    pub(super) fn record(
+        &self,
+        context: &ToolContext,
+        tool: Option<&Tool>,
+        name: &str,
+        call_id: &str,
+        origin: Origin,
+        arguments: &Map<String, Value>,
+    ) -> AuditRecord {
+        let common = &self.shared.common;
+        let schema = tool.map_or(&Value::Null, |tool| &tool.spec().input_schema);
+        let checker = tool.and_then(|tool| tool.checker().ok());
+        let has_secret = checker.is_some_and(ArgumentChecker::has_secret);
+        // A short secret could be found by trying, were it in the hash.
+        let kept = (common.audit_arguments || has_secret).then(|| without_secrets(schema, arguments));
+        AuditRecord {
+            phase: Phase::Intent,
+            tool: name.to_owned(),
+            version: tool.and_then(|tool| tool.spec().version.clone()),
+            call_id: call_id.to_owned(),
+            attempt: 1,
+            tenant: self.shared.tenant.to_string(),
+            user: context.caller().user.clone(),
+            via: context.caller().via.clone(),
+            level: context.caller().level,
+            origin,
+            arguments_sha256: kept.as_ref().map_or_else(|| hash_members(arguments), hash_arguments),
+            arguments: kept.filter(|_| common.audit_arguments),
+            decision: None,
+            success: None,
+            error: None,
+            error_message: None,
+            side_effects: Vec::new(),
+            audit: Map::new(),
+            duration_ms: None,
+            // Each phase is stamped when it is kept.
+            ts: Timestamp::default(),
+        }
+    }
+}
+
+// The cause is for the log alone: it may name the database's host and tables, and callers are shown what the error says.
+pub(super) fn not_audited(tool: &str, cause: &str) -> ToolError {
+    tracing::error!(tool, cause, "audit_failed");
+    ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
+        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
+}
+
+/// The tool has acted, so to make the call again could do harm.
+pub(super) fn outcome_lost(tool: &str, cause: &str) -> ToolError {
+    tracing::error!(tool, cause, "audit_failed");
+    let message =
+        "the tool ran, and its outcome could not be written to the audit; the server's log says why";
+    ToolError::new(ErrorKind::NotAudited, message)
+        .with_feedback(format!("The tool `{tool}` ran, but its result is lost. Do not call it again."))
+}

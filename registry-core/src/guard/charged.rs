@@ -1,0 +1,78 @@
+//! What a call was charged, until it is spent.
+
+use std::sync::Arc;
+
+use super::{
+    Guards, Wanted,
+    limits::{Charge, Limited, Usage},
+    not_counted, rate_limited,
+};
+use crate::{background::Background, result::ToolError};
+
+/// A call that was counted and has not run. Dropped, it is taken back.
+pub(crate) struct Charged {
+    usage: Arc<dyn Usage>,
+    background: Background,
+    charge: Option<Charge>,
+}
+
+impl Charged {
+    /// The call runs: it stays counted.
+    pub(super) fn spend(mut self) {
+        self.charge = None;
+    }
+
+    /// Takes the count back, and waits until that is done.
+    pub(super) async fn refund(mut self) {
+        if let Some(charge) = self.charge.take() {
+            let (usage, background) = (Arc::clone(&self.usage), self.background.clone());
+            let refunding = background.finish(Box::pin(async move {
+                refund(usage, charge).await;
+                Ok(())
+            }));
+            // What failed is logged.
+            let _ = refunding.await;
+        }
+    }
+}
+
+impl Drop for Charged {
+    fn drop(&mut self) {
+        if let Some(charge) = self.charge.take() {
+            self.background.run("refund", refund(Arc::clone(&self.usage), charge));
+        }
+    }
+}
+
+async fn refund(usage: Arc<dyn Usage>, charge: Charge) {
+    if let Err(cause) = usage.refund(&charge).await {
+        tracing::warn!(tool = &*charge.tool, cause, "limit_not_refunded");
+    }
+}
+
+impl Guards {
+    /// Counts the call, where its tool has a limit.
+    pub(super) async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Charged>, ToolError> {
+        if !super::limits::is_limited(wanted.tool.policy()) {
+            return Ok(None);
+        }
+        let charge = wanted.charge(wanted.clock.now());
+        let (usage, background) = (Arc::clone(&self.usage), self.background.clone());
+        // A caller who goes away while it is counted leaves a `Charged` that is dropped.
+        let counting: Result<Result<Charged, Limited>, String> = self
+            .background
+            .finish(Box::pin(async move {
+                let limited = usage.charge(&charge).await?;
+                Ok(match limited {
+                    None => Ok(Charged { usage, background, charge: Some(charge) }),
+                    Some(limited) => Err(limited),
+                })
+            }))
+            .await;
+        match counting {
+            Ok(Ok(charged)) => Ok(Some(charged)),
+            Ok(Err(limited)) => Err(rate_limited(wanted.tool.name(), limited)),
+            Err(cause) => Err(not_counted(wanted.tool.name(), &cause)),
+        }
+    }
+}
