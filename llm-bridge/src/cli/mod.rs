@@ -14,6 +14,7 @@ mod modules;
 mod names;
 mod out;
 mod parse;
+mod recorded;
 mod reports;
 mod running;
 mod serve;
@@ -223,9 +224,17 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             // Where the tools cannot be made, their names are not known; users are all the same.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
-            users::users(command, Stores::open(settings).await?.store.as_ref(), known).await
+            let stores = Stores::open(settings).await?;
+            let change = command.change();
+            let made = users::users(command, stores.store.as_ref(), known);
+            recorded::recorded(stores.audit.as_ref(), change, made).await
         }
-        Command::Key { command } => users::keys(command, Stores::open(settings).await?.store.as_ref()).await,
+        Command::Key { command } => {
+            let stores = Stores::open(settings).await?;
+            let change = command.change();
+            let made = users::keys(command, stores.store.as_ref());
+            recorded::recorded(stores.audit.as_ref(), change, made).await
+        }
         Command::Audit(arguments) => {
             let stores = Stores::open(settings).await?;
             names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
@@ -306,7 +315,9 @@ impl Program<'_> {
         let stores = Stores::open(self.settings).await?;
         let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
         let switch = async {
-            for event in tools::switch(arguments, enabled, stored).await? {
+            let made = tools::switch(arguments, enabled, stored);
+            let change = Some(arguments.change(enabled));
+            for event in recorded::recorded(stores.audit.as_ref(), change, made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
             }

@@ -166,7 +166,7 @@ impl DocumentIndex for SqliteDocuments {
         Box::pin(async move {
             let sql = checked(sql).map_err(ToolError::invalid)?;
             let mut connection =
-                self.opened().await?.strangers.acquire().await.map_err(|error| self.fault(error))?;
+                self.opened().await?.untrusted_readers.acquire().await.map_err(|error| self.fault(error))?;
             super::select::select(&mut connection, sql, |error| self.fault(error)).await
         })
     }

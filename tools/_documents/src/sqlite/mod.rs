@@ -39,7 +39,7 @@ struct Opened {
     writer: SqlitePool,
     readers: SqlitePool,
     /// For what others ask in SQL.
-    strangers: SqlitePool,
+    untrusted_readers: SqlitePool,
 }
 
 impl SqliteDocuments {
@@ -71,8 +71,8 @@ impl SqliteDocuments {
         let options = options.read_only(true).pragma("query_only", "ON");
         let readers = pool(4).connect_lazy_with(options.clone());
         let options = options.pragma("trusted_schema", "OFF");
-        let strangers = pool(2).connect_lazy_with(options);
-        Ok(Opened { writer, readers, strangers })
+        let untrusted_readers = pool(2).connect_lazy_with(options);
+        Ok(Opened { writer, readers, untrusted_readers })
     }
 
     /// Makes the tables of a new file, and those that one of an earlier version lacks.

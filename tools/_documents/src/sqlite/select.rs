@@ -165,7 +165,7 @@ mod tests {
     async fn p6_the_program_of_a_statement_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"));
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for (sql, fault) in [
             ("SELECT * FROM chunk", "OpenRead"),
             ("SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)", "OpenRead"),
@@ -230,7 +230,7 @@ mod tests {
     async fn p6_the_connection_for_others_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"));
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for allowed in ["ON", "OFF"] {
             sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA query_only = {allowed}")))
                 .execute(&mut *connection)
@@ -245,7 +245,7 @@ mod tests {
     async fn p6_every_function_that_is_offered_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"));
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         let there: Vec<String> = sqlx::query_scalar("SELECT DISTINCT lower(name) FROM pragma_function_list")
             .fetch_all(&mut *connection)
             .await
