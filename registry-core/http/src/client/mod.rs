@@ -9,7 +9,7 @@ mod tests;
 
 use std::{ops::Deref, time::Duration};
 
-use registry_core::{ToolError, result::TransientErrors};
+use registry_core::{ToolError, TransientErrors};
 
 pub use self::{
     fetched::Fetched,

@@ -7,6 +7,8 @@ use crate::{
     Caller, Permission, ToolCall, ToolContext, ToolResult,
     context::Origin,
     handler_fn,
+    policy::ToolPolicy,
+    spec::ToolSpec,
     store::{MemoryStore, Store, StoredTool},
 };
 
