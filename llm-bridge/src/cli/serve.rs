@@ -46,7 +46,8 @@ pub(super) async fn run(
 
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
-    server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
+    let webhooks = webhooks.map_err(|error| format!("webhooks: {error}"))?;
+    server_settings.webhooks = Some(webhooks.clone());
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
@@ -58,7 +59,10 @@ pub(super) async fn run(
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    server::serve(listener, backend, server_settings, stop).await?;
+    let served = server::serve(listener, backend, server_settings, stop).await;
+    // What is undelivered is kept for the next start.
+    webhooks.close().await;
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
