@@ -189,6 +189,7 @@ fn check_tells_of_a_length_that_llama_cpp_refuses() {
             name = "keep"
             description = "Keeps a text."
             type = "function"
+            handler = "fixed"
             implementation = {{ type = "mock", mock_response = "kept" }}
             parameters = {{ type = "object", properties = {{ note = {{ type = "object", description = "A note.", properties = {{ lines = {{ type = "array", items = {{ type = "string", maxLength = {length} }} }} }} }} }} }}
             "#

@@ -103,6 +103,14 @@ fn needs_validator(schema: &Value) -> bool {
     }
 }
 
+/// Checks that a schema can validate arguments.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    ArgumentChecker::new(schema).map(drop)
+}
+
 /// Arguments that do not fit.
 #[derive(Debug)]
 pub(crate) struct ValidationError {

@@ -1,7 +1,5 @@
 //! Puts a registry together: what the host provides, and the compiled tools.
 
-#[cfg(feature = "config")]
-use std::path::PathBuf;
 use std::{
     collections::HashMap,
     fmt,
@@ -28,14 +26,9 @@ use crate::{
     plugin::{Folder, Plugin},
     registry::{Common, Registry, RegistryError, Shared, ToolSet},
     resource::Resources,
-    source::{ConfigFault, Configured},
+    source::ConfiguredTools,
     tenant::DEFAULT_TENANT,
     tool::{Source, Tool},
-};
-#[cfg(feature = "config")]
-use crate::{
-    source::config::{self, Known},
-    tool::Handler,
 };
 
 /// Builds a [`Registry`].
@@ -47,10 +40,7 @@ pub struct RegistryBuilder {
     guards: Guards,
     compiled: bool,
     deferral: Deferral,
-    #[cfg(feature = "config")]
-    files: Vec<(PathBuf, Option<String>)>,
-    #[cfg(feature = "config")]
-    handlers: HashMap<String, Arc<dyn Handler>>,
+    configured: ConfiguredTools,
 }
 
 impl Default for RegistryBuilder {
@@ -63,10 +53,7 @@ impl Default for RegistryBuilder {
             guards: Guards::default(),
             compiled: true,
             deferral: Deferral::default(),
-            #[cfg(feature = "config")]
-            files: Vec::new(),
-            #[cfg(feature = "config")]
-            handlers: HashMap::new(),
+            configured: ConfiguredTools::default(),
         }
     }
 }
@@ -156,28 +143,11 @@ impl RegistryBuilder {
         self
     }
 
-    /// Adds the tools that a file defines, in TOML, JSON or YAML by its name's extension. What is wrong in it is logged,
-    /// with file, line and tool, and told by [`Registry::faults`]; the other tools of the file are there.
-    #[cfg(feature = "config")]
+    /// Adds tools that files define. Their faults are logged, and returned by [`Registry::faults`].
     #[must_use]
-    pub fn tool_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.files.push((file.into(), None));
-        self
-    }
-
-    /// Adds the tools that a text defines, as a file of this name would.
-    #[cfg(feature = "config")]
-    #[must_use]
-    pub fn tool_text(mut self, file: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        self.files.push((file.into(), Some(text.into())));
-        self
-    }
-
-    /// Gives the tools that files define as `internal` a handler to name.
-    #[cfg(feature = "config")]
-    #[must_use]
-    pub fn handler(mut self, name: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
-        self.handlers.insert(name.into(), handler);
+    pub fn configured(mut self, more: ConfiguredTools) -> Self {
+        self.configured.tools.extend(more.tools);
+        self.configured.faults.extend(more.faults);
         self
     }
 
@@ -202,7 +172,6 @@ impl RegistryBuilder {
     /// # Errors
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
-        let (configured, faults) = self.read_files();
         let common = Common {
             resources: Arc::new(self.resources),
             audit: self.audit,
@@ -211,8 +180,7 @@ impl RegistryBuilder {
             events: broadcast::Sender::new(EVENTS_KEPT),
             guards: self.guards,
             compiled: self.compiled,
-            configured,
-            faults,
+            configured: self.configured,
             deferral: self.deferral,
             offers: ArcSwap::default(),
             tenants: Mutex::default(),
@@ -224,36 +192,8 @@ impl RegistryBuilder {
         // Once, however many tenants there will be.
         shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
         shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
-        shared.common.faults.iter().for_each(|fault| tracing::error!("{fault}"));
+        shared.common.configured.faults.iter().for_each(|fault| tracing::error!("{fault}"));
         Ok(Registry { shared })
-    }
-
-    /// The tools of all files, and what is wrong with them.
-    #[cfg(feature = "config")]
-    fn read_files(&self) -> (Vec<Configured>, Vec<ConfigFault>) {
-        let compiled = if self.compiled { collect(self.clock.now()).0 } else { Vec::new() };
-        let find = |name: &str| compiled.iter().find(|tool| tool.name() == name).cloned();
-        let known = Known { compiled: &find, internal: &self.handlers };
-        let (mut tools, mut faults) = (Vec::new(), Vec::new());
-        for (file, text) in &self.files {
-            let text = text.clone().map_or_else(|| std::fs::read_to_string(file), Ok);
-            let (more, wrong) = match text {
-                Ok(text) => config::read(file, &text, &known),
-                Err(error) => {
-                    let file = file.display().to_string().into();
-                    let message = format!("cannot be read: {error}");
-                    (Vec::new(), vec![ConfigFault { file, line: 1, tool: None, message }])
-                }
-            };
-            tools.extend(more);
-            faults.extend(wrong);
-        }
-        (tools, faults)
-    }
-
-    #[cfg(not(feature = "config"))]
-    fn read_files(&self) -> (Vec<Configured>, Vec<ConfigFault>) {
-        Default::default()
     }
 }
 
@@ -274,7 +214,7 @@ impl Shared {
     fn knowing(this: Weak<Self>, common: Arc<Common>, tenant: &str) -> Self {
         let now = common.clock.now();
         let (mut tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
-        for tool in common.configured.iter().map(|configured| configured.tool(now)) {
+        for tool in common.configured.tools.iter().map(|configured| configured.tool(now)) {
             match tools.iter().find(|known| known.name() == tool.name()) {
                 Some(first) => duplicates.push(RegistryError::Duplicate {
                     name: tool.name().to_owned(),
@@ -304,6 +244,11 @@ impl Shared {
             this,
         }
     }
+}
+
+/// The tools that are compiled into the program, sorted by name; of two with one name the first by file and line.
+pub fn compiled_tools() -> Vec<Arc<Tool>> {
+    collect(Timestamp::UNIX_EPOCH).0
 }
 
 /// The compiled tools, one of each name, in an order that does not depend on the linker; and those left out.

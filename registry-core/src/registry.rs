@@ -21,7 +21,7 @@ use crate::{
     lifecycle::Cause,
     policy::ToolPolicy,
     resource::Resources,
-    source::{ConfigFault, Configured, Offers},
+    source::{ConfigFault, ConfiguredTools, Offers},
     spec::ToolSpec,
     tool::{Handler, Source, Tool},
 };
@@ -77,9 +77,7 @@ pub(crate) struct Common {
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
     /// The tools that files define.
-    pub(crate) configured: Vec<Configured>,
-    /// What is wrong in those files.
-    pub(crate) faults: Vec<ConfigFault>,
+    pub(crate) configured: ConfiguredTools,
     /// The tools that the operator keeps out of prompts.
     pub(crate) deferral: Deferral,
     /// What remote sources offer.
@@ -222,7 +220,7 @@ impl Registry {
 
     /// What is wrong with the tools that files define; those tools were left out.
     pub fn faults(&self) -> &[ConfigFault] {
-        &self.shared.common.faults
+        &self.shared.common.configured.faults
     }
 
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.

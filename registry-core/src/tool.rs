@@ -295,6 +295,16 @@ impl Tool {
         self.checker().err()
     }
 
+    /// The arguments as the tool takes them: coerced where they do not fit, and validated.
+    ///
+    /// # Errors
+    /// What does not fit, where, and what is expected; or that the tool's schema is invalid.
+    pub(crate) fn coerce_arguments(&self, arguments: Value) -> Result<Map<String, Value>, ToolError> {
+        let checker = self.checker().map_err(ToolError::invalid)?;
+        let fitted = checker.fit(self.name(), &self.spec().input_schema, arguments);
+        fitted.map_err(|misfit| misfit.error)
+    }
+
     /// Whether an argument is secret, and so never kept.
     pub fn takes_secret(&self) -> bool {
         self.checker().is_ok_and(ArgumentChecker::has_secret)

@@ -32,6 +32,7 @@ use registry_core::{
     store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
+use toolrack_configured::ToolFiles;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
@@ -253,9 +254,8 @@ impl Program<'_> {
             .concurrency(guard.concurrency())
             .audit_arguments(guard.audit_arguments)
             .defer(self.settings.deferred_tools.clone());
-        for file in self.settings.tool_files() {
-            builder = builder.tool_file(file);
-        }
+        let files = self.settings.tool_files().into_iter().fold(ToolFiles::new(), ToolFiles::file);
+        builder = builder.configured(files.read());
         if let Some(stores) = stores {
             builder = builder
                 .usage(Arc::clone(&stores.usage))

@@ -24,6 +24,7 @@ CONFIGURATION = """
 name = "erase_note"
 description = "Erases a note for good."
 type = "function"
+handler = "fixed"
 effect = "destructive"
 parameters = { type = "object", properties = { title = { type = "string", description = "The note's title." } }, required = ["title"] }
 implementation = { type = "mock", mock_response = "The note is gone." }

@@ -50,6 +50,7 @@ url = "{search}"
 name = "house.burn"
 description = "Burns a document of the house for good."
 type = "function"
+handler = "fixed"
 effect = "destructive"
 parameters = {{ type = "object", properties = {{ name = {{ type = "string", description = "The document." }} }}, required = ["name"] }}
 implementation = {{ type = "mock", mock_response = "burnt" }}
@@ -58,6 +59,7 @@ implementation = {{ type = "mock", mock_response = "burnt" }}
 name = "house.keys"
 description = "Tells where the keys of the house are."
 type = "function"
+handler = "fixed"
 permission = "user"
 parameters = {{ type = "object" }}
 implementation = {{ type = "mock", mock_response = "under the mat" }}

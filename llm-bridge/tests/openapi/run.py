@@ -30,6 +30,7 @@ level = "admin"
 name = "garden.hours"
 description = "Tells when the garden is open."
 type = "function"
+handler = "fixed"
 parameters = { type = "object", properties = { day = { type = "string" } }, required = ["day"] }
 implementation = { type = "mock", mock_response = { open = 9, closed = 17 } }
 
@@ -37,6 +38,7 @@ implementation = { type = "mock", mock_response = { open = 9, closed = 17 } }
 name = "garden.once"
 description = "Answers once a day."
 type = "function"
+handler = "fixed"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = "once" }
 daily_limit = 1
@@ -45,6 +47,7 @@ daily_limit = 1
 name = "garden.burn"
 description = "Burns the garden down."
 type = "function"
+handler = "fixed"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = "burnt" }
 effect = "destructive"

@@ -238,7 +238,7 @@ pub(crate) async fn away_from_midnight() {
 /// A tool that does nothing, in the words of the configuration.
 pub(crate) fn mock(name: &str, more: &str) -> String {
     format!(
-        "[[tools]]\nname = \"{name}\"\ndescription = \"A tool.\"\ntype = \"function\"\n{more}\n\
+        "[[tools]]\nname = \"{name}\"\ndescription = \"A tool.\"\ntype = \"function\"\nhandler = \"fixed\"\n{more}\n\
          parameters = {{ type = \"object\", properties = {{ n = {{ type = \"integer\" }} }} }}\n\
          implementation = {{ type = \"mock\", mock_response = \"done\" }}\n"
     )

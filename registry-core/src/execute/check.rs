@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{arguments::ValidationError, context::ToolContext, registry::Registry, result::ToolError};
+use crate::{context::ToolContext, registry::Registry, result::ToolError};
 
 impl Registry {
     /// What a call would be given now: the tool is found, the caller may use it, the arguments are coerced and validated. Nothing runs,
@@ -20,7 +20,6 @@ impl Registry {
         if let Some(error) = self.why_not(&tool, context) {
             return Err(error);
         }
-        let checker = tool.checker().map_err(|cause| ToolError::invalid(cause.to_owned()))?;
-        checker.fit(name, &tool.spec().input_schema, arguments).map_err(|ValidationError { error, .. }| error)
+        tool.coerce_arguments(arguments)
     }
 }

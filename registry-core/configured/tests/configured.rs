@@ -1,6 +1,5 @@
 //! Tools that are defined in files: requirements C1, C2, C3 and C4.
 
-#![cfg(feature = "config")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,6 +11,7 @@
 use registry_core::{
     Caller, Effect, Permission, Registry, RegistryBuilder, ToolOutcome, ToolResult, handler_fn, prelude::*,
 };
+use toolrack_configured::ToolFiles;
 
 /// Says a word several times.
 #[tool(permission = Permission::User, daily_limit = 9)]
@@ -25,21 +25,25 @@ async fn say(
     word.repeat(times.into())
 }
 
-fn builder() -> RegistryBuilder {
+fn files() -> ToolFiles {
     let reverse = handler_fn(|_, arguments| async move {
         let word = arguments.get("word").and_then(Value::as_str).unwrap_or_default();
         Ok(ToolResult::new(word.chars().rev().collect::<String>()))
     });
-    Registry::builder().handler("reverse", reverse)
+    ToolFiles::new().handler("reverse", reverse)
+}
+
+fn builder(file: &str, text: &str) -> RegistryBuilder {
+    Registry::builder().configured(files().text(file, text).read())
 }
 
 fn from_toml(text: &str) -> Registry {
-    builder().tool_text("tools.toml", text).build().unwrap()
+    builder("tools.toml", text).build().unwrap()
 }
 
 /// What is wrong with the text of a file, a line each.
 fn faults(file: &str, text: &str) -> Vec<String> {
-    let registry = builder().tool_text(file, text).build().unwrap();
+    let registry = builder(file, text).build().unwrap();
     registry.faults().iter().map(ToString::to_string).collect()
 }
 
@@ -70,7 +74,7 @@ mock_response = { celsius = 4, sky = ["grey", "wide"] }
 
 #[tokio::test]
 async fn c1_a_tool_in_a_file_is_a_tool_like_any_other() {
-    let registry = builder().approve_destructive(false).tool_text("tools.toml", MOCK).build().unwrap();
+    let registry = builder("tools.toml", MOCK).approve_destructive(false).build().unwrap();
     assert_eq!(registry.faults(), []);
     let tool = registry.get("weather.now").unwrap();
     assert_eq!((tool.module(), tool.source().to_string().as_str()), ("weather", "tools.toml:2"));
@@ -121,16 +125,16 @@ async fn c2_an_internal_tool_is_a_handler_of_the_program() {
     for (file, text) in [
         (
             "tools.json",
-            r#"{"tools": [{"name": "mirror", "description": "Turns a word around.", "type": "function",
+            r#"{"tools": [{"name": "mirror", "description": "Turns a word around.", "type": "function", "handler": "reverse",
                 "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
                 "implementation": {"type": "internal", "handler": "reverse"}}]}"#,
         ),
         (
             "tools.yaml",
-            "- name: mirror\n  description: Turns a word around.\n  type: function\n  parameters:\n    type: object\n    properties: {word: {type: string}}\n  implementation: {type: internal, handler: reverse}\n",
+            "- name: mirror\n  description: Turns a word around.\n  type: function\n  handler: reverse\n  parameters:\n    type: object\n    properties: {word: {type: string}}\n  implementation: {type: internal, handler: reverse}\n",
         ),
     ] {
-        let registry = builder().tool_text(file, text).build().unwrap();
+        let registry = builder(file, text).build().unwrap();
         assert_eq!(registry.faults(), [], "{file}");
         assert_eq!(call(&registry, "mirror", json!({"word": "abc"})).await.for_model(), "cba");
     }
@@ -138,9 +142,33 @@ async fn c2_an_internal_tool_is_a_handler_of_the_program() {
 
 #[test]
 fn c2_http_is_refused_in_the_words_of_the_seed() {
-    let text = "tools:\n- name: get\n  description: Gets.\n  type: function\n  parameters: {type: object}\n  implementation:\n    type: http\n    url: http://example.org\n";
+    let text = "tools:\n- name: get\n  description: Gets.\n  type: function\n  handler: get\n  parameters: {type: object}\n  implementation:\n    type: http\n    url: http://example.org\n";
     let found = faults("a.yaml", text);
-    assert_eq!(found, ["a.yaml:7: tool get: HTTP tools not yet supported (coming in v2)"]);
+    assert_eq!(found, ["a.yaml:8: tool get: HTTP tools not yet supported (coming in v2)"]);
+}
+
+#[test]
+fn s7_a_missing_handler_is_named_with_its_place() {
+    let text = |own: &str, implementation: &str| {
+        format!(
+            "- name: a\n  description: D.\n  type: function\n{own}  parameters: {{type: object}}\n  implementation: {implementation}\n"
+        )
+    };
+    for (own, implementation, expected) in [
+        ("", "{type: mock, mock_response: 1}", "`handler` is missing"),
+        (
+            "",
+            "{type: builtin, handler: say}",
+            "`handler` is missing: it is wanted beside `implementation.handler`",
+        ),
+        ("  handler: say\n", "{type: builtin}", "`implementation.handler` is missing"),
+        ("  handler: say\n", "{mock_response: 1}", "`implementation.type` is missing"),
+    ] {
+        let found = faults("a.yaml", &text(own, implementation));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(expected), "{expected}: {found:?}");
+    }
+    assert!(faults("a.yaml", &text("  handler: say\n", "{type: builtin, handler: say}")).is_empty());
 }
 
 #[test]
@@ -172,6 +200,7 @@ implementation = { type = "internal", handler = "revers" }
 name = "four"
 description = "Right."
 type = "function"
+handler = "four"
 parameters = { type = "object" }
 implementation = { type = "mock", mock_response = 4 }
 "#;
@@ -187,7 +216,7 @@ implementation = { type = "mock", mock_response = 4 }
         "tools.toml:12: `implementation.handler`: there is no compiled tool `sai`",
         "tools.toml:13: `permission`: unknown level `king`",
         "tools.toml:14: `daily_limit` has to be a whole number",
-        "tools.toml:20: tool three: `handler` says \"say\" and `implementation.handler` says \"revers\"",
+        "tools.toml:20: tool three: `handler` is \"say\" and `implementation.handler` is \"revers\"",
     ] {
         assert!(found.iter().any(|fault| fault.starts_with(expected)), "{expected}\n{found:#?}");
     }
@@ -199,15 +228,15 @@ implementation = { type = "mock", mock_response = 4 }
 fn c3_of_two_with_one_name_the_first_stays_and_compiled_ones_go_first() {
     let tool = |name: &str, answer: u8| {
         format!(
-            "[[tools]]\nname = \"{name}\"\ndescription = \"D.\"\ntype = \"function\"\nparameters = {{ type = \"object\" }}\nimplementation = {{ type = \"mock\", mock_response = {answer} }}\n"
+            "[[tools]]\nname = \"{name}\"\ndescription = \"D.\"\ntype = \"function\"\nhandler = \"h\"\nparameters = {{ type = \"object\" }}\nimplementation = {{ type = \"mock\", mock_response = {answer} }}\n"
         )
     };
     let text = [tool("twice", 1), tool("twice", 2), tool("say", 3)].concat();
     let registry = from_toml(&text);
     let told: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("tools.toml:1 stays, tools.toml:7 is left out"), "{told:?}");
-    assert!(told[1].contains("c_config.rs") && told[1].contains("tools.toml:13 is left out"), "{told:?}");
+    assert!(told[0].contains("tools.toml:1 stays, tools.toml:8 is left out"), "{told:?}");
+    assert!(told[1].contains("configured.rs") && told[1].contains("tools.toml:15 is left out"), "{told:?}");
     assert_eq!(registry.get("twice").unwrap().source().to_string(), "tools.toml:1");
 }
 
@@ -223,7 +252,7 @@ fn c3_a_file_that_cannot_be_read_stops_nothing() {
         let found = faults(file, text);
         assert!(found.first().is_some_and(|fault| fault.starts_with(told)), "{text}: {found:?}");
     }
-    let registry = builder().tool_file("no/such/file.toml").build().unwrap();
+    let registry = Registry::builder().configured(files().file("no/such/file.toml").read()).build().unwrap();
     assert!(registry.faults()[0].to_string().starts_with("no/such/file.toml:1: cannot be read"));
     assert!(registry.get("say").is_some());
 }

@@ -4,18 +4,12 @@ use std::{collections::HashMap, path::Path, str::FromStr, sync::Arc, time::Durat
 
 use serde_json::{Map, Value};
 
-use super::{
-    ConfigFault, Configured,
-    document::{self, Data, Format, Node},
+use registry_core::{
+    BoxFuture, ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolError,
+    ToolPolicy, ToolResult, ToolSpec, alias_of, check_schema, nearest,
 };
-use crate::{
-    context::ToolContext,
-    execute::BoxFuture,
-    policy::ToolPolicy,
-    result::{ErrorKind, ToolError, ToolResult},
-    spec::ToolSpec,
-    tool::{Handler, Tool},
-};
+
+use crate::document::{self, Data, Format, Node};
 
 /// The answer to a kind of tool that is still to come.
 const HTTP: &str = "HTTP tools not yet supported (coming in v2)";
@@ -53,11 +47,11 @@ pub(crate) struct Known<'a> {
 }
 
 /// Reads the tools of a file: those that can be used, and everything that is wrong with the others.
-pub(crate) fn read(file: &Path, text: &str, known: &Known<'_>) -> (Vec<Configured>, Vec<ConfigFault>) {
+pub(crate) fn read(file: &Path, text: &str, known: &Known<'_>) -> ConfiguredTools {
     let name: Arc<str> = file.display().to_string().into();
     let mut reader = Reader { file: name, known, tool: None, faults: Vec::new() };
     let tools = reader.tools(file, text);
-    (tools, reader.faults)
+    ConfiguredTools { tools, faults: reader.faults }
 }
 
 struct Reader<'a> {
@@ -73,7 +67,7 @@ impl Reader<'_> {
         self.faults.push(ConfigFault { file, line, tool, message: message.into() });
     }
 
-    fn tools(&mut self, file: &Path, text: &str) -> Vec<Configured> {
+    fn tools(&mut self, file: &Path, text: &str) -> Vec<ConfiguredTool> {
         let document = match Format::of_file(file) {
             Ok(format) => document::read(text, format),
             Err(message) => {
@@ -106,7 +100,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tool(&mut self, node: &Node) -> Option<Configured> {
+    fn tool(&mut self, node: &Node) -> Option<ConfiguredTool> {
         let before = self.faults.len();
         self.tool = match node.get("name").map(Node::to_json) {
             Some(Value::String(name)) if !name.trim().is_empty() => Some(name),
@@ -126,12 +120,12 @@ impl Reader<'_> {
         let (spec, (handler, _)) = (spec?, implementation?);
         let whole = self.faults.len() == before;
         let file = Arc::clone(&self.file);
-        whole.then_some(Configured { spec, policy, handler, file, line: node.line })
+        whole.then_some(ConfiguredTool { spec, policy, handler, file, line: node.line })
     }
 
     fn known_keys(&mut self, members: &[(String, Node)], keys: &[&str]) {
         for (key, value) in members.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
-            let near = crate::nearest(key, keys.iter().copied());
+            let near = nearest(key, keys.iter().copied());
             let hint = near.first().map_or_else(
                 || format!("the keys are {}", keys.join(", ")),
                 |near| format!("is `{near}` meant?"),
@@ -160,6 +154,29 @@ impl Reader<'_> {
             self.fault(node.line, format!("`{key}` is missing"));
         }
         self.text(node, key)
+    }
+
+    /// A member of `implementation`.
+    fn required_of_implementation(&mut self, implementation: &Node, key: &str) -> Option<String> {
+        match implementation.get(key) {
+            Some(_) => self.text(implementation, key),
+            None => {
+                self.fault(implementation.line, format!("`implementation.{key}` is missing"));
+                None
+            }
+        }
+    }
+
+    /// The handler that the tool itself names. It is wanted of every tool.
+    fn own_handler(&mut self, node: &Node) -> Option<String> {
+        let below = node.get("implementation").and_then(|implementation| implementation.get("handler"));
+        if node.get("handler").is_none() && below.is_some() {
+            let message =
+                "`handler` is missing: it is wanted beside `implementation.handler`, with the same name";
+            self.fault(node.line, message);
+            return None;
+        }
+        self.required(node, "handler")
     }
 
     fn spec(&mut self, node: &Node) -> Option<ToolSpec> {
@@ -200,9 +217,7 @@ impl Reader<'_> {
     fn parameters(&mut self, node: &Node) -> Option<Value> {
         let schema = node.to_json();
         let fault = match (&schema, schema.get("type")) {
-            (Value::Object(_), Some(Value::String(kind))) if kind == "object" => {
-                crate::arguments::ArgumentChecker::new(&schema).err()
-            }
+            (Value::Object(_), Some(Value::String(kind))) if kind == "object" => check_schema(&schema).err(),
             (Value::Object(_), _) => Some("`parameters.type` has to be \"object\"".to_owned()),
             _ => Some(format!("`parameters` has to be a JSON Schema and is {}", node.kind())),
         };
@@ -225,7 +240,8 @@ impl Reader<'_> {
             return None;
         };
         let line = implementation.line;
-        let kind = self.required(implementation, "type")?;
+        let own = self.own_handler(node);
+        let kind = self.required_of_implementation(implementation, "type")?;
         // A kind that is not there yet has keys that are not there yet.
         if let Data::Table(members) = &implementation.data
             && kind != "http"
@@ -243,19 +259,19 @@ impl Reader<'_> {
                 }
             }
             "builtin" => {
-                let name = self.handler_name(node, implementation)?;
+                let name = self.handler_name(own.as_deref(), node, implementation)?;
                 let Some(tool) = (self.known.compiled)(&name) else {
                     self.fault(line, format!("`implementation.handler`: there is no compiled tool `{name}`"));
                     return None;
                 };
                 let policy = *tool.policy();
-                Some((Arc::new(Builtin(tool)), policy))
+                Some((alias_of(tool), policy))
             }
             "internal" => {
-                let name = self.handler_name(node, implementation)?;
+                let name = self.handler_name(own.as_deref(), node, implementation)?;
                 let Some(handler) = self.known.internal.get(&name) else {
                     let names: Vec<&str> = self.known.internal.keys().map(String::as_str).collect();
-                    let near = crate::nearest(&name, names.iter().copied());
+                    let near = nearest(&name, names.iter().copied());
                     let hint = near.first().map(|near| format!("; is `{near}` meant?")).unwrap_or_default();
                     self.fault(
                         line,
@@ -279,16 +295,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The handler's name, which may be said in two places and has to be the same in both.
-    fn handler_name(&mut self, node: &Node, implementation: &Node) -> Option<String> {
-        let name = self.required(implementation, "handler")?;
-        if let Some(other) = self.text(node, "handler").filter(|other| *other != name) {
+    /// The handler's name, which is the same in both places.
+    fn handler_name(&mut self, own: Option<&str>, node: &Node, implementation: &Node) -> Option<String> {
+        let name = self.required_of_implementation(implementation, "handler")?;
+        if let Some(own) = own.filter(|own| *own != name) {
             let line = node.get("handler").map_or(node.line, |node| node.line);
-            self.fault(
-                line,
-                format!("`handler` says \"{other}\" and `implementation.handler` says \"{name}\""),
-            );
-            return None;
+            self.fault(line, format!("`handler` is \"{own}\" and `implementation.handler` is \"{name}\""));
         }
         Some(name)
     }
@@ -340,31 +352,5 @@ impl Handler for Mock {
         _: Map<String, Value>,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(std::future::ready(Ok(ToolResult::new(self.0.clone()))))
-    }
-}
-
-/// A compiled tool under another name, with rules of its own.
-struct Builtin(Arc<Tool>);
-
-impl Handler for Builtin {
-    fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        self.0.unavailable(context)
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let (tool, schema) = (&self.0, &self.0.spec().input_schema);
-        let (Ok(checker), Some(handler)) = (tool.checker(), tool.handler()) else {
-            let message = format!("{} cannot be called", tool.name());
-            return Box::pin(std::future::ready(Err(ToolError::new(ErrorKind::Unavailable, message))));
-        };
-        // The file's schema need not be the tool's own.
-        match checker.fit(tool.name(), schema, Value::Object(arguments)) {
-            Ok(arguments) => handler.call(context, arguments),
-            Err(misfit) => Box::pin(std::future::ready(Err(misfit.error))),
-        }
     }
 }

@@ -6,9 +6,12 @@ use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
+/// How deep lists and tables may be nested.
+const MAX_DEPTH: usize = 127;
+
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// <https://toml.io>, version 1.0.
     Toml,
     /// RFC 8259.
@@ -22,7 +25,7 @@ impl Format {
     ///
     /// # Errors
     /// When the extension is none that is known.
-    pub fn of_file(path: &std::path::Path) -> Result<Self, String> {
+    pub(crate) fn of_file(path: &std::path::Path) -> Result<Self, String> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("toml") => Ok(Self::Toml),
             Some("json") => Ok(Self::Json),
@@ -34,13 +37,13 @@ impl Format {
 
 /// A value and the line on which it begins, from 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) line: u32,
-    pub(super) data: Data,
+pub(crate) struct Node {
+    pub(crate) line: u32,
+    pub(crate) data: Data,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Data {
+pub(crate) enum Data {
     Scalar(Value),
     List(Vec<Node>),
     /// In the file's order.
@@ -49,14 +52,14 @@ pub(super) enum Data {
 
 /// What is no document at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unreadable {
-    pub(super) line: u32,
-    pub(super) message: String,
+pub(crate) struct Unreadable {
+    pub(crate) line: u32,
+    pub(crate) message: String,
 }
 
 impl Node {
     /// The member of that name.
-    pub(super) fn get(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match &self.data {
             Data::Table(members) => members.iter().find(|(key, _)| key == name).map(|(_, node)| node),
             Data::Scalar(_) | Data::List(_) => None,
@@ -64,7 +67,7 @@ impl Node {
     }
 
     /// The value without its lines.
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),
             Data::List(items) => items.iter().map(Self::to_json).collect(),
@@ -76,7 +79,7 @@ impl Node {
     }
 
     /// What it is, for a message.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match &self.data {
             Data::List(_) => "an array",
             Data::Table(_) => "an object",
@@ -89,7 +92,7 @@ impl Node {
 }
 
 /// Reads a text.
-pub(super) fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
+pub(crate) fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
     match format {
         Format::Toml => {
             let lines = Lines::new(text);
@@ -101,13 +104,16 @@ pub(super) fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
             Ok(of_toml(&DeValue::Table(table.into_inner()), span, &lines))
         }
         Format::Json => {
-            if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-                let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
-                return Err(Unreadable { line, message: error.to_string() });
-            }
-            Ok(Json { text, at: 0, lines: Lines::new(text) }.value())
+            let value: Value = serde_json::from_str(text).map_err(|error| Unreadable {
+                line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+                message: error.to_string(),
+            })?;
+            // For lines only: YAML has no halves of characters and no tabs.
+            let lines = read(&text.replace("\\u", "__").replace('\t', " "), Format::Yaml).ok();
+            Ok(of_json(value, lines.as_ref()))
         }
         Format::Yaml => {
+            too_deep(text)?;
             let documents = MarkedYaml::load_from_str(text).map_err(|error| Unreadable {
                 line: u32::try_from(error.marker().line()).unwrap_or(u32::MAX),
                 message: error.info().to_owned(),
@@ -122,6 +128,29 @@ pub(super) fn read(text: &str, format: Format) -> Result<Node, Unreadable> {
             }
         }
     }
+}
+
+/// YAML's parser and what it builds are recursive, and bounded by nothing: neither brackets nor indentation may go deeper than
+/// what the parsers of TOML and JSON take.
+fn too_deep(text: &str) -> Result<(), Unreadable> {
+    let mut brackets = 0_usize;
+    for (line, number) in text.lines().zip(1..) {
+        let indentation = line.len() - line.trim_start_matches([' ', '-', '?', ':']).len();
+        for byte in line.bytes() {
+            match byte {
+                b'[' | b'{' => brackets += 1,
+                b']' | b'}' => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if brackets > MAX_DEPTH || indentation > 4 * MAX_DEPTH {
+            return Err(Unreadable {
+                line: number,
+                message: format!("nested deeper than {MAX_DEPTH} levels"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Where the lines of a text begin.
@@ -141,69 +170,31 @@ fn memchr_lines(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// Reads JSON that is known to be right, for the lines that its own reader does not tell.
-struct Json<'t> {
-    text: &'t str,
-    at: usize,
-    lines: Lines,
-}
-
-impl Json<'_> {
-    fn peek(&mut self) -> Option<u8> {
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        self.at += rest.len() - rest.trim_start().len();
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn value(&mut self) -> Node {
-        let first = self.peek();
-        let line = self.lines.of(self.at..self.at);
-        let data = match first {
-            Some(b'[') => {
-                let mut items = Vec::new();
-                while self.goes_on(b']') {
-                    items.push(self.value());
-                }
-                Data::List(items)
-            }
-            Some(b'{') => {
-                let mut members = Vec::new();
-                while self.goes_on(b'}') {
-                    let Value::String(name) = self.scalar() else { break };
-                    // The colon.
-                    self.peek();
-                    self.at += 1;
-                    members.push((name, self.value()));
-                }
-                Data::Table(members)
-            }
-            _ => Data::Scalar(self.scalar()),
-        };
-        Node { line, data }
-    }
-
-    /// Passes a bracket or a comma; false where that was the end.
-    fn goes_on(&mut self, end: u8) -> bool {
-        let passed = self.peek();
-        self.at += 1;
-        let ended = passed == Some(end) || passed.is_none();
-        // An empty list or object ends behind its first bracket.
-        if !ended && matches!(passed, Some(b'[' | b'{')) && self.peek() == Some(end) {
-            self.at += 1;
-            return false;
+/// JSON is read by its own parser; the lines come from reading it as YAML, which contains it. Where that fails, as with a name that is
+/// there twice, everything is on the first line.
+fn of_json(value: Value, lines: Option<&Node>) -> Node {
+    let line = lines.map_or(1, |node| node.line);
+    let data = match value {
+        Value::Array(items) => {
+            let item = |(at, item)| {
+                let lines = match lines.map(|node| &node.data) {
+                    Some(Data::List(nodes)) => nodes.get(at),
+                    _ => None,
+                };
+                of_json(item, lines)
+            };
+            Data::List(items.into_iter().enumerate().map(item).collect())
         }
-        !ended
-    }
-
-    fn scalar(&mut self) -> Value {
-        self.peek();
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        let value = values.next().and_then(Result::ok).unwrap_or_default();
-        // At least one byte, so that this ends whatever it reads.
-        self.at += values.byte_offset().max(1);
-        value
-    }
+        Value::Object(members) => {
+            let member = |(name, value): (String, Value)| {
+                let node = of_json(value, lines.and_then(|node| node.get(&name)));
+                (name, node)
+            };
+            Data::Table(members.into_iter().map(member).collect())
+        }
+        scalar => Data::Scalar(scalar),
+    };
+    Node { line, data }
 }
 
 fn of_toml(value: &DeValue<'_>, span: Range<usize>, lines: &Lines) -> Node {
@@ -309,6 +300,20 @@ mod tests {
         let node = read(text, Format::Json).unwrap();
         assert_eq!(node.to_json(), serde_json::from_str::<Value>(text).unwrap());
         assert_eq!((node.get("b").unwrap().line, node.get("e").unwrap().line), (2, 3));
+    }
+
+    #[test]
+    fn k16_no_document_is_nested_without_bound() {
+        let (lists, tables) = ("[".repeat(200_000), "{\"a\":".repeat(200_000));
+        let indented: String = (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+        let dashes = "- ".repeat(200_000);
+        for text in [&lists, &tables, &format!("a = {lists}"), &indented, &dashes] {
+            for format in [Format::Toml, Format::Json, Format::Yaml] {
+                assert!(read(text, format).is_err(), "{format:?}");
+            }
+        }
+        let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        assert!(read(&deep, Format::Json).is_ok() && read(&deep, Format::Yaml).is_ok());
     }
 
     #[test]
