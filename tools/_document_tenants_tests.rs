@@ -12,6 +12,8 @@ use registry_core::{
 };
 use toolrack_documents::{DocumentKind, Documents, read};
 
+use crate::test_documents::extract;
+
 /// What each tool is asked; both tenants ask the same.
 const ASKED: [(&str, &str); 4] = [
     ("retrieve_documents", r#"{"query": "what does Toolrack use"}"#),
@@ -61,6 +63,7 @@ async fn add(documents: &Documents, path: &str, uses: &str) {
         .add(read::document(path, DocumentKind::Markdown, text.as_bytes(), None).unwrap())
         .await
         .unwrap();
+    extract(documents, &[["Toolrack", "uses", uses]]).await;
 }
 
 #[tokio::test]
@@ -69,12 +72,13 @@ async fn p6_a_tenant_finds_its_own_documents_and_no_others() {
     let documents = Documents::in_file(folder.path().join("documents.db"));
     let reader = Reader::default();
     let mut resources = Resources::new().with(Model::new(reader.clone()));
-    let all = documents.clone();
+    let (all, with_graph) = (documents.clone(), documents.clone());
     resources.insert_by_request(move |context| all.for_request(context));
+    resources.insert_by_request(move |context| with_graph.graph_for_request(context));
     let ours = Registry::builder().resources(resources).build().unwrap();
     let theirs = ours.for_tenant("acme & co");
     for (registry, told) in [
-        (&ours, "needs Documents: there are none yet; add some with `toolrack documents add PATH…`"),
+        (&ours, "there are none yet; add some with `toolrack documents add PATH…`"),
         (&theirs, "there are none yet; add some with `toolrack documents add --tenant \"acme & co\" PATH…`"),
     ] {
         let reasons = reasons(registry).await;

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use toolrack_documents::{DocumentKind, Documents, read};
+use toolrack_documents::{
+    DocumentFilter, DocumentKind, Documents, Extracted, ExtractedName, ExtractedRelation, read,
+};
 
 /// A few documents in a file in that folder.
 pub(crate) async fn documents(folder: &Path) -> Documents {
@@ -21,4 +23,24 @@ pub(crate) async fn documents(folder: &Path) -> Documents {
         documents.add(read::document(path, kind, text.as_bytes(), modified).unwrap()).await.unwrap();
     }
     documents
+}
+
+/// Keeps relations as a model extracts them: of each passage those whose names it has.
+pub(crate) async fn extract(documents: &Documents, said: &[[&str; 3]]) {
+    let unread = documents.unextracted(100, &DocumentFilter::default()).await.unwrap();
+    let passages = unread.into_iter().map(|passage| {
+        let is_there = |[subject, _, object]: &&[&str; 3]| {
+            passage.text.contains(subject) && passage.text.contains(object)
+        };
+        let said: Vec<_> = said.iter().filter(is_there).collect();
+        let name = |name: &str| ExtractedName { name: name.into(), kind: "name".into() };
+        let relation = |[subject, relation, object]: &[&str; 3]| ExtractedRelation {
+            subject: (*subject).into(),
+            relation: (*relation).into(),
+            object: (*object).into(),
+        };
+        let names = said.iter().flat_map(|[subject, _, object]| [name(subject), name(object)]).collect();
+        (passage.id, Extracted { names, relations: said.iter().map(|said| relation(said)).collect() })
+    });
+    documents.keep_extracted("a model", passages.collect()).await.unwrap();
 }

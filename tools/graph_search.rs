@@ -1,37 +1,36 @@
 use registry_core::prelude::*;
-use toolrack_documents::{Documents, Graph, GraphQuery};
+use toolrack_documents::{DocumentGraph, Graph, GraphQuery};
 
 /// How many relations are given: with their passages about 5000 tokens.
 const MAX_RELATIONS: usize = 30;
 
 /// Looks up what the user's documents say of a name (a person, product, place, identifier in code or concept): which other names it has to do with, how, and the passages that say so.
 ///
-/// On once the host provides [`Documents`]. The graph is drawn from the form of the text, so it knows less than a reader does, unless a model
-/// was asked as well, as `toolrack documents extract` does.
+/// On once a model has extracted names from the user's documents, as `toolrack documents extract` has it do.
 #[tool(
     title = "Search the graph of names",
-    version = "1.0.0",
+    version = "1.1.0",
     tags = ["documents", "graph"],
     permission = Permission::User,
     timeout = secs(15)
 )]
 async fn graph_search(
     ctx: &ToolContext,
-    documents: Resource<Documents>,
+    graph: Resource<DocumentGraph>,
     /// The name, as the documents write it.
     #[arg(length = 1..=200)]
     entity: &str,
     /// How many relations away other names may be.
     #[arg(default = 1, range = 1..=3)]
     depth: u8,
-    /// Only one kind of relation, such as is_a, uses, depends_on, part_of, has, links_to, or mentioned_with.
+    /// Only one kind of relation, such as is_a, uses, depends_on, part_of, has, or mentioned_with.
     #[arg(length = 1..=40)]
     relation: Option<String>,
 ) -> Result<Graph, ToolError> {
     ctx.status(format!("Looking up what has to do with \"{entity}\""));
     let relation = relation.map(|relation| relation.trim().to_lowercase().replace([' ', '-'], "_"));
     let query = GraphQuery { entity: entity.to_owned(), depth, relation, limit: MAX_RELATIONS };
-    documents.graph(&query).await
+    graph.search(&query).await
 }
 
 #[cfg(test)]
@@ -39,12 +38,22 @@ mod tests {
     use toolrack_documents::{DocumentKind, read};
 
     use super::*;
-    use crate::test_documents::documents;
+    use crate::test_documents::{documents, extract};
 
     async fn search(entity: &str, depth: u8, relation: Option<&str>) -> Result<Graph, ToolError> {
         let folder = tempfile::tempdir()?;
-        let documents = Resource::new(documents(folder.path()).await);
-        graph_search(&ToolContext::default(), documents, entity, depth, relation.map(str::to_owned)).await
+        let documents = documents(folder.path()).await;
+        let text = b"It is said that Japan is part of Asia Major.";
+        documents.add(read::document("asia.txt", DocumentKind::Text, text, None).unwrap()).await?;
+        let said = [
+            ["Kyoto Tea House", "uses", "Uji Leaves"],
+            ["Uji Leaves", "part_of", "Japan"],
+            ["Japan", "part_of", "Asia Major"],
+        ];
+        extract(&documents, &said).await;
+        let context = ToolContext::default();
+        let graph = Resource::new(documents.graph_for_request(&context).unwrap());
+        graph_search(&context, graph, entity, depth, relation.map(str::to_owned)).await
     }
 
     fn shown(graph: &Graph) -> Vec<String> {
@@ -69,27 +78,20 @@ mod tests {
 
     #[tokio::test]
     async fn p6_each_step_of_a_path_says_where_it_is_written() {
-        let graph = search("Kyoto Tea House", 2, Some("part of")).await.unwrap_err();
+        let error = search("Kyoto Tea House", 2, Some("part of")).await.unwrap_err();
         assert!(
-            graph.feedback().contains("say no `part_of`") && graph.feedback().contains("uses"),
-            "{graph}"
+            error.feedback().contains("say no `part_of`") && error.feedback().contains("uses"),
+            "{error}"
         );
-        let folder = tempfile::tempdir().unwrap();
-        let documents = documents(folder.path()).await;
-        let text = b"It is said that Japan is part of Asia Major.";
-        documents.add(read::document("asia.txt", DocumentKind::Text, text, None).unwrap()).await.unwrap();
-        let documents = Resource::new(documents);
-        let graph = graph_search(&ToolContext::default(), documents, "espresso", 2, None).await.unwrap();
+        let graph = search("Kyoto Tea House", 2, None).await.unwrap();
         let path = graph.paths.iter().find(|path| path.name == "Asia Major").unwrap();
-        let steps: Vec<String> = path
-            .steps
-            .iter()
-            .map(|it| format!("{} {} {}, {} {}", it.subject, it.relation, it.object, it.source, it.place))
-            .collect();
+        let steps = path.steps.iter();
+        let steps = steps
+            .map(|it| format!("{} {} {}, {} {}", it.subject, it.relation, it.object, it.source, it.place));
         assert_eq!(
-            steps,
+            steps.collect::<Vec<_>>(),
             [
-                "Espresso mentioned_with Japan, drinks/tea.md line 9",
+                "Kyoto Tea House mentioned_with Japan, drinks/tea.md line 9",
                 "Japan part_of Asia Major, asia.txt line 1"
             ]
         );

@@ -66,7 +66,9 @@ fn resources(settings: &Settings) -> Result<Resources, String> {
     let code: CodeExecutorSettings = settings.host_table("code_executor")?;
     code.provide("/proc/self/exe".into(), &mut resources)?;
     let documents = settings.documents()?;
+    let with_graph = documents.clone();
     resources.insert_by_request(move |context| documents.for_request(context));
+    resources.insert_by_request(move |context| with_graph.graph_for_request(context));
     let model = settings.language_model();
     resources.insert_by_request(move |_| model.missing().map_or_else(|| Ok(model.clone()), Err));
     Ok(resources)

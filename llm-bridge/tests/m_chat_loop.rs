@@ -66,8 +66,7 @@ async fn m11_a_failure_that_may_pass_is_tried_once_more_with_a_warning() {
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     let _log = tracing::subscriber::set_default(log);
 
-    let rack =
-        flaky(1, Effect::Write, || ToolError::unavailable("busy")).start([call("flaky"), done()]).await;
+    let rack = flaky(1, Effect::Read, || ToolError::unavailable("busy")).start([call("flaky"), done()]).await;
     let told = rack.ask(true).await;
     told.expect("Done.");
     assert_eq!(told_result(&rack), "worked");

@@ -9,7 +9,7 @@ use registry_core::{
     guard::{
         audit::{
             chain::Fault,
-            log::{AuditFilter, AuditLog, Happened, OriginFilter},
+            log::{AuditEventKind, AuditFilter, AuditLog, OriginFilter},
         },
         gate::Verdict,
     },
@@ -140,9 +140,9 @@ impl Filter {
 
     fn wanted(self, limit: usize) -> AuditFilter {
         let happened = self.only.map(|only| match only {
-            Only::Intent => Happened::Intent,
-            Only::Success => Happened::Success,
-            Only::Failure => Happened::Failure,
+            Only::Intent => AuditEventKind::Intent,
+            Only::Success => AuditEventKind::Success,
+            Only::Failure => AuditEventKind::Failure,
         });
         AuditFilter {
             user: self.user,

@@ -45,7 +45,7 @@ enum DocumentsCommand {
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },
-    /// Have the model server draw names and relations from the documents, for graph_search: a question to it for each passage. Passages
+    /// Have the model server extract names and relations from the documents, for graph_search: a question to it for each passage. Passages
     /// that it was asked about already are left; stopped with ctrl-C, it goes on with the next time
     Extract {
         /// Only these documents, or those in these folders; what came over HTTP is in `uploads/USER`
@@ -75,6 +75,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<ExitCode, String> {
     let Arguments { command, tenant } = arguments;
     let documents = &settings.documents()?.for_tenant(&tenant);
+    documents.refresh().await;
     // Looking leaves nothing behind.
     if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
         return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());

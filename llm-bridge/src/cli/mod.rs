@@ -14,6 +14,7 @@ mod modules;
 mod names;
 mod out;
 mod parse;
+mod recorded;
 mod reports;
 mod running;
 mod serve;
@@ -165,7 +166,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let mut stores = Stores::open(settings).await?;
             let calls = CallMetrics::before(stores.audit)?;
             stores.audit = calls.clone();
-            let registry = program.registry(Some(&stores))?;
+            let registry = program.registry(Some(&stores)).await?;
             calls.watch(&registry);
             let modules = program.modules(&registry, Some(&stores))?;
             let (shared, manifests) = (registry.clone(), Arc::clone(&stores.manifests));
@@ -188,7 +189,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
-            tools::check(&arguments, settings, &program.registry(None)?)
+            tools::check(&arguments, settings, &program.registry(None).await?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
@@ -199,7 +200,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 let list = async { tools::list(&arguments, settings, registry) };
                 return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
-            let registry = program.registry(None)?;
+            let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
             let list = async { tools::list(&arguments, settings, &registry) };
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
@@ -221,10 +222,19 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
             // Where the tools cannot be made, their names are not known; users are all the same.
-            let known = program.registry(None).ok().map(|registry| names::Known::new(settings, &registry));
-            users::users(command, Stores::open(settings).await?.store.as_ref(), known).await
+            let known =
+                program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
+            let stores = Stores::open(settings).await?;
+            let change = command.change();
+            let made = users::users(command, stores.store.as_ref(), known);
+            recorded::recorded(stores.audit.as_ref(), change, made).await
         }
-        Command::Key { command } => users::keys(command, Stores::open(settings).await?.store.as_ref()).await,
+        Command::Key { command } => {
+            let stores = Stores::open(settings).await?;
+            let change = command.change();
+            let made = users::keys(command, stores.store.as_ref());
+            recorded::recorded(stores.audit.as_ref(), change, made).await
+        }
         Command::Audit(arguments) => {
             let stores = Stores::open(settings).await?;
             names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
@@ -242,9 +252,10 @@ struct Program<'s> {
 
 impl Program<'_> {
     /// The tools; calls are counted and recorded in the stores, where there are any.
-    fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
+    async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
         let mut resources = (self.host.resources)(self.settings)?;
+        self.settings.refresh_documents().await;
         let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
         resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
         let mut builder = Registry::builder()
@@ -275,7 +286,7 @@ impl Program<'_> {
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
         names::warn_of_tenant(stores.store.as_ref(), tenant).await;
-        let registry = self.registry(Some(stores))?;
+        let registry = self.registry(Some(stores)).await?;
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
@@ -304,7 +315,9 @@ impl Program<'_> {
         let stores = Stores::open(self.settings).await?;
         let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
         let switch = async {
-            for event in tools::switch(arguments, enabled, stored).await? {
+            let made = tools::switch(arguments, enabled, stored);
+            let change = Some(arguments.change(enabled));
+            for event in recorded::recorded(stores.audit.as_ref(), change, made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
             }

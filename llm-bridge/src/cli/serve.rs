@@ -16,6 +16,9 @@ use crate::{
     server,
 };
 
+/// How long the last records of stopped calls may take.
+const LAST_RECORDS: std::time::Duration = std::time::Duration::from_secs(5);
+
 pub(super) async fn run(
     settings: &Settings,
     registry: Registry,
@@ -42,6 +45,7 @@ pub(super) async fn run(
     tokio::spawn(warn_of(upstream.clone()));
     tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
+    let calls = registry.clone();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
     // Also without endpoints, for the dead letters that are kept.
@@ -60,9 +64,13 @@ pub(super) async fn run(
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let served = server::serve(listener, backend, server_settings, stop).await;
-    // What is undelivered is kept for the next start.
-    webhooks.close().await;
+    if tokio::time::timeout(LAST_RECORDS, webhooks.close()).await.is_err() {
+        tracing::error!("the store did not take the last dead letters in time");
+    }
     served?;
+    if tokio::time::timeout(LAST_RECORDS, calls.finished()).await.is_err() {
+        tracing::error!("the store did not take the last records of stopped calls in time");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,12 +4,13 @@ use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Settings, caller_at,
     names::Known,
     out::{print_line, tell},
+    recorded::Change,
     tenant::Tenant,
 };
 use crate::{
@@ -173,6 +174,15 @@ pub(super) struct SwitchArguments {
     pub(super) tenant: Tenant,
 }
 
+impl SwitchArguments {
+    /// For the audit.
+    pub(super) fn change(&self, enabled: bool) -> Change {
+        let command = if enabled { "toolrack tools enable" } else { "toolrack tools disable" };
+        let arguments = json!({"tool": self.name});
+        Change { command, tenant: self.tenant.tenant.clone(), arguments }
+    }
+}
+
 /// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
 pub(super) async fn switch(
     arguments: &SwitchArguments,
@@ -206,7 +216,7 @@ pub(super) fn check(
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     faults.extend(registry.faults().iter().map(ToString::to_string));
     for tool in registry.list_all(true) {
-        faults.extend(tool.fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
+        faults.extend(tool.full_fault().map(|fault| format!("{} ({}): {fault}", tool.name(), tool.source())));
     }
     faults.extend(rows.iter().flat_map(faults_of));
     let tokens: usize = rows.iter().filter(|row| !row.deferred).map(|row| row.tokens).sum();

@@ -9,10 +9,12 @@ use registry_core::{
     DEFAULT_TENANT, Permission, nearest,
     store::{ApiKey, Store, User},
 };
+use serde_json::json;
 
 use super::{
     names::{Known, warn_of_tenant},
     out::{print_line, tell},
+    recorded::Change,
     tenant::Tenant,
 };
 use crate::server::check_user_id;
@@ -93,6 +95,40 @@ pub(super) enum KeyCommand {
         #[command(flatten)]
         tenant: Tenant,
     },
+}
+
+impl UserCommand {
+    /// For the audit; `None` where nothing is changed.
+    pub(super) fn change(&self) -> Option<Change> {
+        let (command, tenant, arguments) = match self {
+            Self::Add { id, level, modules, tenant } => {
+                ("toolrack user add", tenant, json!({"user": id, "level": level, "modules": modules}))
+            }
+            Self::Promote { id, level, tenant } => {
+                ("toolrack user promote", tenant, json!({"user": id, "level": level}))
+            }
+            Self::Modules { id, modules, all, tenant } => {
+                ("toolrack user modules", tenant, json!({"user": id, "modules": modules, "all": all}))
+            }
+            Self::Remove { id, tenant } => ("toolrack user remove", tenant, json!({"user": id})),
+            Self::List { .. } => return None,
+        };
+        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+    }
+}
+
+impl KeyCommand {
+    /// For the audit; `None` where nothing is changed.
+    pub(super) fn change(&self) -> Option<Change> {
+        let (command, tenant, arguments) = match self {
+            Self::Create { user, delegate, tenant } => {
+                ("toolrack key create", tenant, json!({"user": user, "delegate": delegate}))
+            }
+            Self::Revoke { id, tenant } => ("toolrack key revoke", tenant, json!({"key": id})),
+            Self::List { .. } => return None,
+        };
+        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+    }
 }
 
 fn user_id(text: &str) -> Result<String, String> {

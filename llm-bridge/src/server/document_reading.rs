@@ -95,7 +95,7 @@ impl Work {
     fn told(&self) -> &'static str {
         match self {
             Self::Embed => "Some documents are found by their words alone for now",
-            Self::Extract(_) => "Names are not drawn from some documents for now",
+            Self::Extract(_) => "Names are not extracted from some documents for now",
         }
     }
 
@@ -125,7 +125,7 @@ impl Work {
                 let Extraction { passages, names, relations, tokens, .. } = done;
                 if passages > 0 {
                     tracing::info!(
-                        "{names} names and {relations} relations were drawn from {passages} passages, with {tokens} tokens"
+                        "{names} names and {relations} relations were extracted from {passages} passages, with {tokens} tokens"
                     );
                 }
                 ended

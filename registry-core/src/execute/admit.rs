@@ -1,8 +1,9 @@
 //! Step 4: limits, gate, approval and queue.
 
+use std::time::Duration;
+
 use super::{fit::Fitted, record::not_audited};
 use crate::{
-    context::ToolContext,
     guard::{Admission, Admitted as Admit, Wanted},
     outcome::ToolOutcome,
     result::{ToolError, ToolResult},
@@ -51,18 +52,17 @@ impl<'a> Fitted<'a> {
 
     /// Why the caller may not use the tool any more, where it was allowed a while ago.
     pub(super) async fn refused_by_now(&mut self) -> Option<ToolError> {
-        let context: &mut ToolContext = &mut self.context;
-        match context.revalidate().await {
-            Ok(()) => refusal_by_now(&self.tool, context),
+        match self.context.revalidate().await {
+            Ok(()) => refusal_by_now(&self.tool, &self.context),
             Err(error) => Some(error),
         }
     }
 
     /// Ends a call that is not made.
     async fn end(mut self, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
-        if let Err(cause) = self.ledger.conclude(&result, std::time::Duration::ZERO).await {
+        if let Err(cause) = self.ledger.conclude(&result, Duration::ZERO).await {
             result = Err(not_audited(&self.name, &cause));
         }
-        self.registry.outcome(self.id, self.name, result, std::time::Duration::ZERO)
+        self.registry.outcome(self.id, self.name, result, Duration::ZERO)
     }
 }

@@ -8,28 +8,32 @@ use serde_json::{Map, Value};
 use super::{Document, DocumentKind, Extracted, Graph, GraphQuery};
 use registry_core::{BoxFuture, result::ToolError};
 
+/// What a store of documents answers to a question, or why it does not.
+pub(super) type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
+
 /// Keeps documents and finds passages in them. What it acknowledges it has kept.
 ///
 /// Every method fails when the store does: its message names the file, for the operator, and its feedback is for a model.
 pub trait DocumentIndex: Send + Sync + 'static {
-    /// Whether there is any document. It is asked for every request of every caller, so it answers at once from what it knows, and what
-    /// it knows is never older than a second or two.
-    fn are_there(&self) -> bool;
+    /// What there is, as of the last [refresh](Self::refresh) or the last change made here. It is read for every request of every caller
+    /// and waits for nothing.
+    fn contents(&self) -> Contents;
+
+    /// Looks what there is. A background task asks for it every second while the documents are open. Where the store cannot be read, what
+    /// was known stays.
+    fn refresh(&self) -> BoxFuture<'_, ()>;
 
     /// Adds a document, whole or not at all. It takes the place of the one of the same path, unless that has the same hash.
-    fn add(&self, document: Document) -> BoxFuture<'_, Result<Added, ToolError>>;
+    fn add(&self, document: Document) -> Answer<'_, Added>;
 
     /// Whether the document of that path is there with that hash.
-    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> BoxFuture<'a, Result<bool, ToolError>>;
+    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool>;
 
     /// Removes the document of that path, and those in the folder of that path; says which.
-    fn remove<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<String>, ToolError>>;
+    fn remove<'a>(&'a self, path: &'a str) -> Answer<'a, Vec<String>>;
 
     /// The documents that pass the filter, by path.
-    fn list<'a>(
-        &'a self,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<StoredDocument>, ToolError>>;
+    fn list<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, Vec<StoredDocument>>;
 
     /// At most `limit` passages for a question or some words, best first. Any of its telling words is looked for, and where that gives
     /// too few passages, words that begin so; what is written is words only, never a query language.
@@ -38,22 +42,14 @@ pub trait DocumentIndex: Send + Sync + 'static {
         query: &'a str,
         limit: usize,
         filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+    ) -> Answer<'a, Vec<Passage>>;
 
     /// At most `limit` passages that have no vector of this model yet, oldest first. One that was kept without numbers has one.
-    fn without_vectors<'a>(
-        &'a self,
-        model: &'a str,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+    fn without_vectors<'a>(&'a self, model: &'a str, limit: usize) -> Answer<'a, Vec<UnreadPassage>>;
 
     /// Keeps the vectors that a model made of passages, in place of those of other models. A passage that is gone meanwhile is passed over;
     /// one whose vector has no numbers, or points nowhere, is not asked for again and not found by its vector.
-    fn keep_vectors<'a>(
-        &'a self,
-        model: &'a str,
-        vectors: Vec<(i64, Vec<f32>)>,
-    ) -> BoxFuture<'a, Result<(), ToolError>>;
+    fn keep_vectors<'a>(&'a self, model: &'a str, vectors: Vec<(i64, Vec<f32>)>) -> Answer<'a, ()>;
 
     /// At most `limit` passages whose vectors of this model are nearest to a vector, nearest first. The score is the cosine. Vectors of
     /// another length are left out.
@@ -63,35 +59,25 @@ pub trait DocumentIndex: Send + Sync + 'static {
         vector: &'a [f32],
         limit: usize,
         filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<Passage>, ToolError>>;
+    ) -> Answer<'a, Vec<Passage>>;
 
     /// The rows of one SQL `SELECT` over the view `documents`, whose columns are in [`METADATA_COLUMNS`]. Nothing else gets through: no
     /// second statement, no other table, no function that does more than look, nothing that writes.
     ///
     /// The error of what is refused or wrong says why, in the words of the database where they are its own.
-    fn select<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<MetadataRows, ToolError>>;
+    fn select<'a>(&'a self, sql: &'a str) -> Answer<'a, MetadataRows>;
 
     /// At most `limit` passages that no model has been through for names and relations, oldest first, of the documents that pass the filter.
-    fn unextracted<'a>(
-        &'a self,
-        limit: usize,
-        filter: &'a DocumentFilter,
-    ) -> BoxFuture<'a, Result<Vec<UnreadPassage>, ToolError>>;
+    fn unextracted<'a>(&'a self, limit: usize, filter: &'a DocumentFilter) -> Answer<'a, Vec<UnreadPassage>>;
 
     /// How many passages no model has been through, of the documents that pass the filter.
-    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter)
-    -> BoxFuture<'a, Result<usize, ToolError>>;
+    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, usize>;
 
-    /// Adds what a model drew from passages to the graph, beside what was known by its form, and marks them as read. A passage that is gone
-    /// meanwhile is passed over.
-    fn keep_extracted<'a>(
-        &'a self,
-        model: &'a str,
-        passages: Vec<(i64, Extracted)>,
-    ) -> BoxFuture<'a, Result<(), ToolError>>;
+    /// Adds what a model extracted from passages to the graph, and marks them as read. A passage that is gone meanwhile is passed over.
+    fn keep_extracted<'a>(&'a self, model: &'a str, passages: Vec<(i64, Extracted)>) -> Answer<'a, ()>;
 
     /// What has to do with a name. One that no document has is an error that tells those that are near.
-    fn graph<'a>(&'a self, query: &'a GraphQuery) -> BoxFuture<'a, Result<Graph, ToolError>>;
+    fn graph<'a>(&'a self, query: &'a GraphQuery) -> Answer<'a, Graph>;
 }
 
 /// The columns of the view `documents`, with their types and what is in them.
@@ -107,6 +93,15 @@ pub const METADATA_COLUMNS: [(&str, &str, &str); 10] = [
     ("hash", "TEXT", "SHA-256"),
     ("metadata", "TEXT", "JSON object, such as author; read it with metadata ->> 'author'"),
 ];
+
+/// What a store has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Whether there is any document.
+    pub documents: bool,
+    /// Whether a model has extracted any name.
+    pub graph: bool,
+}
 
 /// What a query of metadata gives.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

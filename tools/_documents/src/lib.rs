@@ -1,8 +1,8 @@
 //! Documents that tools search and cite.
 //!
-//! [`read`] makes a [`Document`] of a file. The store cuts it into passages along its headings and sentences, each with its place in
-//! the file, and draws a graph of names from them, to which a model adds with [`Documents::extract_unread`]. Without a model passages are
-//! found by their words alone, ranked by BM25; with an [`Embedder`] also by what they mean.
+//! [`read`] makes a [`Document`] of a file, and the store cuts it into passages along its headings and sentences, each with its place in
+//! the file. Passages are found by their words, and with an [`Embedder`] also by what they mean; a graph of the names in them is what a
+//! model extracts with [`Documents::extract_unread`].
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -30,8 +30,6 @@ mod extraction;
 pub mod files;
 mod graph;
 mod index;
-mod loaded_vectors;
-mod network;
 mod postgres;
 mod query;
 mod rank_fusion;
@@ -40,15 +38,13 @@ mod rows;
 mod sql;
 mod sqlite;
 mod statement;
-mod stored;
 mod tenants;
 mod unspaced;
 mod vectors;
-mod walk;
 
 use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 
-pub use network::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
+pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
 use registry_core::{DEFAULT_TENANT, context::ToolContext, result::ToolError, tenant_path};
@@ -60,7 +56,7 @@ use embedding::Embedding;
 pub use embedding::{EmbedError, Embedder, TextRole};
 pub use extraction::{Extracted, ExtractedName, ExtractedRelation, Extraction};
 pub use index::{
-    Added, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
+    Added, Contents, DocumentFilter, DocumentIndex, METADATA_COLUMNS, MetadataRows, Passage, StoredDocument,
     UnreadPassage,
 };
 pub use rank_fusion::reciprocal_rank_fusion;
@@ -78,10 +74,8 @@ impl Documents {
     /// The documents in a SQLite file. It is made with the first use, with its folder, for nobody else to read. It has the documents of
     /// the default tenant; another tenant has a file of its own, in a folder beside it.
     pub fn in_file(file: impl Into<PathBuf>) -> Self {
-        let (file, memory) = (file.into(), Arc::default());
-        Self::by_tenant(move |tenant| {
-            Arc::new(sqlite::SqliteDocuments::new(tenant_path(&file, tenant), &memory))
-        })
+        let file = file.into();
+        Self::by_tenant(move |tenant| Arc::new(sqlite::SqliteDocuments::new(tenant_path(&file, tenant))))
     }
 
     /// The documents in a PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, for several servers that share them. Its
@@ -102,7 +96,8 @@ impl Documents {
         Self::by_tenant(move |_| Arc::clone(&index))
     }
 
-    /// Documents that are kept otherwise, those of each tenant apart. `open` is asked once for each tenant.
+    /// Documents that are kept otherwise, those of each tenant apart. `open` is asked for each tenant, and again when nobody has asked for
+    /// that tenant's for ten minutes, or for many others' since.
     pub fn by_tenant(open: impl Fn(&str) -> Arc<dyn DocumentIndex> + Send + Sync + 'static) -> Self {
         let tenants = Arc::new(Tenants::new(Box::new(open)));
         Self { index: tenants.index(DEFAULT_TENANT), tenants, embedding: None }
@@ -114,26 +109,44 @@ impl Documents {
         Self { index: self.tenants.index(tenant), ..self.clone() }
     }
 
-    /// The documents of each tenant that was asked for since the program began.
+    /// The documents of each tenant that are open: that was asked for in the last ten minutes.
     pub fn in_use(&self) -> Vec<Self> {
         self.tenants.opened().into_iter().map(|index| Self { index, ..self.clone() }).collect()
     }
 
-    /// The documents of the tenant that a request is of, for [`Resources::insert_by_request`](registry_core::Resources::insert_by_request): a tool
-    /// gets no others, and comes on with the first.
+    /// Whether there is any document, as is known without asking the store. What others write is known a second or two later.
+    pub fn are_there(&self) -> bool {
+        self.contents().documents
+    }
+
+    /// The documents of the tenant that a request is of, for [`Resources::insert_by_request`](registry_core::Resources::insert_by_request): a
+    /// tool gets no others, and comes on with the first.
     ///
     /// # Errors
     /// Why tools have no documents: there are none of the tenant yet.
     pub fn for_request(&self, context: &ToolContext) -> Result<Self, String> {
         let documents = self.for_tenant(context.tenant());
-        if documents.are_there() {
-            return Ok(documents);
+        match documents.are_there() {
+            true => Ok(documents),
+            false => Err(missing("there are none yet; add some with", "add", "PATH…", context)),
         }
-        let whose = match context.tenant() {
-            DEFAULT_TENANT => String::new(),
-            tenant => format!("--tenant {tenant:?} "),
-        };
-        Err(format!("there are none yet; add some with `toolrack documents add {whose}PATH…`"))
+    }
+
+    /// The graph of names in the documents of the tenant that a request is of, as [`for_request`](Self::for_request) gives the documents.
+    ///
+    /// # Errors
+    /// Why tools have no graph: there are no documents, or no model has extracted names from them.
+    pub fn graph_for_request(&self, context: &ToolContext) -> Result<DocumentGraph, String> {
+        let documents = self.for_request(context)?;
+        match documents.contents().graph {
+            true => Ok(DocumentGraph(documents)),
+            false => Err(missing(
+                "no model has extracted names from the documents yet; run",
+                "extract",
+                "",
+                context,
+            )),
+        }
     }
 
     /// Reads a file and adds it. One that is there as it is now is not read again.
@@ -149,6 +162,30 @@ impl Documents {
         }
         let document = spawn_blocking(move || opened.read()).await.map_err(|error| error.to_string())??;
         self.add(document).await.map_err(fault)
+    }
+}
+
+/// What to do about something that a tenant has not.
+fn missing(told: &str, command: &str, arguments: &str, context: &ToolContext) -> String {
+    let whose = match context.tenant() {
+        DEFAULT_TENANT => String::new(),
+        tenant => format!(" --tenant {tenant:?}"),
+    };
+    let separator = if arguments.is_empty() { "" } else { " " };
+    format!("{told} `toolrack documents {command}{whose}{separator}{arguments}`")
+}
+
+/// The graph of names that a model extracted from documents, as a resource that is there once there is one.
+#[derive(Debug, Clone)]
+pub struct DocumentGraph(Documents);
+
+impl DocumentGraph {
+    /// What has to do with a name.
+    ///
+    /// # Errors
+    /// When no document has the name, which tells those that are near, or the store fails.
+    pub async fn search(&self, query: &GraphQuery) -> Result<Graph, ToolError> {
+        self.0.graph(query).await
     }
 }
 

@@ -1,81 +1,68 @@
-//! What a store keeps of a document.
+//! What the stores keep of a document, as one JSON text for each statement: a database reads a list of a thousand rows sooner than it is
+//! asked a thousand times.
 
+use registry_core::result::ToolError;
 use serde::Serialize;
-
 use serde_json::json;
 
-use super::{
-    Document, ExtractedName, ExtractedRelation,
-    chunk::{Chunk, chunks},
-    graph::{Mention, Relation, drawn, key},
-};
-use registry_core::result::ToolError;
+use super::{Document, Extracted, chunk::chunks, extraction::key};
 
-/// What is drawn from a document. The names and relations are one JSON text for each statement: a database reads a list of a thousand rows
-/// sooner than it is asked a thousand times.
-pub(super) struct Rows {
-    pub(super) chunks: Vec<Chunk>,
-    pub(super) mentions: String,
-    pub(super) relations: String,
+/// A passage, and the words that it is found by.
+#[derive(Serialize)]
+struct Row {
+    section: String,
+    first: u32,
+    last: u32,
+    text: String,
+    section_words: String,
+    text_words: String,
 }
 
-/// A row of a passage, by its place among the passages.
-#[derive(Serialize)]
-struct Of<T> {
-    chunk: usize,
-    #[serde(flatten)]
-    row: T,
+/// The passages of a document.
+pub(super) struct Rows {
+    pub(super) json: String,
+    pub(super) count: i64,
+    /// What is looked up as the title.
+    pub(super) title_words: String,
 }
 
 impl Rows {
-    /// Draws them on a thread where that holds nobody up.
-    pub(super) async fn of(document: Document) -> Result<(Document, Self), ToolError> {
-        let work = move || {
-            let rows = Self::drawn(&document)?;
-            Ok((document, rows))
-        };
-        let drawn: Result<_, serde_json::Error> = tokio::task::spawn_blocking(work).await?;
-        drawn.map_err(|error| ToolError::failed(format!("a document cannot be kept: {error}")))
-    }
-
-    fn drawn(document: &Document) -> Result<Self, serde_json::Error> {
-        let chunks: Vec<Chunk> = chunks(&document.lines);
-        let mut mentions: Vec<Of<Mention>> = Vec::new();
-        let mut relations: Vec<Of<Relation>> = Vec::new();
-        for (chunk, passage) in chunks.iter().enumerate() {
-            let drawn = drawn(&document.title, &passage.text);
-            mentions.extend(drawn.mentions.into_iter().map(|row| Of { chunk, row }));
-            relations.extend(drawn.relations.into_iter().map(|row| Of { chunk, row }));
-        }
-        Ok(Self {
-            chunks,
-            mentions: serde_json::to_string(&mentions)?,
-            relations: serde_json::to_string(&relations)?,
-        })
-    }
-
-    /// How many passages there are.
-    pub(super) fn count(&self) -> i64 {
-        i64::try_from(self.chunks.len()).unwrap_or(i64::MAX)
+    /// Cuts a document on a thread where that holds nobody up. `words` makes of a text what is looked up.
+    pub(super) async fn of(
+        document: Document,
+        words: fn(&str) -> String,
+    ) -> Result<(Document, Self), ToolError> {
+        let cut = tokio::task::spawn_blocking(move || {
+            let rows = chunks(&document.lines).into_iter().map(|chunk| Row {
+                section_words: words(&chunk.section),
+                text_words: words(&chunk.text),
+                section: chunk.section,
+                first: chunk.first,
+                last: chunk.last,
+                text: chunk.text,
+            });
+            let rows: Vec<Row> = rows.collect();
+            let json = serde_json::to_string(&rows)?;
+            let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+            // The name of the file is looked for, too.
+            let name = document.path.rsplit(['/', '\\']).next().unwrap_or(&document.path);
+            let title_words = words(&format!("{} {name}", document.title));
+            Ok((document, Self { json, count, title_words }))
+        });
+        let cut: Result<_, serde_json::Error> = cut.await?;
+        cut.map_err(|error| ToolError::failed(format!("a document cannot be kept: {error}")))
     }
 }
 
-/// The names that a model drew from a passage, as one JSON text.
-pub(super) fn name_rows(names: &[ExtractedName]) -> String {
-    let row = |name: &ExtractedName| json!({"key": key(&name.name), "name": name.name, "kind": name.kind});
-    json!(names.iter().map(row).collect::<Vec<_>>()).to_string()
-}
-
-/// The relations that a model drew from a passage, as one JSON text.
-pub(super) fn relation_rows(relations: &[ExtractedRelation]) -> String {
-    let row = |it: &ExtractedRelation| json!({"subject": key(&it.subject), "relation": it.relation, "object": key(&it.object)});
-    json!(relations.iter().map(row).collect::<Vec<_>>()).to_string()
-}
-
-/// What is looked for as the title of a document: the name of its file is, too.
-pub(super) fn title(document: &Document) -> String {
-    let name = document.path.rsplit(['/', '\\']).next().unwrap_or(&document.path);
-    format!("{} {name}", document.title)
+/// The names that a model found in a passage, and what it says of them.
+pub(super) fn extracted_rows(extracted: &Extracted) -> (String, String) {
+    let names =
+        extracted.names.iter().map(|it| json!({"key": key(&it.name), "name": it.name, "kind": it.kind}));
+    let relations = extracted
+        .relations
+        .iter()
+        .map(|it| json!({"subject": key(&it.subject), "relation": it.relation, "object": key(&it.object)}));
+    (json!(names.collect::<Vec<_>>()).to_string(), json!(relations.collect::<Vec<_>>()).to_string())
 }
 
 /// A path as what the paths in that folder begin with.

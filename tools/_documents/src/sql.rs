@@ -3,11 +3,20 @@
 use jiff::Timestamp;
 use sqlx::{ColumnIndex, Database, Decode, Encode, FromRow, QueryBuilder, Row, Type};
 
-use super::{DocumentFilter, DocumentKind, Passage, StoredDocument, UnreadPassage, rows::folder};
+use super::{
+    DocumentFilter, DocumentKind, Passage, StoredDocument, UnreadPassage,
+    graph::{Edge, Entity},
+    rows::folder,
+};
 
 /// A time as it is kept, to the second. Such texts sort like the times.
 pub(super) fn seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A number as databases take it.
+pub(super) fn limit_of(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Leaves the documents that pass the filter, of a table `document`.
@@ -70,6 +79,22 @@ from_row!(Passage, |row| {
         last: place(row.try_get("last")?),
         score: row.try_get("score")?,
         text: row.try_get("text")?,
+    })
+});
+
+from_row!(Entity, |row| {
+    Ok(Self { id: row.try_get("id")?, name: row.try_get("name")?, kind: row.try_get("kind")? })
+});
+
+from_row!(Edge, |row| {
+    Ok(Self {
+        subject: row.try_get("subject")?,
+        subject_name: row.try_get("subject_name")?,
+        relation: row.try_get("relation")?,
+        object: row.try_get("object")?,
+        object_name: row.try_get("object_name")?,
+        passages: row.try_get("passages")?,
+        passage: Passage::from_row(row)?,
     })
 });
 

@@ -1,41 +1,141 @@
-//! The documents of each tenant, opened once.
+//! The documents of each tenant: opened when they are asked for, looked at every second, and closed when nobody asks any more.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+
+use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
 
 use super::DocumentIndex;
 
 /// Opens the documents of a tenant.
 type Open = dyn Fn(&str) -> Arc<dyn DocumentIndex> + Send + Sync;
 
-/// The documents of all tenants. What is opened is kept, with its connections.
+/// How often it is looked what there is.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Documents that nobody asked for so long are closed.
+const IDLE: Duration = Duration::from_secs(600);
+/// When there are more, those that were asked for longest ago are closed.
+const MAX_OPEN: usize = 64;
+
+/// The documents of all tenants. Those that somebody holds stay open.
 pub(super) struct Tenants {
     open: Box<Open>,
-    opened: Mutex<HashMap<String, Arc<dyn DocumentIndex>>>,
+    opened: Mutex<HashMap<String, Opened>>,
+    /// The task that looks after them.
+    watch: Mutex<Option<AbortHandle>>,
+}
+
+struct Opened {
+    index: Arc<dyn DocumentIndex>,
+    asked: Instant,
+}
+
+impl Opened {
+    fn is_held(&self) -> bool {
+        Arc::strong_count(&self.index) > 1
+    }
+}
+
+impl Drop for Tenants {
+    fn drop(&mut self) {
+        if let Some(task) = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            task.abort();
+        }
+    }
 }
 
 impl Tenants {
     pub(super) fn new(open: Box<Open>) -> Self {
-        Self { open, opened: Mutex::default() }
+        Self { open, opened: Mutex::default(), watch: Mutex::default() }
     }
 
-    pub(super) fn opened(&self) -> Vec<Arc<dyn DocumentIndex>> {
-        self.known().values().cloned().collect()
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn DocumentIndex>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Opened>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn index(&self, tenant: &str) -> Arc<dyn DocumentIndex> {
-        let mut opened = self.known();
-        if let Some(index) = opened.get(tenant) {
-            return Arc::clone(index);
+    /// Those that are open.
+    pub(super) fn opened(&self) -> Vec<Arc<dyn DocumentIndex>> {
+        self.known().values().map(|opened| Arc::clone(&opened.index)).collect()
+    }
+
+    pub(super) fn index(self: &Arc<Self>, tenant: &str) -> Arc<dyn DocumentIndex> {
+        self.watch();
+        let mut known = self.known();
+        let asked = Instant::now();
+        if let Some(opened) = known.get_mut(tenant) {
+            opened.asked = asked;
+            return Arc::clone(&opened.index);
+        }
+        if known.len() >= MAX_OPEN {
+            let idle = known.iter().filter(|(_, opened)| !opened.is_held());
+            let oldest = idle.min_by_key(|(_, opened)| opened.asked).map(|(tenant, _)| tenant.clone());
+            oldest.map(|tenant| known.remove(&tenant));
         }
         let index = (self.open)(tenant);
-        opened.insert(tenant.to_owned(), Arc::clone(&index));
+        known.insert(tenant.to_owned(), Opened { index: Arc::clone(&index), asked });
         index
+    }
+
+    /// Starts the task that looks after the documents, unless it runs. Outside of a runtime nothing is looked at.
+    fn watch(self: &Arc<Self>) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        if watch.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        let tenants = Arc::downgrade(self);
+        let task = runtime.spawn(async move {
+            while let Some(tenants) = tenants.upgrade() {
+                tenants.known().retain(|_, opened| opened.is_held() || opened.asked.elapsed() < IDLE);
+                let opened = tenants.opened();
+                drop(tenants);
+                for index in opened {
+                    index.refresh().await;
+                }
+                tokio::time::sleep(REFRESH).await;
+            }
+        });
+        *watch = Some(task.abort_handle());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::SqliteDocuments;
+
+    fn tenants() -> (tempfile::TempDir, Arc<Tenants>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let open =
+            move |tenant: &str| Arc::new(SqliteDocuments::new(path.join(tenant))) as Arc<dyn DocumentIndex>;
+        (folder, Arc::new(Tenants::new(Box::new(open))))
+    }
+
+    #[tokio::test]
+    async fn k14_no_more_tenants_are_open_than_a_bound_and_those_in_use_stay() {
+        let (_folder, tenants) = tenants();
+        let held = tenants.index("held");
+        for tenant in 0..3 * MAX_OPEN {
+            tenants.index(&tenant.to_string());
+        }
+        assert_eq!(tenants.opened().len(), MAX_OPEN);
+        assert!(Arc::ptr_eq(&held, &tenants.index("held")));
+        assert!(!tenants.known().contains_key("0") && tenants.known().contains_key("191"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn k14_a_tenant_that_nobody_asks_for_is_closed() {
+        let (_folder, tenants) = tenants();
+        let held = tenants.index("held");
+        tenants.index("idle");
+        tokio::time::sleep(IDLE / 2).await;
+        assert_eq!(tenants.opened().len(), 2);
+        tokio::time::sleep(IDLE).await;
+        assert_eq!(tenants.known().keys().collect::<Vec<_>>(), ["held"]);
+        drop(held);
     }
 }

@@ -124,7 +124,7 @@ impl Scanner {
         }
         // What is quoted is shown.
         self.place.quote_line |= first == Some(b'>');
-        if self.offered.tags().is_empty() {
+        if self.offered.tags().is_empty() || !self.place.margin {
             return Line::Other;
         }
         let offered = Arc::clone(&self.offered);

@@ -54,6 +54,13 @@ impl Settings {
         };
         Ok(self.opened_documents.get_or_init(|| self.with_embedder(documents)).clone())
     }
+
+    /// Looks what documents there are, where the host provides them: a command that calls one tool does not wait until it is known by itself.
+    pub(in crate::cli) async fn refresh_documents(&self) {
+        if let Some(documents) = self.opened_documents.get() {
+            documents.refresh().await;
+        }
+    }
 }
 
 /// Where documents are.

@@ -13,7 +13,7 @@ const PAGE: usize = 1000;
 /// What a record says happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happened {
+pub enum AuditEventKind {
     /// The call was about to be made.
     Intent,
     /// The tool did what it was asked.
@@ -22,7 +22,7 @@ pub enum Happened {
     Failure,
 }
 
-impl Happened {
+impl AuditEventKind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Intent, Self::Success, Self::Failure];
 
@@ -65,7 +65,7 @@ pub struct AuditFilter {
     /// Written before this time.
     pub until: Option<Timestamp>,
     /// Only those that say this.
-    pub happened: Option<Happened>,
+    pub happened: Option<AuditEventKind>,
     /// Whether the newest come first.
     pub newest_first: bool,
     /// Those beyond this one, in the order that is asked for: the [`position`](ChainedRecord::position) of the last that is known.

@@ -12,7 +12,7 @@ use registry_core::{
     guard::audit::{
         AuditRecord, AuditSink, Phase,
         chain::{Fault, Walk},
-        log::{AuditFilter, AuditLog, ChainReport, ChainedRecord, Happened},
+        log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord},
     },
 };
 
@@ -36,16 +36,22 @@ impl AuditSink for SqlStore {
     }
 }
 
-fn happened(phase: Phase, success: Option<bool>) -> Happened {
+fn happened(phase: Phase, success: Option<bool>) -> AuditEventKind {
     match (phase, success) {
-        (Phase::Intent, _) => Happened::Intent,
-        (Phase::Outcome, Some(true)) => Happened::Success,
-        (Phase::Outcome, _) => Happened::Failure,
+        (Phase::Intent, _) => AuditEventKind::Intent,
+        (Phase::Outcome, Some(true)) => AuditEventKind::Success,
+        (Phase::Outcome, _) => AuditEventKind::Failure,
     }
 }
 
 /// What a record is found by, beside its JSON.
-fn columns(ts: Timestamp, user: String, tool: String, call_id: String, happened: Happened) -> [Value; 5] {
+fn columns(
+    ts: Timestamp,
+    user: String,
+    tool: String,
+    call_id: String,
+    happened: AuditEventKind,
+) -> [Value; 5] {
     [ts.into(), findable(user), findable(tool), findable(call_id), happened.as_str().into()]
 }
 

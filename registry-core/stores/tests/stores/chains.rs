@@ -8,7 +8,7 @@ use registry_core::{
         audit::{
             AuditRecord, AuditSink, Phase,
             chain::{Fault, link, origin},
-            log::{AuditFilter, AuditLog, Happened, OriginFilter},
+            log::{AuditEventKind, AuditFilter, AuditLog, OriginFilter},
         },
         gate::{Decision, Verdict},
         limits::{MemoryUsage, Usage},
@@ -100,8 +100,8 @@ async fn t5_records_are_found_by_what_is_asked_for() {
         assert_eq!(seqs(AuditFilter { call_id: Some("call-3".into()), ..all.clone() }).await, [4]);
         let some = AuditFilter { since: Some(at("12:00:02")), until: Some(at("12:00:05")), ..all.clone() };
         assert_eq!(seqs(some.clone()).await, [3, 4, 5]);
-        assert_eq!(seqs(AuditFilter { happened: Some(Happened::Success), ..some }).await, [3, 5]);
-        assert_eq!(seqs(AuditFilter { happened: Some(Happened::Intent), ..all }).await, [0; 0]);
+        assert_eq!(seqs(AuditFilter { happened: Some(AuditEventKind::Success), ..some }).await, [3, 5]);
+        assert_eq!(seqs(AuditFilter { happened: Some(AuditEventKind::Intent), ..all }).await, [0; 0]);
         assert_eq!(seqs(AuditFilter::new("nobody's")).await, [0; 0]);
     }
 }

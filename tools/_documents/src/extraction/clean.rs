@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use super::key;
 use super::{
     Extracted, ExtractedName, ExtractedRelation,
     answer::{Said, SaidName, SaidRelation},
 };
-use crate::{MENTIONED_WITH, graph};
+use crate::MENTIONED_WITH;
 
 /// More names, and more relations, of a passage are not kept.
 const MAX: usize = 24;
@@ -18,8 +19,8 @@ const MAX_WORD: usize = 40;
 /// Of a name of which no kind is known.
 const NAME: &str = "name";
 
-/// Other words for the kinds that are asked for. The last are said of what is no kind, or is one of names that are known by their form.
-const KINDS: [(&str, &str); 18] = [
+/// Other words for the kinds that are asked for. The last are said of what is no kind.
+const KINDS: [(&str, &str); 16] = [
     ("per", "person"),
     ("people", "person"),
     ("human", "person"),
@@ -36,8 +37,25 @@ const KINDS: [(&str, &str); 18] = [
     ("unknown", NAME),
     ("entity", NAME),
     ("misc", NAME),
-    ("link", NAME),
-    ("document", NAME),
+];
+/// Words that small models give as names, and that are none by themselves.
+const NO_NAMES: [&str; 33] = [
+    "a", "an", "and", "are", "at", "by", "for", "from", "he", "here", "i", "in", "is", "it", "of", "on",
+    "or", "she", "that", "the", "their", "there", "these", "they", "this", "those", "to", "we", "who",
+    "with", "you", "your", "its",
+];
+/// Relations that are said in other words by models that were asked for these.
+const RELATIONS: [(&str, &str); 10] = [
+    ("is", "is_a"),
+    ("is a", "is_a"),
+    ("is an", "is_a"),
+    ("are", "is_a"),
+    ("needs", "depends_on"),
+    ("requires", "depends_on"),
+    ("belongs to", "part_of"),
+    ("contains", "has"),
+    ("includes", "has"),
+    ("makes use of", "uses"),
 ];
 /// Words before a relation that do not change it: `is located in`, `was founded by`.
 const AUXILIARIES: [&str; 5] = ["is ", "are ", "was ", "were ", "has been "];
@@ -71,7 +89,7 @@ impl Cleaning {
     /// The name as the passage writes it, kept as one of its names.
     fn name(&mut self, said: &str, kind: &str) -> Option<String> {
         let name = self.passage.written(said)?;
-        let key = graph::key(&name);
+        let key = key(&name);
         if key.is_empty() {
             return None;
         }
@@ -93,7 +111,7 @@ impl Cleaning {
         // Neither is kept for a relation that is not: both are looked for first.
         let ends = [&said.subject, &said.object].map(|name| self.passage.written(name));
         let [Some(subject), Some(object)] = ends else { return None };
-        let (subject_key, object_key) = (graph::key(&subject), graph::key(&object));
+        let (subject_key, object_key) = (key(&subject), key(&object));
         if subject_key == object_key {
             return None;
         }
@@ -131,7 +149,7 @@ impl Passage {
         let is_name = (2..=MAX_NAME).contains(&name.chars().count())
             && small.split(' ').count() <= MAX_WORDS
             && small.contains(char::is_alphabetic)
-            && !small.split(' ').all(graph::names_nothing);
+            && !small.split(' ').all(|word| NO_NAMES.contains(&word));
         if !is_name {
             return None;
         }
@@ -163,12 +181,12 @@ fn kind_of(said: &str) -> String {
     KINDS.iter().find(|(other, _)| *other == kind).map_or(kind, |(_, kind)| (*kind).to_owned())
 }
 
-/// A relation in the words of those that are known by their form, where it means one of them.
+/// A relation in one word, and in the words that were asked for where it means one of them.
 fn relation_of(said: &str) -> Option<String> {
     let words = snake_case(said)?.replace('_', " ");
-    let known = |words: &str| graph::relation_of(words).map(str::to_owned);
+    let known = RELATIONS.iter().find(|(said, _)| *said == words).map(|(_, relation)| (*relation).to_owned());
     let plain = || AUXILIARIES.iter().find_map(|auxiliary| words.strip_prefix(auxiliary));
-    let relation = known(&words).or_else(|| snake_case(plain().unwrap_or(&words)))?;
+    let relation = known.or_else(|| snake_case(plain().unwrap_or(&words)))?;
     // That is of names that nothing more is said of.
     (relation != MENTIONED_WITH).then_some(relation)
 }
@@ -231,7 +249,7 @@ mod tests {
             ("東京", "Location", Some("東京 place")),
             ("London", &"k".repeat(41), Some("London name")),
             ("London", "***", Some("London name")),
-            ("London", "link", Some("London name")),
+            ("London", "misc", Some("London name")),
             // Made up, or a part of a word, or no name.
             ("Grace Hopper", "person", None),
             ("Ada Byron Lovelace", "person", None),

@@ -1,4 +1,4 @@
-//! Draws names and relations from passages through a model, beside those that are known by their form.
+//! Extracts names and relations from passages through a model.
 //!
 //! A passage is data. Whatever a model is talked into by it, its answer can only add names that the passage has.
 
@@ -60,6 +60,13 @@ pub struct ExtractedRelation {
     pub relation: String,
     /// The other name.
     pub object: String,
+}
+
+/// How a name is looked up, however it is written: in small letters, with single spaces, without marks around it.
+pub(crate) fn key(name: &str) -> String {
+    let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '.' | ','));
+    let name = name.strip_suffix("()").unwrap_or(name);
+    name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// What came of asking a model about a passage.

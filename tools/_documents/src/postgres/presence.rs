@@ -1,23 +1,22 @@
 //! Which tenants have documents, as far as is known.
 
 use std::{
-    collections::BTreeSet,
+    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use sqlx::{Connection, PgConnection};
-use tokio::{runtime::Handle, time::timeout};
+use super::server::Server;
+use crate::Contents;
 
-use super::server::{CONNECT, Server};
+/// What was asked for less than this ago is not asked for again.
+const FRESH: Duration = Duration::from_millis(500);
 
-/// How often it is asked which tenants have documents.
-const POLL: Duration = Duration::from_secs(1);
-
-/// One after the other, so that no tenant's documents are counted.
+/// The tenants that have documents, and of each whether it has names that a model extracted. One index entry of each is read, one after
+/// the other, so that nothing is counted.
 const TENANTS: &str = "
     WITH RECURSIVE known (tenant) AS (
         (SELECT tenant FROM document ORDER BY tenant LIMIT 1)
@@ -25,93 +24,55 @@ const TENANTS: &str = "
         SELECT (SELECT tenant FROM document WHERE tenant > known.tenant ORDER BY tenant LIMIT 1)
         FROM known WHERE known.tenant IS NOT NULL
     )
-    SELECT tenant FROM known WHERE tenant IS NOT NULL";
+    SELECT tenant, EXISTS (SELECT 1 FROM document_entity WHERE document_entity.tenant = known.tenant)
+    FROM known WHERE tenant IS NOT NULL";
 
-/// The tenants that have documents. A task asks for them again and again, so that whoever wants to know waits for nothing.
+/// What all tenants have.
 #[derive(Default)]
 pub(super) struct Presence {
-    tenants: Mutex<Option<BTreeSet<String>>>,
-    is_watched: AtomicBool,
+    tenants: Mutex<HashMap<String, Contents>>,
+    asked: tokio::sync::Mutex<Option<Instant>>,
+    /// How often something was written here. What was looked up before a write is not believed after it.
+    writes: AtomicU64,
 }
 
 impl Presence {
-    fn is_known(&self, tenant: &str) -> Option<bool> {
-        let tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        tenants.as_ref().map(|tenants| tenants.contains(tenant))
+    pub(super) fn of(&self, tenant: &str) -> Contents {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).copied().unwrap_or_default()
     }
 
-    fn set(&self, found: BTreeSet<String>) {
-        *self.tenants.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-    }
-
-    /// A document was added.
-    pub(super) fn add(&self, tenant: &str) {
+    /// Notes what was written here.
+    pub(super) fn update(&self, tenant: &str, change: impl FnOnce(&mut Contents)) {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tenants) = tenants.as_mut() {
-            tenants.insert(tenant.to_owned());
-        }
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        change(tenants.entry(tenant.to_owned()).or_default());
     }
 }
 
-pub(super) fn ask(server: &Arc<Server>, tenant: &str) -> bool {
+/// Asks what there is, for all tenants at once. While the server is away, what was known stays.
+pub(super) async fn refresh(server: &Server, is_forced: bool) {
     let presence = &server.presence;
-    if let Some(known) = presence.is_known(tenant) {
-        return known;
+    let mut asked = presence.asked.lock().await;
+    if !is_forced && asked.is_some_and(|asked| asked.elapsed() < FRESH) {
+        return;
     }
-    let is_first = match Handle::try_current() {
-        Ok(runtime) => {
-            let is_first = !presence.is_watched.swap(true, Ordering::SeqCst);
-            if is_first {
-                let server = Arc::downgrade(server);
-                runtime.spawn(async move {
-                    while let Some(server) = server.upgrade() {
-                        // While it is away, what was known is told.
-                        let _ = refresh(&server).await;
-                        drop(server);
-                        tokio::time::sleep(POLL).await;
-                    }
-                });
-            }
-            is_first
-        }
-        Err(_) => true,
-    };
-    if is_first && let Some(found) = look(server) {
-        presence.set(found);
+    *asked = Some(Instant::now());
+    let writes = presence.writes.load(Ordering::SeqCst);
+    let Ok(found) = look(server).await else { return };
+    let mut tenants = presence.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+    if presence.writes.load(Ordering::SeqCst) == writes {
+        *tenants = found;
     }
-    // What cannot be read is told by the tool that is called then.
-    presence.is_known(tenant).unwrap_or(true)
 }
 
-/// Asks which tenants have documents now.
-pub(super) async fn refresh(server: &Server) -> Result<(), sqlx::Error> {
+async fn look(server: &Server) -> Result<HashMap<String, Contents>, sqlx::Error> {
     let mut connection = server.pool().acquire().await?;
-    server.presence.set(tenants(&mut connection).await?);
-    Ok(())
-}
-
-async fn tenants(connection: &mut PgConnection) -> Result<BTreeSet<String>, sqlx::Error> {
     // Looking makes no tables.
     let is_made: bool =
         sqlx::query_scalar("SELECT to_regclass('document') IS NOT NULL").fetch_one(&mut *connection).await?;
     if !is_made {
-        return Ok(BTreeSet::new());
+        return Ok(HashMap::new());
     }
-    let found: Vec<String> = sqlx::query_scalar(TENANTS).fetch_all(connection).await?;
-    Ok(found.into_iter().collect())
-}
-
-/// The first time there is nobody who knows, and whoever asks cannot wait for a future.
-fn look(server: &Server) -> Option<BTreeSet<String>> {
-    let asked = async {
-        let mut connection = PgConnection::connect_with(&server.options).await?;
-        let found = tenants(&mut connection).await?;
-        connection.close().await?;
-        Ok::<_, sqlx::Error>(found)
-    };
-    let look = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        runtime.block_on(async { timeout(CONNECT, asked).await }).ok()?.ok()
-    };
-    std::thread::scope(|scope| scope.spawn(look).join()).ok().flatten()
+    let found: Vec<(String, bool)> = sqlx::query_as(TENANTS).fetch_all(&mut *connection).await?;
+    Ok(found.into_iter().map(|(tenant, graph)| (tenant, Contents { documents: true, graph })).collect())
 }

@@ -1,10 +1,6 @@
 //! The server, as all tenants share it.
 
-use std::{
-    fmt::Display,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt::Display, sync::OnceLock, time::Duration};
 
 use sqlx::{
     ConnectOptions, PgPool,
@@ -13,7 +9,6 @@ use sqlx::{
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::presence::Presence;
-use crate::loaded_vectors::VectorMemory;
 use registry_core::result::ToolError;
 
 /// How long to wait for a connection.
@@ -27,17 +22,17 @@ pub(super) const LOCKS: i32 = 1_953_460_332;
 const LAYING_OUT: i32 = -1;
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
-const SCHEMA: [&str; 1] = [include_str!("schema.sql")];
+const SCHEMA: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
 
 /// A PostgreSQL server, which is connected to with the first use.
 pub(crate) struct Server {
     name: String,
     pub(super) options: PgConnectOptions,
     pool: OnceLock<PgPool>,
-    laid_out: OnceCell<()>,
+    /// Whether the database has pgvector, once the tables are there.
+    laid_out: OnceCell<bool>,
     pub(super) presence: Presence,
     pub(super) writers: Semaphore,
-    pub(super) vector_memory: Arc<VectorMemory>,
 }
 
 impl Server {
@@ -62,7 +57,6 @@ impl Server {
             laid_out: OnceCell::new(),
             presence: Presence::default(),
             writers: Semaphore::new(WRITERS),
-            vector_memory: Arc::default(),
         })
     }
 
@@ -81,8 +75,13 @@ impl Server {
         Ok(pool)
     }
 
+    /// Whether vectors can be compared by pgvector.
+    pub(super) fn has_pgvector(&self) -> bool {
+        self.laid_out.get().copied().unwrap_or(false)
+    }
+
     /// Brings the tables to the version this program knows. Of several servers that start at once one does it.
-    async fn lay_out(&self, pool: &PgPool) -> Result<(), ToolError> {
+    async fn lay_out(&self, pool: &PgPool) -> Result<bool, ToolError> {
         let laid_out = async {
             let mut transaction = pool.begin().await?;
             sqlx::query("SELECT pg_advisory_xact_lock($1, $2)")
@@ -111,14 +110,18 @@ impl Server {
                     .execute(&mut *transaction)
                     .await?;
             }
+            let has_pgvector =
+                sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")
+                    .fetch_one(&mut *transaction)
+                    .await?;
             transaction.commit().await?;
-            Ok(done)
+            Ok((done, has_pgvector))
         };
         match laid_out.await.map_err(|error: sqlx::Error| self.fault(error))? {
-            done if done > SCHEMA.len() => Err(self.fault(format!(
+            (done, _) if done > SCHEMA.len() => Err(self.fault(format!(
                 "the tables of the documents are of version {done}; a newer program wrote them"
             ))),
-            _ => Ok(()),
+            (_, has_pgvector) => Ok(has_pgvector),
         }
     }
 

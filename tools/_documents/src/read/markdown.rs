@@ -136,9 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn p6_no_markdown_is_too_much() {
-        for piece in ["#", "```", "---\n", "~~~\n", "# \n", "===\n", "é|\n", "---\n: \n---\n"] {
-            read(&piece.repeat(2000));
+    fn k22_no_markdown_is_too_much() {
+        for (piece, lines, headings) in [
+            ("#", 1, 0),
+            ("```", 0, 0),
+            ("---\n", 0, 0),
+            ("~~~\n", 0, 0),
+            ("# \n", 2000, 2000),
+            ("===\n", 0, 0),
+            ("a\n===\n", 2000, 2000),
+            ("é|\n", 2000, 0),
+            ("---\n: \n---\n", 1999, 0),
+        ] {
+            let text = read(&piece.repeat(2000));
+            let found = text.lines.iter().filter(|line| line.heading > 0).count();
+            assert_eq!((text.lines.len(), found), (lines, headings), "{piece}");
+            assert!(text.lines.iter().is_sorted_by_key(|line| line.number), "{piece}");
         }
     }
 }

@@ -30,8 +30,8 @@ const READ_PDF: &str = "__toolrack_read_pdf";
 static IS_READER: AtomicBool = AtomicBool::new(false);
 
 /// Reads a PDF from the standard input where the program was started for that: then `main` ends with this code. It has to be called at
-/// the beginning of `main`. A program that does not call it reads PDFs in itself, and there is no telling what a file does to the
-/// library that reads it: one that draws itself within itself ends the program.
+/// the beginning of `main`. A program that does not call it reads no PDFs: there is no telling what a file does to the library that reads
+/// it. One that draws itself within itself ends the program, and one that never ends cannot be stopped but with the program.
 pub(super) fn launched() -> Option<ExitCode> {
     if std::env::args_os().nth(1).is_none_or(|argument| argument != READ_PDF) {
         IS_READER.store(true, Ordering::Relaxed);
@@ -41,22 +41,28 @@ pub(super) fn launched() -> Option<ExitCode> {
         bound_resources();
         let mut bytes = Vec::new();
         io::stdin().take(MAX_BYTES).read_to_end(&mut bytes)?;
-        let pages = in_thread(bytes, None);
-        serde_json::to_writer(io::stdout().lock(), &pages)?;
+        serde_json::to_writer(io::stdout().lock(), &parsed(bytes))?;
         io::stdout().flush()
     };
     Some(if read().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where they cannot be bounded, the time that is waited for the program is.
+/// Bounds what this process may take, and keeps it from writing files and from starting others. Where that cannot be done, the time that
+/// is waited for the process is bounded all the same.
 fn bound_resources() {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::resource::{Resource, setrlimit};
 
-        let _ = setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY);
-        let _ = setrlimit(Resource::RLIMIT_CPU, TIME.as_secs(), TIME.as_secs());
-        let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+        for (resource, most) in [
+            (Resource::RLIMIT_AS, MEMORY),
+            (Resource::RLIMIT_CPU, TIME.as_secs()),
+            (Resource::RLIMIT_CORE, 0),
+            (Resource::RLIMIT_FSIZE, 0),
+            (Resource::RLIMIT_NOFILE, 16),
+        ] {
+            let _ = setrlimit(resource, most, most);
+        }
     }
 }
 
@@ -65,7 +71,10 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<Text, String> {
     if !bytes.starts_with(b"%PDF-") {
         return Err("it is no PDF".to_owned());
     }
-    let pages = pages(bytes)?;
+    lines(&pages(bytes)?)
+}
+
+fn lines(pages: &[String]) -> Result<Text, String> {
     let mut lines = Vec::new();
     for (page, number) in pages.iter().zip(1..) {
         let page = without_controls(page);
@@ -82,61 +91,50 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<Text, String> {
 }
 
 fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
-    match IS_READER.load(Ordering::Relaxed) {
-        true => in_process(bytes),
-        false => in_thread(bytes, Some(TIME)),
+    if !IS_READER.load(Ordering::Relaxed) {
+        return Err(
+            "this program reads no PDFs; its `main` has to begin with toolrack_documents::read::launched()"
+                .to_owned(),
+        );
     }
-}
-
-/// In a process of its own, which may come to a bad end, and comes to one when its time is over.
-fn in_process(bytes: Vec<u8>) -> Result<Vec<String>, String> {
     let fault = |error: io::Error| format!("no program can be started to read this PDF: {error}");
     // Also when the file was replaced by a newer one.
     let program = match cfg!(target_os = "linux") {
         true => "/proc/self/exe".into(),
         false => std::env::current_exe().map_err(fault)?,
     };
-    let started = Command::new(program)
-        .arg(READ_PDF)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = started.map_err(fault)?;
-    let (input, output) = (child.stdin.take(), child.stdout.take());
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        // Who is at its end before it has read all has said why.
-        let _ = input.map(|mut input| input.write_all(&bytes));
-    });
-    thread::spawn(move || {
-        let mut told = Vec::new();
-        let read = output.map(|output| output.take(MAX_TEXT).read_to_end(&mut told));
-        let _ = sender.send(read.and_then(Result::ok).map(|_| told));
-    });
-    let told = receiver.recv_timeout(TIME);
-    let (_, _) = (child.kill(), child.wait());
-    let told = told.map_err(|_| too_long())?.ok_or_else(damaged)?;
-    serde_json::from_slice(&told).map_err(|_| damaged())?
+    let mut reader = Command::new(program);
+    let told = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
+    serde_json::from_slice(&told.ok_or_else(too_long)?).map_err(|_| damaged())?
 }
 
-/// In a thread of its own: the library panics at files that are no good, and may not come to an end.
-fn in_thread(bytes: Vec<u8>, time: Option<Duration>) -> Result<Vec<String>, String> {
+/// What a program answers to an input; `None` where it has not answered in time. Whatever it does, it has ended when this returns.
+fn answer(program: &mut Command, input: Vec<u8>, time: Duration) -> io::Result<Option<Vec<u8>>> {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let (sender, receiver) = mpsc::channel();
-    let reading = thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(move || {
-        let _ = sender.send(pdf_extract::extract_text_from_mem_by_pages(&bytes));
+    let writing = thread::spawn(move || {
+        // Who is at its end before it has read all has said why.
+        let _ = stdin.map(|mut stdin| stdin.write_all(&input));
     });
-    reading.map_err(|error| error.to_string())?;
-    let pages = match time {
-        Some(time) => receiver.recv_timeout(time),
-        None => receiver.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
-    };
-    match pages {
-        Ok(pages) => pages.map_err(|error| format!("this PDF cannot be read: {error}")),
-        Err(mpsc::RecvTimeoutError::Timeout) => Err(too_long()),
-        Err(mpsc::RecvTimeoutError::Disconnected) => Err(damaged()),
-    }
+    let reading = thread::spawn(move || {
+        let mut told = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut told));
+        let _ = sender.send(read.and_then(Result::ok).map(|_| told));
+    });
+    let told = receiver.recv_timeout(time);
+    let (_, _) = (child.kill(), child.wait());
+    // Its pipes are closed, so both come to their end.
+    let (_, _) = (writing.join(), reading.join());
+    Ok(told.map(Option::unwrap_or_default).ok())
+}
+
+/// The text of each page, in a thread: the library panics at files that are no good, and needs room.
+fn parsed(bytes: Vec<u8>) -> Result<Vec<String>, String> {
+    let parse = move || pdf_extract::extract_text_from_mem_by_pages(&bytes);
+    let parsing = thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(parse);
+    let pages = parsing.map_err(|error| error.to_string())?.join().map_err(|_| damaged())?;
+    pages.map_err(|error| format!("this PDF cannot be read: {error}"))
 }
 
 fn too_long() -> String {
@@ -183,9 +181,13 @@ mod tests {
         file.into_bytes()
     }
 
+    fn read_here(bytes: Vec<u8>) -> Result<Text, String> {
+        lines(&parsed(bytes)?)
+    }
+
     #[test]
     fn p6_a_pdf_is_read_page_by_page() {
-        let text = read(pdf(&["Green tea is steeped.", "Black tea boils."])).unwrap();
+        let text = read_here(pdf(&["Green tea is steeped.", "Black tea boils."])).unwrap();
         let lines: Vec<_> = text
             .lines
             .iter()
@@ -196,17 +198,45 @@ mod tests {
     }
 
     #[test]
-    fn p6_a_damaged_pdf_is_refused() {
+    fn k22_a_damaged_pdf_is_refused_or_gives_what_is_left_of_its_text() {
         let whole = pdf(&["Green tea is steeped."]);
-        assert!(read(pdf(&[""])).unwrap_err().contains("no text"));
-        assert!(read(b"%PDF-1.7\n".to_vec()).unwrap_err().contains("cannot be read"));
+        assert!(read_here(pdf(&[""])).unwrap_err().contains("no text"));
+        assert!(read_here(b"%PDF-1.7\n".to_vec()).unwrap_err().contains("cannot be read"));
+        let is_told = |damaged: Vec<u8>| match read_here(damaged) {
+            Ok(text) => text.lines.iter().all(|line| line.number == 1 && line.text.len() < 100),
+            Err(told) => told.contains("this PDF cannot be read") || told.contains("no text in this PDF"),
+        };
         for end in (10..whole.len()).step_by(37) {
-            let _ = read(whole[..end].to_vec());
+            assert!(is_told(whole[..end].to_vec()), "cut off at {end}");
         }
         for at in (9..whole.len()).step_by(11) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x15;
-            let _ = read(damaged);
+            assert!(is_told(damaged), "another byte at {at}");
         }
+    }
+
+    #[test]
+    fn k12_a_program_that_cannot_launch_a_reader_reads_no_pdf() {
+        let refused = read(pdf(&["Green tea."])).unwrap_err();
+        assert!(refused.contains("toolrack_documents::read::launched()"), "{refused}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn k12_a_reader_that_hangs_has_ended_when_it_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let mut hanging = Command::new("sh");
+        hanging.args(["-c", "echo $$ > \"$0\"; exec sleep 600"]).arg(&file);
+        // More than a pipe holds, so that whoever writes it waits too.
+        let told = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
+        assert_eq!(told, None);
+        let process = std::fs::read_to_string(&file).unwrap();
+        let is_there =
+            Command::new("kill").args(["-0", process.trim()]).stderr(Stdio::null()).status().unwrap();
+        assert!(!is_there.success(), "process {process} is still there");
+        let told = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
+        assert_eq!(told.as_deref(), Some(&b"text"[..]));
     }
 }

@@ -1,45 +1,37 @@
 //! Documents in a SQLite file.
 
-mod extraction;
 mod file;
 mod graph;
+mod index;
 mod presence;
-mod read;
 pub(super) mod select;
-mod vectors;
-mod write;
+mod vector;
 
-use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt::Display, path::PathBuf, time::Duration};
 
 use sqlx::{
-    ConnectOptions, SqlitePool,
+    AssertSqlSafe, ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::OnceCell;
 
 use file::{private_file, private_folder, retry_busy};
 use presence::Presence;
+use registry_core::result::ToolError;
 
-use super::{
-    Added, Document, DocumentFilter, Extracted, Graph, GraphQuery, MetadataRows, Passage, StoredDocument,
-    UnreadPassage,
-    loaded_vectors::{LoadedVectors, VectorMemory},
-    stored::document_index,
-    walk::walk,
-};
-use registry_core::{BoxFuture, result::ToolError};
-
-/// The version of the tables that this program knows.
-const VERSION: i64 = 2;
+/// What lays out each version of the tables from the one before. Once released, none is ever changed.
+pub(super) const SCHEMA: [&str; 3] =
+    [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(10);
+/// A connection that nobody used for so long is closed.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// Documents in a SQLite file, which is opened with the first use.
 pub(super) struct SqliteDocuments {
     file: PathBuf,
     opened: OnceCell<Opened>,
     presence: Presence,
-    vectors: LoadedVectors,
 }
 
 /// The connections. One writes, as SQLite has one lock for all who do; the others never wait for it.
@@ -47,21 +39,13 @@ struct Opened {
     writer: SqlitePool,
     readers: SqlitePool,
     /// For what others ask in SQL.
-    strangers: SqlitePool,
+    untrusted_readers: SqlitePool,
 }
 
 impl SqliteDocuments {
-    pub(super) fn new(file: PathBuf, memory: &Arc<VectorMemory>) -> Self {
-        Self {
-            file,
-            opened: OnceCell::new(),
-            presence: Presence::default(),
-            vectors: LoadedVectors::new(Arc::clone(memory)),
-        }
-    }
-
-    fn has_any(&self) -> bool {
-        self.presence.ask(&self.file)
+    pub(super) fn new(file: PathBuf) -> Self {
+        let presence = Presence::new(&file);
+        Self { file, opened: OnceCell::new(), presence }
     }
 
     async fn opened(&self) -> Result<&Opened, ToolError> {
@@ -69,6 +53,7 @@ impl SqliteDocuments {
     }
 
     async fn open(&self) -> Result<Opened, ToolError> {
+        vector::register().map_err(|error| self.fault(error))?;
         if let Some(folder) = self.file.parent() {
             private_folder(folder).map_err(|error| self.fault(error))?;
         }
@@ -81,13 +66,13 @@ impl SqliteDocuments {
             .foreign_keys(true)
             .busy_timeout(BUSY)
             .disable_statement_logging();
-        let writer = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+        let writer = pool(1).connect_lazy_with(options.clone());
         self.make_tables(&writer).await?;
         let options = options.read_only(true).pragma("query_only", "ON");
-        let readers = SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        let readers = pool(4).connect_lazy_with(options.clone());
         let options = options.pragma("trusted_schema", "OFF");
-        let strangers = SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
-        Ok(Opened { writer, readers, strangers })
+        let untrusted_readers = pool(2).connect_lazy_with(options);
+        Ok(Opened { writer, readers, untrusted_readers })
     }
 
     /// Makes the tables of a new file, and those that one of an earlier version lacks.
@@ -95,21 +80,22 @@ impl SqliteDocuments {
         let make = || async {
             let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
             let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
-            if version == 0 {
-                sqlx::raw_sql(include_str!("schema.sql")).execute(&mut *transaction).await?;
+            let done = usize::try_from(version).unwrap_or(usize::MAX);
+            for step in SCHEMA.into_iter().skip(done) {
+                sqlx::raw_sql(step).execute(&mut *transaction).await?;
             }
-            if version < VERSION {
-                sqlx::raw_sql(include_str!("model_tables.sql")).execute(&mut *transaction).await?;
-                sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await?;
+            if done < SCHEMA.len() {
+                let set = format!("PRAGMA user_version = {}", SCHEMA.len());
+                sqlx::raw_sql(AssertSqlSafe(set)).execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
-            Ok(version)
+            Ok(done)
         };
         match retry_busy(BUSY, make).await.map_err(|error| self.fault(error))? {
-            ..=VERSION => Ok(()),
-            newer => {
+            newer if newer > SCHEMA.len() => {
                 Err(self.fault(format!("its tables are of version {newer}; a newer program wrote them")))
             }
+            _ => Ok(()),
         }
     }
 
@@ -120,4 +106,6 @@ impl SqliteDocuments {
     }
 }
 
-document_index!(SqliteDocuments);
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new().max_connections(connections).min_connections(0).idle_timeout(IDLE)
+}

@@ -1,76 +1,87 @@
-//! Whether a file has any document in it.
+//! What is known of a file, without opening it.
 
 use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::task::spawn_blocking;
 
-/// While documents come, it is not asked more often than this whether they are still there.
-const SETTLED: Duration = Duration::from_secs(1);
+use crate::Contents;
 
-/// What is known of a file. As long as the file is as it was, it is not opened.
-#[derive(Default)]
-pub(super) struct Presence(Mutex<Option<Known>>);
+/// What was last seen in a file. As long as the file is as it was, it is not opened.
+pub(super) struct Presence(Mutex<Known>);
 
-#[derive(Clone, Copy)]
 struct Known {
-    are_there: bool,
-    stamp: Stamp,
-    asked: Instant,
+    contents: Contents,
+    stamp: Option<Stamp>,
+    /// How often something was written here. What was looked up before a write is not believed after it.
+    writes: u64,
 }
 
 /// Length and time of the file, and of the log that holds what was written last; whichever process has written, one of them changes.
 type Stamp = (Option<(u64, SystemTime)>, Option<(u64, SystemTime)>);
 
 impl Presence {
-    pub(super) fn ask(&self, file: &Path) -> bool {
-        let stamp = stamp(file);
-        if stamp.0.is_none() {
-            return false;
+    /// Until it is looked at, a file that is there has all that it can have. What it has not is told by the tool that is called then.
+    pub(super) fn new(file: &Path) -> Self {
+        let contents = Contents { documents: file.exists(), graph: file.exists() };
+        Self(Mutex::new(Known { contents, stamp: None, writes: 0 }))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn contents(&self) -> Contents {
+        self.known().contents
+    }
+
+    /// Notes what was written here.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Contents)) {
+        let mut known = self.known();
+        known.writes += 1;
+        change(&mut known.contents);
+    }
+
+    pub(super) async fn refresh(&self, file: &Path) {
+        let (path, writes) = (file.to_owned(), self.known().writes);
+        let Ok(stamp) = spawn_blocking(move || stamp(path)).await else { return };
+        if self.known().stamp == Some(stamp) {
+            return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match *known {
-            Some(known) if known.stamp == stamp || known.are_there && known.asked.elapsed() < SETTLED => {
-                known.are_there
-            }
-            _ => {
-                let seen = look(file);
-                *known = seen.map(|are_there| Known { are_there, stamp, asked: Instant::now() });
-                // What cannot be read is told by the tool that is called then.
-                seen.unwrap_or(true)
-            }
+        let seen = if stamp.0.is_some() { look(file).await } else { Ok(Contents::default()) };
+        let mut known = self.known();
+        if let Some(contents) = seen.ok().filter(|_| known.writes == writes) {
+            (known.contents, known.stamp) = (contents, Some(stamp));
         }
     }
 }
 
-fn stamp(file: &Path) -> Stamp {
-    let of = |file: &Path| {
+fn stamp(file: PathBuf) -> Stamp {
+    let mut log = file.clone().into_os_string();
+    log.push("-wal");
+    let of = |file: PathBuf| {
         let about = std::fs::metadata(file).ok()?;
         Some((about.len(), about.modified().ok()?))
     };
-    let mut log = file.as_os_str().to_owned();
-    log.push("-wal");
-    (of(file), of(Path::new(&log)))
+    (of(file), of(log.into()))
 }
 
-/// Reads it in the file, in a thread of its own: whoever asks cannot wait for a future, nor for others who have locked the file. That takes
-/// about a millisecond.
-fn look(file: &Path) -> Option<bool> {
-    let asked = async {
-        let options = SqliteConnectOptions::new().filename(file).read_only(true).busy_timeout(Duration::ZERO);
-        let mut connection = SqliteConnection::connect_with(&options).await?;
-        let is_made = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = 'document'");
-        if is_made.fetch_optional(&mut connection).await?.is_none() {
-            return Ok(false);
-        }
-        let found = sqlx::query("SELECT 1 FROM document LIMIT 1").fetch_optional(&mut connection).await?;
-        connection.close().await?;
-        Ok::<_, sqlx::Error>(found.is_some())
-    };
-    let look =
-        || tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?.block_on(asked).ok();
-    std::thread::scope(|scope| scope.spawn(look).join()).ok().flatten()
+/// Reads it in the file. SQLite works on a thread of its own.
+async fn look(file: &Path) -> Result<Contents, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(file).read_only(true).busy_timeout(Duration::ZERO);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let is_made = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = 'document'");
+    if is_made.fetch_optional(&mut connection).await?.is_none() {
+        return Ok(Contents::default());
+    }
+    let (documents, graph) =
+        sqlx::query_as("SELECT EXISTS (SELECT 1 FROM document), EXISTS (SELECT 1 FROM entity, extraction)")
+            .fetch_one(&mut connection)
+            .await?;
+    connection.close().await?;
+    Ok(Contents { documents, graph })
 }

@@ -13,11 +13,7 @@ use sqlx::{
     sqlite::SqliteRow,
 };
 
-use super::SqliteDocuments;
-use crate::{
-    MetadataRows,
-    statement::{FUNCTIONS, checked},
-};
+use crate::{MetadataRows, statement::FUNCTIONS};
 use registry_core::result::ToolError;
 
 /// More rows are not given.
@@ -34,14 +30,22 @@ const STEPS: i32 = 10_000;
 /// What operators are called in a statement's program.
 const OPERATORS: [&str; 4] = ["like", "glob", "->", "->>"];
 
-impl SqliteDocuments {
-    pub(super) async fn select_metadata(&self, sql: &str) -> Result<MetadataRows, ToolError> {
-        let sql = checked(sql).map_err(ToolError::invalid)?;
-        let pool = &self.opened().await?.strangers;
-        let mut connection = pool.acquire().await.map_err(|error| self.fault(error))?;
-        select(&mut connection, sql, |error| self.fault(error)).await
-    }
-}
+/// What a program may do beside reading pages and calling functions: run, calculate, compare, sort and group in memory, and give rows.
+/// Whatever SQLite may be taught to do later is not among it.
+const STEPS_ALLOWED: &str = "
+    Init Goto Gosub Return BeginSubrtn InitCoroutine EndCoroutine Yield Jump Once If IfNot IfPos IfNotZero
+    DecrJumpZero IfEmpty IfSizeBetween Halt HaltIfNull Noop Explain Trace CursorHint ReleaseReg Abortable
+    Integer Int64 Real String String8 Null SoftNull Blob Move Copy SCopy IntCopy Concat Add Subtract Multiply
+    Divide Remainder BitAnd BitOr BitNot ShiftLeft ShiftRight AddImm MustBeInt RealAffinity Cast Affinity
+    TypeCheck CollSeq And Or Not Eq Ne Lt Le Gt Ge ElseEq Permutation Compare IsTrue IsType IsNull NotNull
+    IfNullRow ZeroOrNull OffsetLimit MemMax ClrSubtype GetSubtype SetSubtype
+    Rewind Next Prev Last SeekEnd SeekGE SeekGT SeekLE SeekLT SeekScan SeekHit SeekRowid DeferredSeek
+    FinishSeek NotExists NotFound Found NoConflict IfNoHope IfNotOpen IdxGE IdxGT IdxLE IdxLT IdxRowid Rowid
+    NullRow Column Offset Count ColumnsUsed Close RowData ResultRow
+    OpenEphemeral OpenAutoindex OpenDup OpenPseudo SorterOpen SorterInsert SorterSort SorterData SorterNext
+    SorterCompare ResetSorter RowSetAdd RowSetRead RowSetTest Sort Sequence SequenceTest MakeRecord NewRowid Insert Delete IdxInsert Filter
+    FilterAdd
+";
 
 /// The rows of a statement that was [checked]. `fault` says what is wrong with the database.
 pub(crate) async fn select(
@@ -94,16 +98,7 @@ async fn look_through(connection: &mut SqliteConnection, sql: &str) -> Result<Op
             // Of the file itself, and not of one beside it.
             "OpenRead" | "ReopenIdx" => pages.contains(&second) && third == 0,
             "Transaction" => second == 0,
-            "OpenWrite" | "VOpen" | "VFilter" | "VUpdate" | "VBegin" | "VCreate" | "VDestroy" | "Vacuum"
-            | "ParseSchema" | "SqlExec" | "CreateBtree" | "Destroy" | "Clear" | "SetCookie"
-            | "JournalMode" | "Checkpoint" | "AutoCommit" | "Savepoint" | "Expire" | "LoadAnalysis"
-            | "DropTable" | "DropIndex" | "DropTrigger" => false,
-            "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
-                // As in `lower(1)`.
-                let name = about.as_deref().and_then(|about| about.split('(').next()).unwrap_or_default();
-                FUNCTIONS.contains(&name) || OPERATORS.contains(&name)
-            }
-            _ => true,
+            operation => is_step_allowed(operation, about.as_deref().unwrap_or_default()),
         };
         if !is_allowed {
             let about = about.map(|about| format!(" {about}")).unwrap_or_default();
@@ -111,6 +106,17 @@ async fn look_through(connection: &mut SqliteConnection, sql: &str) -> Result<Op
         }
     }
     Ok(None)
+}
+
+/// Whether a step that opens nothing may be taken; `about` is the function that it calls, as in `lower(1)`.
+fn is_step_allowed(operation: &str, about: &str) -> bool {
+    match operation {
+        "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
+            let name = about.split('(').next().unwrap_or_default();
+            FUNCTIONS.contains(&name) || OPERATORS.contains(&name)
+        }
+        _ => STEPS_ALLOWED.split_whitespace().any(|allowed| allowed == operation),
+    }
 }
 
 async fn rows(connection: &mut SqliteConnection, sql: String) -> Result<MetadataRows, sqlx::Error> {
@@ -151,16 +157,15 @@ fn value(row: &SqliteRow, column: usize) -> Result<Value, sqlx::Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::sqlite::SqliteDocuments;
 
     /// What gets past the first look, if anything ever does.
     #[tokio::test]
     async fn p6_the_program_of_a_statement_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for (sql, fault) in [
             ("SELECT * FROM chunk", "OpenRead"),
             ("SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)", "OpenRead"),
@@ -179,6 +184,10 @@ mod tests {
             ("ATTACH 'x' AS y", "Function sqlite_attach"),
             ("VACUUM", "Vacuum"),
             ("BEGIN", "AutoCommit"),
+            ("PRAGMA journal_mode = DELETE", "Expire"),
+            ("PRAGMA schema_version", "ReadCookie"),
+            ("ANALYZE", ""),
+            ("REINDEX", ""),
         ] {
             let found = look_through(&mut connection, sql).await.unwrap();
             assert!(found.as_ref().is_some_and(|found| found.contains(fault)), "{sql}: {found:?}");
@@ -191,11 +200,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn k13_a_step_that_is_not_known_is_not_run() {
+        for step in [
+            "OpenWrite",
+            "VOpen",
+            "VFilter",
+            "SqlExec",
+            "Vacuum",
+            "ReadCookie",
+            "SetCookie",
+            "JournalMode",
+            "Program",
+            "Clear",
+            "Destroy",
+            "AutoCommit",
+            "Savepoint",
+            "SomethingNew",
+            "",
+            "Init Goto",
+        ] {
+            assert!(!is_step_allowed(step, ""), "{step}");
+        }
+        assert!(is_step_allowed("Rewind", "") && is_step_allowed("Function", "lower(1)"));
+        assert!(!is_step_allowed("Function", "load_extension(1)") && !is_step_allowed("Function", ""));
+    }
+
     #[tokio::test]
     async fn p6_the_connection_for_others_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for allowed in ["ON", "OFF"] {
             sqlx::raw_sql(AssertSqlSafe(format!("PRAGMA query_only = {allowed}")))
                 .execute(&mut *connection)
@@ -209,8 +244,8 @@ mod tests {
     #[tokio::test]
     async fn p6_every_function_that_is_offered_is_there() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = SqliteDocuments::new(folder.path().join("documents.db"), &Arc::default());
-        let mut connection = documents.opened().await.unwrap().strangers.acquire().await.unwrap();
+        let documents = SqliteDocuments::new(folder.path().join("documents.db"));
+        let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         let there: Vec<String> = sqlx::query_scalar("SELECT DISTINCT lower(name) FROM pragma_function_list")
             .fetch_all(&mut *connection)
             .await

@@ -13,6 +13,7 @@ use std::{
 
 use crate::place::Place;
 use registry_core::BoxFuture;
+use sqlx::Connection;
 use toolrack_documents::{
     DocumentFilter, DocumentKind, Documents, EmbedError, Embedded, Embedder, TextRole, read,
 };
@@ -336,7 +337,7 @@ async fn p6_a_file_of_the_first_version_is_brought_up() {
     {
         let database =
             sqlx::SqlitePool::connect(&format!("sqlite:{}?mode=rwc", file.display())).await.unwrap();
-        sqlx::raw_sql(include_str!("../../src/sqlite/schema.sql")).execute(&database).await.unwrap();
+        sqlx::raw_sql(include_str!("../../src/sqlite/schema_1.sql")).execute(&database).await.unwrap();
         sqlx::raw_sql(
             "PRAGMA user_version = 1;
              INSERT INTO document VALUES (7, 'old.txt', 'old.txt', 'text', 9, 1, NULL, NULL, '2026-01-01T00:00:00Z', 'x', '{}');
@@ -354,4 +355,53 @@ async fn p6_a_file_of_the_first_version_is_brought_up() {
     documents.remove("old.txt").await.unwrap();
     documents.add(read::document("a.txt", DocumentKind::Text, b"A.", None).unwrap()).await.unwrap();
     assert_eq!(documents.without_vectors("counts", 9).await.unwrap()[0].id, 42);
+}
+
+/// The cosine is the score, wherever it is made; vectors of another length, and those that point nowhere, are not compared.
+#[tokio::test]
+async fn p6_the_nearest_come_first_with_their_cosine() {
+    let test = "p6_the_nearest_come_first_with_their_cosine";
+    let mut places: Vec<(Place, bool)> = Place::all(test).into_iter().map(|place| (place, false)).collect();
+    places.extend(
+        Place::all(test)
+            .into_iter()
+            .filter(|place| matches!(place, Place::Postgres(_)))
+            .map(|place| (place, true)),
+    );
+    for (place, with_pgvector) in places {
+        if let (Place::Postgres(url), true) = (&place, with_pgvector) {
+            let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+            let is_there = sqlx::query("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'");
+            if is_there.fetch_optional(&mut connection).await.unwrap().is_none() {
+                println!("{test}: this PostgreSQL has no pgvector, so only exact search without it is tried");
+                continue;
+            }
+            sqlx::query("CREATE EXTENSION vector").execute(&mut connection).await.unwrap();
+        }
+        let documents = place.open();
+        let vectors =
+            [&[1.0, 0.0][..], &[3.0, 3.0], &[0.0, -2.0], &[-1.0, 0.1], &[0.0, 0.0], &[f32::NAN, 1.0]];
+        for number in 0..vectors.len() {
+            crate::place::add(&documents, &format!("{number}.txt"), &format!("Text {number}.\n")).await;
+        }
+        let filter = DocumentFilter::default();
+        let unread = documents.without_vectors("m", 99).await.unwrap();
+        let kept =
+            unread.iter().zip(vectors).map(|(passage, vector)| (passage.id, vector.to_vec())).collect();
+        documents.keep_vectors("m", kept).await.unwrap();
+        assert!(documents.without_vectors("m", 99).await.unwrap().is_empty(), "none is asked for again");
+        let near = documents.nearest("m", &[5.0, 0.0], 9, &filter).await.unwrap();
+        let paths: Vec<&str> = near.iter().map(|passage| passage.path.as_str()).collect();
+        assert_eq!(paths, ["0.txt", "1.txt", "2.txt", "3.txt"], "{place:?}");
+        let scores: Vec<f64> = near.iter().map(|passage| passage.score).collect();
+        for (score, cosine) in scores.iter().zip([1.0, 0.5_f64.sqrt(), 0.0, -0.995]) {
+            assert!((score - cosine).abs() < 1e-3, "{place:?}: {scores:?}");
+        }
+        let below = DocumentFilter { below: Some("2.txt".into()), ..DocumentFilter::default() };
+        assert_eq!(documents.nearest("m", &[5.0, 0.0], 9, &below).await.unwrap().len(), 1);
+        assert_eq!(documents.nearest("m", &[5.0, 0.0], 1, &filter).await.unwrap().len(), 1);
+        assert_eq!(documents.nearest("m", &[5.0, 0.0, 0.0], 9, &filter).await.unwrap(), []);
+        assert_eq!(documents.nearest("other", &[5.0, 0.0], 9, &filter).await.unwrap(), []);
+        assert!(documents.nearest("m", &[0.0, 0.0], 9, &filter).await.is_err());
+    }
 }

@@ -98,12 +98,12 @@ fn said(subject: &str, relation: &str, object: &str) -> String {
 }
 
 #[tokio::test]
-async fn p6_a_model_adds_names_and_relations_that_form_alone_does_not_show() {
-    for place in Place::all("p6_a_model_adds_names_and_relations_that_form_alone_does_not_show") {
+async fn p6_a_model_extracts_names_and_relations() {
+    for place in Place::all("p6_a_model_extracts_names_and_relations") {
         let documents = place.open();
         add(&documents, "a.txt", "The head of the bakery, old Ada Lovelace, sold it to the brewery.").await;
         add(&documents, "b.txt", "As Toolrack uses SQLite, nothing is installed.").await;
-        assert!(graph(&documents, "bakery", 1).await.is_err(), "its form shows no name");
+        assert!(graph(&documents, "bakery", 1).await.is_err(), "no model has read it");
         let model = scripted(|prompt| {
             Some(match prompt.contains("Toolrack") {
                 false => format!(
@@ -134,9 +134,8 @@ async fn p6_a_model_adds_names_and_relations_that_form_alone_does_not_show() {
             bakery.relations.iter().all(|it| it.source == "a.txt" && it.text.contains("old Ada Lovelace"))
         );
         assert!(graph(&documents, "Paris", 1).await.is_err(), "the passage does not have it");
-        // What it is was not known by its form; that it is a name was.
         assert_eq!(graph(&documents, "Ada Lovelace", 1).await.unwrap().kind, "person");
-        // Said by form and by the model alike.
+        // Said in other words than were asked for.
         let toolrack = graph(&documents, "Toolrack", 1).await.unwrap();
         let uses: Vec<_> = toolrack.relations.iter().filter(|it| it.relation == "uses").collect();
         assert_eq!((uses.len(), uses[0].passages), (1, 1));
@@ -164,6 +163,7 @@ async fn p6_a_passage_can_talk_a_model_into_nothing_but_names_that_it_has() {
         add(&documents, "good.txt", "The Green Bank has Strong Locks.").await;
         let model = scripted(|_| {
             let relations = [
+                said("Green Bank", "has", "Strong Locks"),
                 said("Green Bank", "uses", "Weak Locks"),
                 said("Green Bank", "mentioned_with", "Strong Locks"),
                 said("Blue Bank'); DROP TABLE entity; --", "uses", "Weak Locks"),
@@ -190,7 +190,6 @@ async fn p6_answers_in_which_nothing_can_be_read_are_counted_and_not_asked_for_a
         {
             add(&documents, path, text).await;
         }
-        let before = graph(&documents, "Alpha Ray", 3).await.unwrap();
         let model = scripted(|prompt| {
             Some(match prompt {
                 prompt if prompt.contains("Alpha") => String::new(),
@@ -200,7 +199,7 @@ async fn p6_answers_in_which_nothing_can_be_read_are_counted_and_not_asked_for_a
         });
         let done = extract(&documents, &model).await.unwrap();
         assert_eq!((done.passages, done.unreadable, done.names), (3, 2, 0));
-        assert_eq!(graph(&documents, "Alpha Ray", 3).await.unwrap(), before);
+        assert!(graph(&documents, "Alpha Ray", 3).await.is_err());
         assert_eq!(extract(&documents, &model).await.unwrap().passages, 0);
     }
 }
@@ -346,20 +345,6 @@ async fn p6_passages_of_chosen_documents_are_read_and_ones_that_are_gone_passed_
         }
         assert_eq!(graph(&documents, "Alpha One", 1).await.unwrap().kind, "person");
     }
-}
-
-/// Documents that an older program added are read as well.
-#[tokio::test]
-async fn p6_a_file_of_the_first_version_is_brought_up() {
-    let folder = tempfile::tempdir().unwrap();
-    add(&in_folder(folder.path()), "a.txt", "Alpha One.").await;
-    let file = folder.path().join("documents.db");
-    let pool = sqlx::SqlitePool::connect_lazy(&format!("sqlite://{}", file.display())).unwrap();
-    sqlx::raw_sql("DROP TABLE extraction; PRAGMA user_version = 1").execute(&pool).await.unwrap();
-    pool.close().await;
-    let documents = in_folder(folder.path());
-    assert_eq!(documents.unextracted(10, &DocumentFilter::default()).await.unwrap().len(), 1);
-    assert_eq!(extract(&documents, &scripted(|_| Some("{}".into()))).await.unwrap().passages, 1);
 }
 
 #[tokio::test]

@@ -1,19 +1,89 @@
-//! The graph of names that is drawn from documents.
+//! The graph of names that a model extracted from documents.
 
-#![allow(clippy::unwrap_used)]
+use std::collections::BTreeSet;
 
 use crate::place::{Place, add};
-use registry_core::result::{ErrorKind, ToolError};
-use toolrack_documents::{Documents, Graph, GraphPath, GraphQuery, GraphStep};
+use registry_core::{
+    ToolContext,
+    result::{ErrorKind, ToolError},
+};
+use toolrack_documents::{
+    DocumentFilter, Documents, Extracted, ExtractedName, ExtractedRelation, Graph, GraphPath, GraphQuery,
+    GraphStep,
+};
 
 const TEXT: &str = "# Rack\n\nToolrack uses SQLite. SQLite is a database engine. Toolrack is written in Rust.\n\n\
     ## Servers\n\nWhen there are several, Toolrack needs PostgreSQL, and PostgreSQL supports Notify Channels.\n\n\
-    ## Elsewhere\n\nThe `ToolContext` is described in [the guide](guide.md#context).\n";
+    ## Elsewhere\n\nThe ToolContext is described in a guide.\n";
+
+const SAID: &[[&str; 3]] = &[
+    ["Toolrack", "uses", "SQLite"],
+    ["SQLite", "is_a", "database engine"],
+    ["Toolrack", "written_in", "Rust"],
+    ["Toolrack", "depends_on", "PostgreSQL"],
+    ["PostgreSQL", "supports", "Notify Channels"],
+    ["ToolContext", "described_in", "guide"],
+    ["Rust", "based_on", "Standard ML"],
+];
+
+/// Goes through the passages as a model does that says these relations, and names what is in them, wherever a passage has the names.
+async fn extract(documents: &Documents, said: &[[&str; 3]]) {
+    loop {
+        let unread = documents.unextracted(500, &DocumentFilter::default()).await.unwrap();
+        if unread.is_empty() {
+            return;
+        }
+        let passages = unread.into_iter().map(|passage| {
+            let has = |name: &str| {
+                passage.text.match_indices(name).any(|(at, _)| {
+                    !passage.text[at + name.len()..].starts_with(|c: char| c.is_alphanumeric())
+                })
+            };
+            let names: BTreeSet<&str> = said
+                .iter()
+                .flat_map(|[subject, _, object]| [*subject, *object])
+                .filter(|name| has(name))
+                .collect();
+            let relations = said.iter().filter(|[subject, _, object]| has(subject) && has(object));
+            let relations = relations.map(|[subject, relation, object]| ExtractedRelation {
+                subject: (*subject).into(),
+                relation: (*relation).into(),
+                object: (*object).into(),
+            });
+            let names =
+                names.into_iter().map(|name| ExtractedName { name: name.into(), kind: "name".into() });
+            (passage.id, Extracted { relations: relations.collect(), names: names.collect() })
+        });
+        documents.keep_extracted("a model", passages.collect()).await.unwrap();
+    }
+}
 
 async fn documents(place: &Place) -> Documents {
     let documents = place.open();
     add(&documents, "rack.md", TEXT).await;
+    extract(&documents, SAID).await;
     documents
+}
+
+#[tokio::test]
+async fn p6_without_an_extraction_the_graph_is_off_and_says_so() {
+    for place in Place::all("p6_without_an_extraction_the_graph_is_off_and_says_so") {
+        let (documents, context) = (place.open(), ToolContext::default());
+        let why_not = || documents.graph_for_request(&context).unwrap_err();
+        assert_eq!(why_not(), "there are none yet; add some with `toolrack documents add PATH…`");
+        add(&documents, "rack.md", TEXT).await;
+        assert_eq!(
+            why_not(),
+            "no model has extracted names from the documents yet; run `toolrack documents extract`"
+        );
+        assert!(graph(&documents, "Toolrack", 1, None).await.is_err(), "nothing is guessed");
+        extract(&documents, SAID).await;
+        let graph = documents.graph_for_request(&context).unwrap();
+        let query = GraphQuery { entity: "Toolrack".into(), depth: 1, relation: None, limit: 5 };
+        assert_eq!(graph.search(&query).await.unwrap().entity, "Toolrack");
+        documents.remove("rack.md").await.unwrap();
+        assert!(documents.graph_for_request(&context).is_err());
+    }
 }
 
 async fn graph(
@@ -70,6 +140,7 @@ async fn p6_what_is_further_away_comes_with_its_path() {
         assert!(shown(&far).contains(&"PostgreSQL supports Notify Channels".to_owned()), "{:?}", shown(&far));
 
         add(&documents, "more.md", "# More\n\nAs said, Rust is derived from Standard ML.\n").await;
+        extract(&documents, SAID).await;
         let far = graph(&documents, "Toolrack", 2, None).await.unwrap();
         let path = far.paths.iter().find(|path| path.name == "Standard ML").unwrap();
         assert_eq!(
@@ -106,6 +177,16 @@ async fn p6_each_step_of_a_path_has_its_passage_and_the_nearest_come_first() {
         ] {
             add(&documents, path, text).await;
         }
+        let uses = |subject, object| [subject, "uses", object];
+        let said = [
+            uses("First Node", "Second Node"),
+            uses("Third Node", "Second Node"),
+            uses("Third Node", "Fourth Node"),
+            uses("Fourth Node", "First Node"),
+            uses("Fourth Node", "Fifth Node"),
+            uses("Fifth Node", "Sixth Node"),
+        ];
+        extract(&documents, &said).await;
         let found = graph(&documents, "First Node", 3, Some("uses")).await.unwrap();
         let names: Vec<(&str, usize)> =
             found.paths.iter().map(|path| (path.name.as_str(), path.steps.len())).collect();
@@ -140,6 +221,10 @@ async fn p6_what_is_near_leaves_room_for_what_is_further_away() {
             let text = format!("# N\n\nToolrack uses Near{name}X. Near{name}X uses Far{name}X.\n");
             add(&documents, &format!("{name}.md"), &text).await;
         }
+        let names: Vec<[String; 2]> =
+            (0..60).map(|name| [format!("Near{name}X"), format!("Far{name}X")]).collect();
+        let said = names.iter().flat_map(|[near, far]| [["Toolrack", "uses", near], [near, "uses", far]]);
+        extract(&documents, &said.collect::<Vec<_>>()).await;
         let found = graph(&documents, "Toolrack", 2, None).await.unwrap();
         assert_eq!(found.relations.len(), 40);
         assert!(shown(&found).iter().any(|it| it.contains(" uses Far")), "{:?}", shown(&found));
@@ -161,8 +246,8 @@ async fn p6_a_relation_that_is_not_said_is_answered_with_those_that_are() {
             error.feedback(),
             "the documents say no `eats` of `Toolrack`; they say depends_on, uses, written_in"
         );
-        let error = graph(&documents, "Rack", 1, Some("uses")).await.unwrap_err();
-        assert!(error.feedback().ends_with("they say links_to"), "{error}");
+        let error = graph(&documents, "guide", 1, Some("uses")).await.unwrap_err();
+        assert!(error.feedback().ends_with("they say described_in"), "{error}");
         // An empty one is none.
         assert!(!graph(&documents, "Toolrack", 1, Some("")).await.unwrap().relations.is_empty());
     }
@@ -177,6 +262,8 @@ async fn p6_the_text_of_a_relation_has_both_names_however_far_apart() {
             "# T\n\nWe met Ada Lovelace, {padding}then came Grace Hopper. The Bank of England met; the BANK OF ENGLAND uses Ada Lovelace.\n"
         );
         add(&documents, "t.md", &text).await;
+        let said = [["Grace Hopper", "met", "Ada Lovelace"], ["Bank of England", "uses", "Ada Lovelace"]];
+        extract(&documents, &said).await;
         let found = graph(&documents, "grace hopper", 1, None).await.unwrap();
         let ada = found.relations.iter().find(|it| it.object == "Ada Lovelace").unwrap();
         assert!(ada.text.contains("Grace Hopper") && ada.text.contains("Ada Lovelace"), "{}", ada.text);
@@ -199,7 +286,8 @@ async fn p6_an_unknown_name_is_answered_with_those_that_are_near() {
             let error = graph(&documents, name, 1, None).await.unwrap_err();
             assert!(error.feedback().contains("do not name"), "{name}: {error}");
         }
-        for (name, entity) in [(" `toolcontext` ", "ToolContext"), ("guide.md", "guide.md"), ("RACK", "Rack")]
+        for (name, entity) in
+            [(" `toolcontext` ", "ToolContext"), ("GUIDE", "guide"), ("notify  channels", "Notify Channels")]
         {
             assert_eq!(graph(&documents, name, 1, None).await.unwrap().entity, entity);
         }
@@ -211,6 +299,7 @@ async fn p6_what_was_removed_is_in_no_graph() {
     for place in Place::all("p6_what_was_removed_is_in_no_graph") {
         let documents = documents(&place).await;
         add(&documents, "other.md", "# Other\n\nWith SQLite there is no server.\n").await;
+        extract(&documents, SAID).await;
         documents.remove("rack.md").await.unwrap();
         assert!(graph(&documents, "Toolrack", 1, None).await.is_err());
         assert_eq!(shown(&graph(&documents, "SQLite", 3, None).await.unwrap()), Vec::<String>::new());
@@ -226,6 +315,10 @@ async fn p6_a_graph_has_bounds() {
                 (0..40).map(|name| format!("So Alpha Beta uses Name{name}{document}A. ")).collect();
             add(&documents, &format!("{document}.md"), &names).await;
         }
+        let names: Vec<String> =
+            (0..30).flat_map(|at| (0..40).map(move |name| format!("Name{name}{at}A"))).collect();
+        let said: Vec<[&str; 3]> = names.iter().map(|name| ["Alpha Beta", "uses", name]).collect();
+        extract(&documents, &said).await;
         let query = GraphQuery { entity: "Alpha Beta".into(), depth: 3, relation: None, limit: 25 };
         assert_eq!(documents.graph(&query).await.unwrap().relations.len(), 25);
     }

@@ -313,18 +313,15 @@ async fn p6_whether_there_are_documents_is_seen_when_another_process_adds_some()
         // It has made the file, and put nothing in.
         assert!(other.list(&DocumentFilter::default()).await.unwrap().is_empty());
         assert!(!store.documents.are_there());
-        // A file is looked at each time; a server is asked every second.
-        let is_seen = |there: bool| match store.place {
-            Place::File(_) if there => Duration::ZERO,
-            _ => Duration::from_secs(3),
-        };
+        // It is looked at every second, by nobody who asks.
+        let is_seen = Duration::from_secs(3);
         add(&other, "tea.md", TEA).await;
-        until(|| store.documents.are_there(), is_seen(true)).await;
+        until(|| store.documents.are_there(), is_seen).await;
         assert!(store.documents.for_request(&context).is_ok());
         other.remove("tea.md").await.unwrap();
-        until(|| !store.documents.are_there(), is_seen(false)).await;
+        until(|| !store.documents.are_there(), is_seen).await;
         add(&other, "tea.md", TEA).await;
-        until(|| store.documents.are_there(), is_seen(true)).await;
+        until(|| store.documents.are_there(), is_seen).await;
         // What this process does itself it knows at once.
         store.documents.remove("tea.md").await.unwrap();
         add(&store.documents, "coffee.md", COFFEE).await;

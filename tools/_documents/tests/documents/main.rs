@@ -6,6 +6,7 @@ mod embedding;
 mod extraction;
 mod graph;
 mod keeping;
+mod migration;
 mod place;
 mod quality;
 mod retrieval;

@@ -36,7 +36,6 @@ impl Place {
     }
 }
 
-#[allow(dead_code)] // not every test adds a text
 pub(crate) async fn add(documents: &Documents, path: &str, text: &str) -> Added {
     let kind = DocumentKind::of(&PathBuf::from(path)).unwrap();
     let modified = Some("2026-03-01T12:00:00Z".parse().unwrap());
