@@ -15,6 +15,7 @@ mod narrow;
 mod native;
 mod offer;
 mod paragraphs;
+mod prepared;
 pub mod prompt;
 mod reader;
 mod recover;
@@ -45,10 +46,8 @@ use toolrack_dialects::Reading;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
-use crate::provider::{
-    PreparedDefinitions,
-    openai::{BadRequest, ChatRequest, Extra},
-};
+use prepared::PreparedDefinitions;
+use toolrack_apis::openai::{BadRequest, ChatRequest, Extra};
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -242,7 +241,7 @@ pub enum TurnEvent {
     /// The model's reasoning.
     Reasoning(String),
     /// The model has begun to write a call. This and the deltas come only where
-    /// [`Extension::deltas`](crate::provider::openai::Extension::deltas) asks for them. What follows is exactly one of
+    /// [`Extension::deltas`](toolrack_apis::openai::Extension::deltas) asks for them. What follows is exactly one of
     /// [`CallStarted`](Self::CallStarted), [`ClientCalls`](Self::ClientCalls) with its id, and [`CallAborted`](Self::CallAborted).
     CallBegun {
         /// The call's id.
