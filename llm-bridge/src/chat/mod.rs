@@ -42,7 +42,7 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
-use toolrack_dialects::Reading;
+use toolrack_dialects::ParseOptions;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
@@ -84,8 +84,8 @@ pub struct ChatSettings {
     pub models: Models,
     /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
     pub thinking: bool,
-    /// What is decided otherwise than by default where readers of text calls disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers of text calls disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Default for ChatSettings {
@@ -99,7 +99,7 @@ impl Default for ChatSettings {
             dialect: None,
             models: Models::default(),
             thinking: false,
-            reading: Reading::default(),
+            parsing: ParseOptions::default(),
         }
     }
 }
