@@ -201,7 +201,12 @@ impl RegistryBuilder {
             return Err(RegistryError::Empty);
         }
         // Once, however many tenants there will be.
-        shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
+        if tracing::enabled!(tracing::Level::INFO) {
+            // One that cannot be used is logged with its cause by `check`.
+            let tools = shared.tools.load();
+            let usable = tools.sorted().iter().filter(|tool| tool.fault().is_none());
+            usable.for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
+        }
         for (tool, by) in shared.replaced.iter().map(|tool| (tool, prefix_of(tool.name()))) {
             tracing::info!("Replaced tool: {} ({}), by the module {by}", tool.name(), tool.source());
         }
@@ -317,4 +322,53 @@ fn module_of(plugin: &Plugin, folders: &HashMap<&str, &'static str>) -> &'static
         path = parent;
     }
     ""
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        policy::ToolPolicy, result::ToolResult, source::ConfiguredTool, spec::ToolSpec, tool::handler_fn,
+    };
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn s3_a_tool_that_cannot_be_used_is_not_logged_as_loaded() {
+        let tool = |name: &str, schema| ConfiguredTool {
+            spec: ToolSpec::new(name, schema),
+            policy: ToolPolicy::new(),
+            handler: handler_fn(|_, _| async { Ok(ToolResult::new("")) }),
+            file: "tools.yaml".into(),
+            line: 3,
+        };
+        let tools = vec![tool("good", json!({"type": "object"})), tool("bad", json!({"type": "objekt"}))];
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let builder = Registry::builder().without_compiled();
+            let registry = builder.configured(ConfiguredTools { tools, faults: Vec::new() }).build().unwrap();
+            assert_eq!(registry.check().len(), 1);
+        });
+        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(told.contains("Loaded tool: good") && !told.contains("Loaded tool: bad"), "{told}");
+        assert!(told.contains("Cannot use tool bad (tools.yaml:3)"), "{told}");
+    }
 }

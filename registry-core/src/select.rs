@@ -8,6 +8,7 @@ use crate::{
     context::{ToolCall, ToolContext},
     deferral,
     outcome::ToolOutcome,
+    policy::Effect,
     registry::Registry,
     result::{ErrorKind, ToolError},
     tool::Tool,
@@ -47,6 +48,8 @@ fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
         format!("it needs the level {needed}, {} has {}", caller.user, caller.level)
     } else if caller.allowed_modules.as_ref().is_some_and(|allowed| !allowed.contains(tool.module())) {
         format!("the module {} is not allowed", tool.module())
+    } else if caller.reads_only && tool.policy().effect != Effect::Read {
+        format!("{} may use only tools that read", caller.user)
     } else if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
         "it is not among the tools that this request allows".to_owned()
     } else {

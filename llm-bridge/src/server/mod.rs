@@ -38,7 +38,7 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, store::Store};
+use registry_core::{Caller, Permission, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::openai;
@@ -73,6 +73,8 @@ const LAST_BYTES: Duration = Duration::from_secs(1);
 pub struct ServerSettings {
     /// Who a request without further identity is.
     pub caller: Caller,
+    /// The most that this caller may do once somebody has a key; `None` for what it may do anyway.
+    pub level_with_keys: Option<Permission>,
     /// Who may come in.
     pub access: Access,
     /// Where users and their keys are kept.
@@ -108,6 +110,7 @@ impl ServerSettings {
     pub fn new(caller: Caller, store: Arc<dyn Store>) -> Self {
         Self {
             caller,
+            level_with_keys: None,
             access: Access::default(),
             store,
             webhooks: None,

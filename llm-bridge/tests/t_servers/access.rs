@@ -92,3 +92,42 @@ async fn b10_other_pages_and_other_names_are_turned_away_on_every_route() {
     // Of the ten senders three may call, and nothing of the others' has come as far as the registry.
     assert_eq!(rack.export(&[]).len(), 2 * 3);
 }
+
+#[tokio::test]
+async fn s5_without_any_key_the_local_user_is_an_admin() {
+    let tools =
+        mock("count.free", "") + &mock("count.wipe", "effect = \"destructive\"\npermission = \"user\"");
+    let rack = Rack::new("", &tools);
+    let (mut server, client) = (rack.serve(), client());
+    let refresh = async |server: &crate::program::Serving| {
+        let answer = client.post(format!("{}/refresh-tools", server.base)).send().await.unwrap();
+        let status = answer.status();
+        (
+            status,
+            answer.json::<Value>().await.unwrap()["error"]["message"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    assert_eq!(refresh(&server).await.0, StatusCode::OK);
+    // A person is asked all the same.
+    assert_eq!(server.call(&client, "none", "count.wipe").await.status(), StatusCode::ACCEPTED);
+
+    // As soon as somebody has a key, whoever brings none is a user.
+    rack.done(&["user", "add", "ada"]);
+    let (id, ada) = rack.key("ada", &[]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let (status, told) = refresh(&server).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(told.contains("set `level = \"admin\"` under [user]"), "{told}");
+    let request = server.post(&client, "/api/tools/count.free", &ada, &json!({"enabled": false}));
+    let refused: Value = request.send().await.unwrap().json().await.unwrap();
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("toolrack user promote ada admin"), "{told}");
+    rack.done(&["key", "revoke", &id]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(refresh(&server).await.0, StatusCode::OK);
+    server.kill();
+
+    rack.write("", &(tools + "[user]\nlevel = \"user\"\n"));
+    let server = rack.serve();
+    assert_eq!(refresh(&server).await.0, StatusCode::FORBIDDEN);
+}

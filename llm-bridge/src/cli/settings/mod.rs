@@ -152,15 +152,15 @@ impl Default for Settings {
 pub struct User {
     /// The user's id.
     pub id: String,
-    /// How far the user is trusted.
-    pub level: Permission,
+    /// How far the user is trusted; `None` for an admin where nobody needs a key on this machine, and else a user.
+    pub level: Option<Permission>,
     /// The modules that may be used; all where nothing is said.
     pub allowed_modules: Option<Vec<String>>,
 }
 
 impl Default for User {
     fn default() -> Self {
-        Self { id: "local".into(), level: Permission::User, allowed_modules: None }
+        Self { id: "local".into(), level: None, allowed_modules: None }
     }
 }
 
@@ -353,7 +353,13 @@ impl Settings {
 
     /// The user as a caller.
     pub fn caller(&self) -> Caller {
-        self.caller_at(self.user.level)
+        let usual = if self.is_local() { Permission::Admin } else { Permission::User };
+        self.caller_at(self.user.level.unwrap_or(usual))
+    }
+
+    /// Whether only programs of this machine reach the server, and need no key.
+    fn is_local(&self) -> bool {
+        self.api_key.is_none() && self.listen.ip().is_loopback()
     }
 
     /// The user as a caller of another level.
@@ -411,6 +417,7 @@ impl Settings {
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
             module_name: self.module_name.clone(),
+            level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)
         }
     }

@@ -142,7 +142,9 @@ impl Modules {
             };
             by_name.insert(name.clone(), Arc::new(module));
         }
-        for name in settings.slow_modules.iter().filter(|name| !by_name.contains_key(*name)) {
+        let by_default = ModulesSettings::default().slow_modules;
+        let given = settings.slow_modules.difference(&by_default);
+        for name in given.filter(|name| !by_name.contains_key(*name)) {
             tracing::warn!(module = name, "slow_module_unknown");
         }
         let shared = Shared {
