@@ -32,8 +32,6 @@ pub(crate) fn program() -> Command {
             cargo.env_remove(name);
         }
     }
-    cargo
-        .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
-        .current_dir(crate::project_root());
+    cargo.args(["run", "--quiet", "--package", "toolrack", "--"]).current_dir(crate::project_root());
     cargo
 }

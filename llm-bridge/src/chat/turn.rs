@@ -11,6 +11,7 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use toolrack_apis::openai::{self, BadRequest, ChatRequest, Object, text_of};
 
 use super::{
     Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
@@ -24,7 +25,6 @@ use super::{
     runner,
     upstream::UpstreamError,
 };
-use crate::provider::openai::{self, BadRequest, ChatRequest, Object, text_of};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 64;

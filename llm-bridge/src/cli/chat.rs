@@ -9,6 +9,7 @@ use std::{
 use registry_core::{Registry, ToolError, ToolEvent, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use toolrack_apis::openai::ChatRequest;
 
 use super::{
     Settings,
@@ -18,7 +19,6 @@ use super::{
 };
 use crate::{
     chat::{Backend, TurnEvent},
-    provider::openai::ChatRequest,
     server::explained,
 };
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
+use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::{
     Settings, caller_at,
@@ -14,8 +15,8 @@ use super::{
     tenant::Tenant,
 };
 use crate::{
+    definition::subject,
     listing::{self, Row},
-    provider::{Definer, Definitions, Provider},
 };
 
 #[derive(Debug, clap::Args)]
@@ -89,7 +90,7 @@ pub(super) fn list(
         let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
         let definer = Definer::new(provider);
         let definer = if arguments.strict { definer.strict() } else { definer };
-        return print_definitions(&definer.definitions(tools));
+        return print_definitions(&definer.definitions(tools.map(subject)));
     }
     let mut rows = match &query {
         Some(query) => listing::found(registry, &context, query),
