@@ -3,7 +3,7 @@
 use super::{
     body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},
     fence::Fence,
-    header::{self, Header},
+    header::Header,
     json::JsonBody,
     named::{Head, NamedBody},
     table::{Dialect, Form, MarkKind},
@@ -226,7 +226,8 @@ impl Candidate {
 
     /// Behind a header that addresses a tool, and the mark that may open its calls.
     fn behind_header(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
-        match header::read(text, self.mark) {
+        let Some(style) = row.header else { return Err(Step::Reject(self.mark)) };
+        match style.read(text, self.mark) {
             // What of a header was written when the answer was cut off is nothing to the reader.
             Header::More if eof && self.alone && !self.quoted => {
                 Err(Step::Message { end: text.len(), thinking: false })

@@ -213,9 +213,27 @@ pub fn parse(text: &str, offered: Arc<Offered>, options: ScanOptions) -> Parsed 
     parsed
 }
 
-/// The text without the model's thinking. Calls stay in it.
+/// The text without the model's thinking. Calls stay in it. What stands before an end of thinking that has no beginning
+/// is thinking, too: the prompt had begun it.
 pub fn strip_thinking(text: &str) -> String {
-    parse(text, Offered::none().into(), ScanOptions::default()).content
+    let strip = |thinking| {
+        let (mut parsed, mut first) = (Parsed::default(), None);
+        let options = ScanOptions { thinking, ..ScanOptions::default() };
+        let mut scanner = Scanner::new(Offered::none().into(), options);
+        let mut sink = |event: Event<'_>| {
+            if let Event::Frame(delimiter) = event
+                && !delimiter.trim().is_empty()
+            {
+                first.get_or_insert_with(|| thinking_ends().any(|end| end == delimiter));
+            }
+            parsed.take(event);
+        };
+        scanner.push(text, &mut sink);
+        scanner.finish(&mut sink);
+        (parsed.content, first == Some(true))
+    };
+    let (content, ends_unopened) = strip(false);
+    if ends_unopened { strip(true).0 } else { content }
 }
 
 impl Parsed {

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use memchr::memchr3;
 
 use super::{
-    header,
     rows::ROWS,
     table::{DIALECTS, Dialect, MarkKind},
 };
@@ -41,7 +40,8 @@ pub(super) struct Marks {
     /// The bytes that may begin what only a line's start can hold.
     starts: [bool; 256],
     thinking: Vec<(&'static str, &'static str)>,
-    headers: Vec<&'static Dialect>,
+    /// What stands before a recipient, for each dialect that speaks in messages.
+    headers: Vec<(&'static str, &'static Dialect)>,
     interest: [bool; 256],
     /// The bytes of `interest`, in groups of what is looked for at once.
     needles: Vec<[u8; NEEDLES]>,
@@ -94,8 +94,8 @@ impl Marks {
                 let token = entry(&mut sorted, token);
                 token.noise = true;
                 // What is written between messages ends the one before it.
-                let speaks = row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
-                token.unthink |= if speaks && !header::is_end(token.text) { MESSAGE } else { 0 };
+                let ends = row.header.is_some_and(|header| !header.is_end(token.text));
+                token.unthink |= if ends { MESSAGE } else { 0 };
             }
             thinking.extend(row.thinking);
         }
@@ -116,11 +116,11 @@ impl Marks {
         firsts.dedup();
         // The longest word is asked first.
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
-        let speaks = |row: &&Dialect| row.marks.iter().any(|mark| mark.kind == MarkKind::Header);
-        let headers = rows.iter().copied().filter(speaks).collect();
+        let headers: Vec<_> = rows.iter().filter_map(|row| Some((row.header?.address, *row))).collect();
         let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
         let lines = words.iter().filter_map(|(word, _)| word.bytes().next());
-        let starts = table(lines.chain([b'`', b'~', b'{', b'[', b't']));
+        let addresses = headers.iter().filter_map(|(address, _)| address.bytes().next());
+        let starts = table(lines.chain(addresses).chain([b'`', b'~', b'{', b'[']));
         Self { sorted, bare, words, starts, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
@@ -147,10 +147,9 @@ impl Marks {
         &self.words
     }
 
-    /// The dialects that speak in messages.
-    pub(super) fn headers(&self, only: Option<&'static str>) -> impl Iterator<Item = &'static Dialect> {
-        let rows = self.headers.iter().copied();
-        rows.filter(move |row| only.is_none_or(|only| only == row.name))
+    /// The dialects that speak in messages, with what stands before a recipient.
+    pub(super) fn headers(&self) -> &[(&'static str, &'static Dialect)] {
+        &self.headers
     }
 
     /// The pairs of thinking marks, by their index.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
-    Offered, OfferedTool, ScanOptions, header, parse,
+    Offered, OfferedTool, ScanOptions, parse,
     table::{Dialect, Form, MarkKind},
 };
 
@@ -25,8 +25,10 @@ impl Dialect {
         let (head, body) = match self.forms.first()? {
             Form::Json(style) => (String::new(), self.unmarked(style.write(name, arguments)?)),
             Form::Named(style) => {
-                let addressed = self.marks.iter().any(|mark| mark.kind == MarkKind::Header);
-                let head = if addressed { header::write(name, style)? } else { String::new() };
+                let head = match self.header {
+                    Some(header) => header.write(name)?,
+                    None => String::new(),
+                };
                 (head, style.write(self, name, arguments)?)
             }
         };

@@ -2,7 +2,7 @@
 
 use linkme::distributed_slice;
 
-use super::{json::JsonStyle, named::NamedStyle, rows::ROWS};
+use super::{header::HeaderStyle, json::JsonStyle, named::NamedStyle, rows::ROWS};
 
 /// Dialects of other crates. A crate adds one by putting a row into this slice:
 ///
@@ -44,6 +44,8 @@ pub struct Dialect {
     pub open_ended: bool,
     /// Marks and calls are written on lines of their own.
     pub lines: bool,
+    /// How the headers of its messages are written, where it speaks in messages.
+    pub(super) header: Option<&'static HeaderStyle>,
     /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
     pub result: &'static str,
 }
@@ -63,6 +65,7 @@ impl Dialect {
             noise: &[],
             open_ended: false,
             lines: false,
+            header: None,
             result: RESPONSE,
         }
     }
@@ -105,6 +108,12 @@ impl Dialect {
     /// The row with its marks and calls on lines of their own.
     pub const fn on_lines(mut self) -> Self {
         self.lines = true;
+        self
+    }
+
+    /// The row with messages that have such headers.
+    pub(super) const fn header(mut self, header: &'static HeaderStyle) -> Self {
+        self.header = Some(header);
         self
     }
 
@@ -165,12 +174,12 @@ impl Mark {
     }
 
     /// A mark that begins a message's header.
-    pub const fn header(text: &'static str) -> Self {
+    pub(super) const fn header(text: &'static str) -> Self {
         Self { text, kind: MarkKind::Header }
     }
 
     /// A mark that may stand before the body, behind a header.
-    pub const fn section(text: &'static str) -> Self {
+    pub(super) const fn section(text: &'static str) -> Self {
         Self { text, kind: MarkKind::Section }
     }
 }

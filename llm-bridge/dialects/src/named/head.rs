@@ -22,6 +22,8 @@ pub enum Head {
         before: &'static str,
         /// What separates the name from an id of the call, as in `NAME:0`.
         id: &'static str,
+        /// The id that is rendered, with what separates it.
+        written_id: &'static str,
     },
     /// In an attribute of a tag, as in `<invoke name="NAME">`. Entities in attributes are read.
     Attribute {
@@ -39,7 +41,7 @@ pub enum Head {
 impl Head {
     /// A name between two marks.
     pub const fn between(open: &'static str, close: &'static [&'static str]) -> Self {
-        Self::Between { open, close, before: "", id: "" }
+        Self::Between { open, close, before: "", id: "", written_id: "" }
     }
 
     /// A name in an attribute.

@@ -17,7 +17,6 @@ pub use tags::TagStyle;
 use super::{
     body::{Body, Cx, Is, Lead, Ready, Step, Tail, Unfinished, ahead, cut, is, is_any, rest, tail},
     elements::End,
-    header::NAMESPACE,
     json::JsonBody,
     literal::{LiteralStyle, Literals},
     table::Dialect,
@@ -182,9 +181,10 @@ impl NamedBody {
         }
     }
 
-    /// The tool a header addresses; where arguments are JSON, tools have a namespace.
+    /// The tool that a header addresses, without the namespace that its dialect puts before it.
     fn recipient(&self, name: String, cx: &Cx<'_>) -> String {
-        let bare = name.strip_prefix(NAMESPACE).filter(|_| matches!(self.style.arguments, Arguments::Json));
+        let namespace = self.row.header.map_or("", |header| header.namespace);
+        let bare = name.strip_prefix(namespace).filter(|_| !namespace.is_empty());
         match bare {
             Some(bare) if cx.offered.contains(bare) || !cx.offered.contains(&name) => bare.to_owned(),
             _ => name,

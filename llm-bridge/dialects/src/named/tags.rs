@@ -25,12 +25,24 @@ pub struct TagStyle {
     pub lines: bool,
     /// The end repeats the argument's name, and values may be trees of such elements.
     pub elements: bool,
+    /// What the tag says of the value's type when it is rendered.
+    pub(super) types: TypeAttribute,
+}
+
+/// How a tag states the type of its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TypeAttribute {
+    None,
+    /// As `type="number"`.
+    Name,
+    /// As `string="false"`.
+    IsString,
 }
 
 impl TagStyle {
     /// A tag with the name, then the value, which line ends may frame.
     pub const fn new(key: Head, end: &'static str) -> Self {
-        Self { key, value: "", end, framed: true, lines: false, elements: false }
+        Self { key, value: "", end, framed: true, lines: false, elements: false, types: TypeAttribute::None }
     }
 
     /// The style with values on lines of their own.
@@ -48,6 +60,18 @@ impl TagStyle {
     /// The style with values to which all of the text between the tags belongs.
     pub const fn verbatim(mut self) -> Self {
         self.framed = false;
+        self
+    }
+
+    /// The style with tags that name the value's type: `type="number"`.
+    pub const fn naming_type(mut self) -> Self {
+        self.types = TypeAttribute::Name;
+        self
+    }
+
+    /// The style with tags that state whether the value is a string: `string="false"`.
+    pub const fn marking_strings(mut self) -> Self {
+        self.types = TypeAttribute::IsString;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Dialects that speak in messages: a header says whom each is for.
 
 use crate::{
+    header::{HeaderStyle, Kind},
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle, TagStyle},
     table::{Dialect, Form, Mark},
@@ -8,6 +9,33 @@ use crate::{
 
 /// Where a header may begin. The first has been written by the prompt, often.
 const HEADERS: &[Mark] = &[Mark::header("<|start|>"), Mark::header("<|channel|>")];
+
+/// `<|start|>assistant<|channel|>commentary to=f <|constrain|>json<|message|>`, and parts of it.
+pub(crate) const HEADER: HeaderStyle = HeaderStyle {
+    ends: &[
+        ("<|message|>", Kind::ByFields),
+        ("<|content_text|>", Kind::Text),
+        ("<|content_thinking|>", Kind::Thinking),
+        ("<|content_invoke_tool_json|>", Kind::Call),
+    ],
+    within: &["<|channel|>", "<|constrain|>"],
+    words: &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"],
+    thinking: &["analysis", "thought"],
+    address: "to=",
+    oneself: "self",
+    people: &["user", "all", "assistant", "commentary"],
+    namespace: "",
+    call: "<|start|>assistant to={name}<|message|>",
+};
+const HARMONY: HeaderStyle = HeaderStyle {
+    namespace: "functions.",
+    call: "<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
+    ..HEADER
+};
+const BEAM: HeaderStyle = HeaderStyle {
+    call: "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>",
+    ..HEADER
+};
 
 const MUSE: &[Form] = &[Form::Named(NamedStyle {
     head: Head::attribute("<atem:invoke ", "name", ">"),
@@ -28,6 +56,7 @@ pub(super) const ROWS: &[Dialect] = &[
             list: false,
         })],
     )
+    .header(&HARMONY)
     .marks(HEADERS)
     .close(&["<|call|>", "<|end|>", "<|return|>"])
     .noise(&["<|call|>", "<|end|>", "<|return|>", "<|message|>"])
@@ -43,9 +72,11 @@ pub(super) const ROWS: &[Dialect] = &[
             list: false,
         })],
     )
+    .header(&BEAM)
     .marks(HEADERS)
     .close(&["<|call|>", "<|end|>"]),
     Dialect::new("muse", MUSE)
+        .header(&HEADER)
         .marks(&[
             Mark::header("<|start|>"),
             Mark::header("<|channel|>"),
@@ -54,6 +85,7 @@ pub(super) const ROWS: &[Dialect] = &[
         .close(&["</atem:function_calls><|eom|>", "</atem:function_calls>", "<|eom|>"])
         .noise(&["<|eom|>", "<|eot|>"]),
     Dialect::new("inkling", &[Form::Json(JsonStyle::new(&["name"], &["args", "arguments"]))])
+        .header(&HEADER)
         .marks(&[Mark::wrapper("<|content_invoke_tool_json|>"), Mark::header("<|message_model|>")])
         .close(&["<|end_message|>"])
         .thinking(&[("<|content_thinking|>", "<|end_message|>")])

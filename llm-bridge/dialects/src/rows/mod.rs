@@ -10,6 +10,8 @@ mod tags;
 mod wrapped;
 
 use super::table::Dialect;
+#[cfg(test)]
+pub(super) use messages::HEADER;
 
 /// All of them, by family.
 pub(super) const ROWS: &[&[Dialect]] =

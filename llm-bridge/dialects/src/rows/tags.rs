@@ -39,7 +39,8 @@ macro_rules! markup {
                 Head::attribute(concat!("<", $prefix, "parameter "), "name", ">"),
                 concat!("</", $prefix, "parameter>"),
             )
-            .verbatim(),
+            .verbatim()
+            .marking_strings(),
             &[concat!("</", $prefix, "invoke>")],
         )
     };
@@ -175,7 +176,8 @@ pub(super) const ROWS: &[Dialect] = &[
         &[Form::Named(tags(
             Head::attribute("<|open|>call ", "tool", "<|sep|>"),
             TagStyle::new(Head::attribute("<|open|>argument ", "key", "<|sep|>"), "<|close|>argument<|sep|>")
-                .verbatim(),
+                .verbatim()
+                .naming_type(),
             &["<|close|>call<|sep|>"],
         ))],
     )

@@ -15,7 +15,16 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new(
         "mistral",
         &[
-            json(Head::Between { open: "", close: &["[ARGS]", ""], before: "", id: "[CALL_ID]" }, &[]),
+            json(
+                Head::Between {
+                    open: "",
+                    close: &["[ARGS]", ""],
+                    before: "",
+                    id: "[CALL_ID]",
+                    written_id: "",
+                },
+                &[],
+            ),
             Form::Json(JsonStyle::PLAIN.in_array()),
         ],
     )
@@ -53,6 +62,7 @@ pub(super) const ROWS: &[Dialect] = &[
                 close: &["<|tool_call_argument_begin|>"],
                 before: "functions.",
                 id: ":",
+                written_id: ":0",
             },
             &["<|tool_call_end|>"],
         )],

@@ -241,7 +241,8 @@ impl Scanner {
                 shown,
             }));
             self.called = true;
-            self.place = Place { blank: false, after_call: true, ..Place::start() };
+            let margin = source.ends_with('\n');
+            self.place = Place { blank: false, after_call: true, margin, ..Place::start() };
         }
     }
 
@@ -255,6 +256,7 @@ impl Scanner {
             self.emit(source, sink);
             self.written();
             self.place.fresh = source.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
+            self.place.margin = source.ends_with('\n');
         }
     }
 

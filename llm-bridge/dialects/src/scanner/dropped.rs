@@ -67,6 +67,6 @@ impl Scanner {
 
     /// Behind what was dropped it is as behind a call: marks that are left over are framing.
     pub(super) fn dropped_all(&mut self) {
-        self.place = Place { blank: self.place.blank, after_call: true, ..Place::start() };
+        self.place = Place { blank: self.place.blank, after_call: true, margin: false, ..Place::start() };
     }
 }

@@ -7,7 +7,7 @@ use memchr::memchr;
 use super::{Scanner, State};
 use crate::{
     Event, Offered,
-    body::{Is, Ready, cut, is},
+    body::{Is, Ready, cut, is, is_any},
     candidate::Candidate,
     fence::{self, Fence, Opening},
     marks::Found,
@@ -16,8 +16,6 @@ use crate::{
     typing::{Types, escape},
 };
 
-/// How a message's header goes on where the prompt has begun it.
-const ADDRESS: &str = "to=";
 /// A longer line is no tag line.
 const MAX_LINE: usize = 16 << 10;
 
@@ -76,17 +74,23 @@ impl Scanner {
         if self.place.fence > 0 {
             return Line::Other;
         }
+        let only = self.options.only;
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
         if self.place.blank || self.place.framing || self.place.after_call {
-            match is(rest, ADDRESS) {
+            // A header that the prompt has begun goes on with its recipient.
+            let headers = || self.marks.headers().iter().filter(|(_, row)| wanted(row.name));
+            match is_any(rest, headers().map(|(address, _)| *address)) {
                 Is::Open if !eof => {
                     self.emit(cut(text, from..at), sink);
                     return Line::Hold;
                 }
-                Is::Yes if self.marks.headers(self.options.only).next().is_some() => {
+                Is::Yes => {
+                    let begun = headers().filter(|(address, _)| rest.starts_with(address));
+                    let length = begun.clone().map(|(address, _)| address.len()).max().unwrap_or(0);
+                    let rows = begun.filter(|(address, _)| address.len() == length);
+                    let rows = rows.map(|(_, row)| (*row, MarkKind::Header)).collect();
                     self.emit(cut(text, from..at), sink);
-                    let rows =
-                        self.marks.headers(self.options.only).map(|row| (row, MarkKind::Header)).collect();
-                    self.state = State::Call(Box::new(Candidate::marked(rows, ADDRESS.len())));
+                    self.state = State::Call(Box::new(Candidate::marked(rows, length)));
                     return Line::Enter;
                 }
                 _ => {}
@@ -95,8 +99,6 @@ impl Scanner {
         if !calls {
             return Line::Other;
         }
-        let only = self.options.only;
-        let wanted = |name: &str| only.is_none_or(|only| only == name);
         let shown = || self.place.last.with(cut(text, from..at)).opens_code();
         if matches!(first, Some(b'{' | b'[')) && !shown() && matches!(self.marks.at(rest), Found::Nothing) {
             let rows = self.marks.bare().iter().copied().filter(|row| wanted(row.name));
@@ -124,7 +126,7 @@ impl Scanner {
         }
         // What is quoted is shown.
         self.place.quote_line |= first == Some(b'>');
-        if self.offered.tags().is_empty() {
+        if self.offered.tags().is_empty() || !self.place.margin {
             return Line::Other;
         }
         let offered = Arc::clone(&self.offered);

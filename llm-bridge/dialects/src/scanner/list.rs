@@ -47,9 +47,7 @@ impl Scanner {
             open = list.depth > 0;
             match byte {
                 b'\n' => {
-                    self.place.fresh = true;
-                    self.place.code = false;
-                    self.place.quote_line = false;
+                    self.place.next_line();
                 }
                 b' ' | b'\t' | b'\r' => {}
                 _ => self.written(),

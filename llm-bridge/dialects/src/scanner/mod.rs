@@ -45,6 +45,21 @@ pub struct Scanner {
     closed: usize,
     /// A call has been found.
     called: bool,
+    /// Where the open thinking began.
+    opening: Opening,
+}
+
+/// What stands before thinking: the text behind it goes on there.
+#[derive(Debug)]
+struct Opening {
+    /// Nothing, on its line.
+    margin: bool,
+    /// White space, or nothing: white space behind the thinking is framing.
+    spaced: bool,
+}
+
+impl Opening {
+    const START: Self = Self { margin: true, spaced: true };
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +89,8 @@ struct Pending {
 struct Place {
     /// Only white space since the line's start, or since a call or thinking ended.
     fresh: bool,
+    /// Nothing at all since the line's start, not even white space. Thinking counts as nothing.
+    margin: bool,
     /// Only white space since the answer's start, thinking not counted.
     blank: bool,
     /// Only white space since a call.
@@ -95,6 +112,7 @@ impl Place {
     fn start() -> Self {
         Self {
             fresh: true,
+            margin: true,
             blank: true,
             after_call: false,
             framing: false,
@@ -104,6 +122,20 @@ impl Place {
             quote_line: false,
             last: Last([b'\n'; 8]),
         }
+    }
+
+    /// A line begins.
+    fn next_line(&mut self) {
+        self.fresh = true;
+        self.margin = true;
+        self.code = false;
+        self.quote_line = false;
+    }
+
+    /// Where thinking has ended.
+    fn after_thinking(&self, opening: &Opening) -> Self {
+        let Opening { margin, spaced } = *opening;
+        Self { framing: spaced, fresh: spaced, blank: self.blank, margin, ..Self::start() }
     }
 
     /// Directly behind what opens a quote, or code.
@@ -180,6 +212,7 @@ impl Scanner {
             unclosed: 0,
             closed: 0,
             called: false,
+            opening: Opening::START,
         }
     }
 
@@ -241,6 +274,7 @@ impl Scanner {
     /// Something other than white space stands here.
     fn written(&mut self) {
         self.place.fresh = false;
+        self.place.margin = false;
         self.place.blank &= self.thinking.is_some();
         self.place.after_call = false;
         self.place.framing = false;
@@ -272,7 +306,11 @@ impl Scanner {
             if self.place.fresh {
                 let joint = self.place.after_call;
                 let blank = |byte: &&u8| byte.is_ascii_whitespace() || joint && matches!(byte, b',' | b';');
-                at += bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
+                let space = bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
+                at += space;
+                if space > 0 {
+                    self.place.margin = bytes.get(at - 1) == Some(&b'\n');
+                }
                 if self.place.framing && at > from {
                     sink(Event::Frame(cut(text, from..at)));
                     from = at;
@@ -304,9 +342,7 @@ impl Scanner {
             }
             match bytes.get(found) {
                 Some(b'\n') => {
-                    self.place.fresh = true;
-                    self.place.code = false;
-                    self.place.quote_line = false;
+                    self.place.next_line();
                     at = found + 1;
                     continue;
                 }
@@ -363,35 +399,42 @@ impl Scanner {
         let source = cut(rest, 0..len);
         if self.thinking.is_some_and(|open| mark.unthink & open != 0) {
             self.thinking = None;
-            let blank = self.place.blank;
-            self.place = Place { framing: true, blank, ..Place::start() };
+            self.place = self.place.after_thinking(&self.opening);
             sink(Event::Frame(source));
             return Act::Used;
         }
         if self.place.fence > 0 {
             return Act::Skip;
         }
-        // Thinking that the prompt has begun without saying so, or the end of it that is said twice.
-        let unopened = mark.unthink & !MESSAGE != 0 && lead && (self.place.blank || self.place.framing);
-        if unopened && self.thinking.is_none() || mark.closes && self.place.after_call && lead {
-            self.place.framing |= unopened;
+        let quoted = self.place.quoted();
+        let outside_code = !self.place.code && !quoted;
+        // The end of thinking that the prompt has begun without saying so, or an end that is written twice.
+        let unread = lead || self.offset + at >= self.plain;
+        if mark.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
+            self.place = self.place.after_thinking(&Opening::START);
+            sink(Event::Frame(source));
+            return Act::Used;
+        }
+        if mark.closes && self.place.after_call && lead {
             sink(Event::Frame(source));
             return Act::Used;
         }
         if let Some(row) = mark.think
-            && lead
-            && !self.place.code
+            && outside_code
         {
             // The prompt has opened it, and the model does so again.
-            let again = self.thinking == Some(u64::MAX) && self.place.framing;
+            let again = self.thinking == Some(u64::MAX) && self.place.framing && lead;
             if self.thinking.is_none() || again {
+                let spaced = self.place.last.byte().is_ascii_whitespace();
+                self.opening =
+                    if again { Opening::START } else { Opening { margin: self.place.margin, spaced } };
                 self.thinking = Some(1 << row);
                 self.place.framing = true;
+                self.place.fresh = true;
                 sink(Event::Frame(source));
                 return Act::Used;
             }
         }
-        let quoted = self.place.quoted();
         let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
         let header = mark.is_header() && message && !self.place.code;
         if !quoted && !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {

@@ -4,6 +4,7 @@
 
 mod cases;
 mod common;
+mod corpus;
 mod false_calls;
 mod properties;
 mod readings;
