@@ -286,6 +286,14 @@ pub enum TurnEvent {
     CallStatus(ToolEvent),
     /// A tool has finished.
     CallFinished(Box<ToolOutcome>),
+    /// What a tool has to say to the user: a paragraph of the answer that the model has not written. The same text is the `message` in
+    /// [`CallFinished`](Self::CallFinished).
+    Message {
+        /// The call's id.
+        id: String,
+        /// The text, with the line ends that part it from what stands before.
+        text: String,
+    },
     /// Something that the user should know and that is not part of the answer.
     Notice(String),
     /// Fields of the model server's answer that pass through.
