@@ -8,6 +8,7 @@ mod dialects;
 mod doors;
 mod faults;
 mod leaving;
+mod messages;
 mod oddities;
 mod recovery;
 mod requests;
