@@ -49,7 +49,7 @@ fn b3_tools_of_a_configured_server_are_listed_and_called() {
     let called = toolrack(folder.path(), &["call", "rack.calculate", r#"{"expression": "6*7"}"#]);
     assert!(called.status.success(), "{}", told(&called));
     assert!(json_of(&called)["result"].to_string().contains("42"), "{}", json_of(&called));
-    let refused = toolrack(folder.path(), &["call", "rack.calculate", "{}", "--user", "guest"]);
+    let refused = toolrack(folder.path(), &["call", "rack.calculate", "{}", "--level", "guest"]);
     assert_eq!(json_of(&refused)["success"], json!(false));
     let audit = toolrack(folder.path(), &["audit"]);
     assert!(String::from_utf8_lossy(&audit.stdout).contains("rack.calculate"), "{}", told(&audit));
