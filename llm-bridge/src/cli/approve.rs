@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn g4_a_person_sees_all_of_the_call_to_approve() {
         let arguments = json!({"path": "\u{202e}gpj.x\u{200b}", "note": "\u{9b}2J\u{1b}[2J\n"});
-        let shown = r#"del {"note":"\u{9b}2J\u001b[2J\n","path":"\u{202e}gpj.x\u{200b}"}"#;
+        let shown = r#"del {"path":"\u{202e}gpj.x\u{200b}","note":"\u{9b}2J\u001b[2J\n"}"#;
         assert_eq!(super::question("del", &arguments), shown);
     }
 }

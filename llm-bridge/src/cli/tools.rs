@@ -166,7 +166,11 @@ fn table(rows: &[Row], width: usize) -> String {
     // Several tools are often off for one reason.
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (row, reason) in off.chain(deprecated) {
-        let (name, reason) = (one_line(&row.name), one_line(&reason));
+        let name = one_line(&row.name);
+        let reason = reason
+            .strip_prefix(&format!("{} was refused: ", row.name))
+            .map(one_line)
+            .unwrap_or(one_line(&reason));
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, names)) => names.push(name),
             None => reasons.push((reason, vec![name])),
@@ -314,4 +318,33 @@ fn faults_of(row: &Row) -> Vec<String> {
         }
     }
     faults
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, ToolPolicy, ToolSpec};
+
+    use super::*;
+
+    #[test]
+    fn u11_a_tool_has_one_line_of_80_columns_and_reasons_stand_below() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        for name in ["file_manager.create_document", "scheduler.add_job", "scheduler.list_jobs"] {
+            let spec = ToolSpec { version: Some("1.0.0".to_owned()), ..ToolSpec::new(name, Value::Null) };
+            let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
+            registry.register(spec, policy, None).unwrap();
+        }
+        let context = registry.context(Caller::new("ada", Permission::User));
+        let rows = listing::rows(&registry, &context, true);
+        let table = table(&rows, 80);
+        let (lines, reasons) = table.split_once("\n\n").unwrap();
+        assert_eq!(lines.lines().count(), 4, "{table}");
+        assert!(lines.lines().all(|line| line.chars().count() <= 80), "{table}");
+        for row in &rows {
+            assert_eq!(lines.lines().filter(|line| line.starts_with(&row.name)).count(), 1, "{table}");
+        }
+        // One reason of several tools is said once.
+        assert_eq!(reasons.lines().count(), 1, "{table}");
+        assert!(reasons.contains("scheduler.add_job, scheduler.list_jobs: "), "{table}");
+    }
 }
