@@ -6,18 +6,15 @@
 pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod definition;
 pub mod listing;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod metrics;
-pub mod provider;
 pub mod server;
-mod whole;
+
+pub use definition::{snapshot, subject};
 
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../../docs/embedding.md")]
 struct Embedding;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/providers.md")]
-struct Providers;

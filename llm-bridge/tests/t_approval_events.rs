@@ -11,10 +11,7 @@ mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use llm_bridge::{
-    chat::{Backend, ChatSettings, TurnEvent, Upstream},
-    provider::openai::ChatRequest,
-};
+use llm_bridge::chat::{Backend, ChatSettings, TurnEvent, Upstream};
 use registry_core::{
     BoxFuture, Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
     guard::{
@@ -26,6 +23,7 @@ use registry_core::{
 use serde_json::json;
 use support::{Answer, Scripted, user, within};
 use tokio::sync::Notify;
+use toolrack_apis::openai::ChatRequest;
 
 /// More than may wait for a slow reader.
 const STATUSES: usize = 500;

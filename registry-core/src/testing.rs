@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::provider::snapshot(&tool)` gives all of it as one
+//! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
 //! text, to be compared with the one of yesterday.
 
 use std::{

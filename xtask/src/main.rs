@@ -1,6 +1,5 @@
 //! The developer's commands. One file for each; they link next to nothing, so they start at once.
 
-mod corpus;
 mod many_tools;
 mod new_tool;
 mod toolrack;
@@ -23,7 +22,7 @@ usage: cargo xtask COMMAND
   list-modules [--server URL] [--json]         the modules of a running server, and how they do; the key is in TOOLRACK_KEY
   refresh-tools [--server URL] [--json]        have a running server ask its modules for their tools
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
-  corpus DIR [--all] [--verbose] [--exceptions FILE]   score the scanner against a folder of cases
+  corpus DIR [--all] [--pin]                   score the scanner against a folder of cases; see docs/testing.md
   many-tools [COUNT]                           how a thousand tools build, start and fill a prompt, beside few and beside rmcp
 ";
 
@@ -40,7 +39,7 @@ fn main() -> ExitCode {
         "list-modules" => toolrack::run(&["modules", "list"], &rest),
         "refresh-tools" => toolrack::run(&["modules", "refresh"], &rest),
         "check" => toolrack::run(&["tools", "check"], &rest),
-        "corpus" => corpus::run(&project_root(), &rest),
+        "corpus" => toolrack::example("toolrack-dialects", "corpus", &rest),
         "many-tools" => many_tools::run(&project_root(), &rest),
         "" | "help" | "-h" | "--help" => {
             print!("{USAGE}");

@@ -8,17 +8,31 @@ use std::{
 use crate::Result;
 
 pub(crate) fn run(command: &[&str], arguments: &[String]) -> Result<ExitCode> {
-    let status = program()
-        .args(command)
-        .args(arguments)
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    status(program().args(command).args(arguments))
+}
+
+/// Runs an example of a package.
+pub(crate) fn example(package: &str, name: &str, arguments: &[String]) -> Result<ExitCode> {
+    // It runs in the current folder: its arguments may be relative paths.
+    status(cargo().args(["run", "--quiet", "--package", package, "--example", name, "--"]).args(arguments))
+}
+
+fn status(command: &mut Command) -> Result<ExitCode> {
+    let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }
 
 /// The program, to be given arguments.
 pub(crate) fn program() -> Command {
+    let mut cargo = cargo();
+    cargo
+        .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
+        .current_dir(crate::project_root());
+    cargo
+}
+
+fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(cargo);
     // What Cargo told this program about itself would make build scripts that watch it run again, here and at the next build.
@@ -32,8 +46,5 @@ pub(crate) fn program() -> Command {
             cargo.env_remove(name);
         }
     }
-    cargo
-        .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
-        .current_dir(crate::project_root());
     cargo
 }

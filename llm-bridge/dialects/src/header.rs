@@ -1,34 +1,38 @@
 //! Headers of messages, as models write them that speak in messages to several recipients: the user, a tool,
 //! themselves. `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>`, and parts of it.
 
-use super::{
-    body::{cut, rest},
-    named::{Arguments, Head, NamedStyle},
-};
+use super::body::{cut, rest};
 
 /// A longer header is none.
 const MAX_HEADER: usize = 512;
-/// What ends a header and begins the message, and what the message then is.
-const ENDS: &[(&str, Kind)] = &[
-    ("<|message|>", Kind::ByFields),
-    ("<|content_text|>", Kind::Text),
-    ("<|content_thinking|>", Kind::Thinking),
-    ("<|content_invoke_tool_json|>", Kind::Call),
-];
-/// What may stand within a header.
-const WITHIN: &[&str] = &["<|channel|>", "<|constrain|>"];
-/// The words of headers, beside a name and a recipient.
-const WORDS: &[&str] =
-    &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"];
-/// Channels of thinking.
-const THINKING: &[&str] = &["analysis", "thought"];
-/// Recipients that are no tools.
-const PEOPLE: &[&str] = &["user", "all", "assistant", "commentary"];
-/// What a recipient that is a tool begins with in some models.
-pub(super) const NAMESPACE: &str = "functions.";
 
+/// How a dialect writes the headers of messages.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+pub(crate) struct HeaderStyle {
+    /// What ends a header and begins the message, and what the message then is.
+    pub(crate) ends: &'static [(&'static str, Kind)],
+    /// What may stand within a header.
+    pub(crate) within: &'static [&'static str],
+    /// The words of headers, beside a name and a recipient.
+    pub(crate) words: &'static [&'static str],
+    /// Words of which one makes the message thinking.
+    pub(crate) thinking: &'static [&'static str],
+    /// What stands before the recipient.
+    pub(crate) address: &'static str,
+    /// The recipient of thinking.
+    pub(crate) oneself: &'static str,
+    /// Other recipients that are no tools.
+    pub(crate) people: &'static [&'static str],
+    /// What a recipient that is a tool may begin with.
+    pub(crate) namespace: &'static str,
+    /// The header of a call as it is rendered; `{name}` stands for the tool's name.
+    pub(crate) call: &'static str,
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// What the words and the recipient of its header say.
     ByFields,
     Text,
     Thinking,
@@ -48,88 +52,85 @@ pub(super) enum Header {
     Call { end: usize, recipient: String },
 }
 
-/// Whether this ends a header; it does not end the message.
-pub(super) fn is_end(mark: &str) -> bool {
-    ENDS.iter().any(|(end, _)| *end == mark)
-}
+impl HeaderStyle {
+    /// Whether this ends a header; it does not end the message.
+    pub(crate) fn is_end(&self, delimiter: &str) -> bool {
+        self.ends.iter().any(|(end, _)| *end == delimiter)
+    }
 
-/// Reads the header whose first mark has `mark` bytes.
-pub(super) fn read(text: &str, mark: usize) -> Header {
-    let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
-    let mut at = mark;
-    let mut words = 0;
-    loop {
-        let here = rest(area, at);
-        if let Some((end, kind)) = ENDS.iter().find(|(end, _)| here.starts_with(end)) {
-            return judge(cut(text, 0..at), at + end.len(), *kind);
-        }
-        let whole = area.len() < MAX_HEADER;
-        if let Some(within) = WITHIN.iter().find(|within| here.starts_with(**within)) {
-            at += within.len();
-            continue;
-        }
-        let open = ENDS.iter().map(|(end, _)| *end).chain(WITHIN.iter().copied());
-        if open.into_iter().any(|mark| mark.starts_with(here)) {
-            return if whole { Header::More } else { Header::No(at) };
-        }
-        if let Some(behind) = here.strip_prefix(' ') {
-            at = area.len() - behind.len();
-            continue;
-        }
-        let length = here.find(|char: char| char.is_whitespace() || char == '<').unwrap_or(here.len());
-        let word = cut(here, 0..length);
-        let ended = length < here.len();
-        // The first word may be a name; another that is none of a header's makes this text.
-        let known = word.starts_with("to=")
-            || WORDS.iter().any(|known| *known == word || !ended && known.starts_with(word))
-            || !ended && "to=".starts_with(word);
-        if word.is_empty() || !known && words > 0 {
-            return Header::No(at);
-        }
-        words += 1;
-        at += length;
-        if !ended {
-            return if whole { Header::More } else { Header::No(area.len()) };
+    /// Reads the header whose first delimiter has `delimiter` bytes.
+    pub(super) fn read(&self, text: &str, delimiter: usize) -> Header {
+        let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
+        let mut at = delimiter;
+        let mut words = 0;
+        loop {
+            let here = rest(area, at);
+            if let Some((end, kind)) = self.ends.iter().find(|(end, _)| here.starts_with(end)) {
+                return self.judge(cut(text, 0..at), at + end.len(), *kind);
+            }
+            let whole = area.len() < MAX_HEADER;
+            if let Some(within) = self.within.iter().find(|within| here.starts_with(**within)) {
+                at += within.len();
+                continue;
+            }
+            let open = self.ends.iter().map(|(end, _)| *end).chain(self.within.iter().copied());
+            if open.into_iter().any(|delimiter| delimiter.starts_with(here)) {
+                return if whole { Header::More } else { Header::No(at) };
+            }
+            if let Some(behind) = here.strip_prefix(' ') {
+                at = area.len() - behind.len();
+                continue;
+            }
+            let length = here.find(|char: char| char.is_whitespace() || char == '<').unwrap_or(here.len());
+            let word = cut(here, 0..length);
+            let ended = length < here.len();
+            // The first word may be a name; another that is none of a header's makes this text.
+            let known = word.starts_with(self.address)
+                || self.words.iter().any(|known| *known == word || !ended && known.starts_with(word))
+                || !ended && self.address.starts_with(word);
+            if word.is_empty() || !known && words > 0 {
+                return Header::No(at);
+            }
+            words += 1;
+            at += length;
+            if !ended {
+                return if whole { Header::More } else { Header::No(area.len()) };
+            }
         }
     }
-}
 
-/// The header of a call, for a recipient whose arguments follow as JSON or in tags.
-pub(super) fn write(name: &str, style: &NamedStyle) -> Option<String> {
-    if name.contains(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|')) {
-        return None;
+    /// The header of a call to this tool.
+    pub(super) fn write(&self, name: &str) -> Option<String> {
+        let fits = !name.contains(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
+        fits.then(|| self.call.replace("{name}", name))
     }
-    Some(match style.arguments {
-        Arguments::Json => {
-            format!(
-                "<|start|>assistant<|channel|>commentary to={NAMESPACE}{name} <|constrain|>json<|message|>"
-            )
-        }
-        _ if matches!(style.head, Head::Recipient) => {
-            format!("<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>")
-        }
-        _ => format!("<|start|>assistant to={name}<|message|>"),
-    })
-}
 
-fn judge(header: &str, end: usize, kind: Kind) -> Header {
-    let fields = || header.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
-    let recipient = fields().find_map(|field| field.strip_prefix("to=")).filter(|name| !name.is_empty());
-    let channel = || fields().any(|field| THINKING.contains(&field));
-    match (kind, recipient) {
-        (Kind::Call, _) => Header::Call { end, recipient: String::new() },
-        (Kind::Thinking, _) | (Kind::ByFields, Some("self")) => Header::Message { end, thinking: true },
-        (Kind::ByFields, Some(name)) if !PEOPLE.contains(&name) => {
-            Header::Call { end, recipient: name.to_owned() }
+    fn judge(&self, header: &str, end: usize, kind: Kind) -> Header {
+        let fields = || header.split(|char: char| char.is_whitespace() || matches!(char, '<' | '>' | '|'));
+        let recipient =
+            fields().find_map(|field| field.strip_prefix(self.address)).filter(|name| !name.is_empty());
+        let channel = || fields().any(|field| self.thinking.contains(&field));
+        match (kind, recipient) {
+            (Kind::Call, _) => Header::Call { end, recipient: String::new() },
+            (Kind::Thinking, _) => Header::Message { end, thinking: true },
+            (Kind::ByFields, Some(name)) if name == self.oneself => Header::Message { end, thinking: true },
+            (Kind::ByFields, Some(name)) if !self.people.contains(&name) => {
+                Header::Call { end, recipient: name.to_owned() }
+            }
+            (Kind::ByFields, None) => Header::Message { end, thinking: channel() },
+            _ => Header::Message { end, thinking: false },
         }
-        (Kind::ByFields, None) => Header::Message { end, thinking: channel() },
-        _ => Header::Message { end, thinking: false },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::HEADER;
+
+    fn read(text: &str, delimiter: usize) -> Header {
+        HEADER.read(text, delimiter)
+    }
 
     #[test]
     fn tells_calls_from_thinking_and_text() {

@@ -157,13 +157,11 @@ mod tests {
 
     use registry_core::{Caller, Permission, Registry};
     use serde_json::json;
+    use toolrack_apis::openai::{CallPiece, ChatRequest, Piece};
     use toolrack_dialects::ScanOptions;
 
     use super::*;
-    use crate::{
-        chat::{Backend, ChatSettings, Upstream, reader::Reader},
-        provider::openai::{CallPiece, ChatRequest, Piece},
-    };
+    use crate::chat::{Backend, ChatSettings, Upstream, reader::Reader};
 
     fn reader(deltas: bool) -> Reader {
         let registry = Registry::builder().without_compiled().build().unwrap();

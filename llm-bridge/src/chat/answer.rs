@@ -3,14 +3,14 @@
 use std::{collections::VecDeque, time::Duration};
 
 use serde_json::{Value, json};
+use toolrack_apis::{
+    openai::{self, Object, Piece},
+    sse::SseDecoder,
+};
 
 use super::{
     demo,
     upstream::{UpstreamError, cause_of},
-};
-use crate::provider::{
-    openai::{self, Object, Piece},
-    sse::SseDecoder,
 };
 
 /// How long the end of a stream is waited for once the model has finished.

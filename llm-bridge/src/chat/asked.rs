@@ -6,10 +6,10 @@ use registry_core::{
 };
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use toolrack_apis::openai::Piece;
 use toolrack_dialects::{Offered, ScanOptions, parse};
 
 use super::{Upstream, UpstreamError};
-use crate::provider::openai::Piece;
 
 /// Characters of a token, where the server does not count.
 const CHARACTERS: usize = 4;

@@ -12,8 +12,7 @@ use std::{
 
 use moka::sync::Cache;
 use serde_json::Value;
-
-use crate::provider::openai::{ChatRequest, role};
+use toolrack_apis::openai::{ChatRequest, role};
 
 /// How many conversations are remembered; those that were idle longest give way.
 const CONVERSATIONS: u64 = 10_000;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use toolrack_apis::openai;
 
 use super::{
     offer::Target,
     reader::{FoundCall, Reader},
 };
-use crate::provider::openai;
 
 /// The messages of a turn.
 #[derive(Debug)]

@@ -7,8 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use serde_json::Value;
-
-use crate::provider::openai::role;
+use toolrack_apis::openai::role;
 
 /// How many bytes of unfinished turns are remembered; the oldest give way.
 const CAPACITY: u64 = 64 * 1024 * 1024;

@@ -15,6 +15,7 @@ mod narrow;
 mod native;
 mod offer;
 mod paragraphs;
+mod prepared;
 pub mod prompt;
 mod reader;
 mod recover;
@@ -41,14 +42,12 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
-use toolrack_dialects::Reading;
+use toolrack_dialects::ParseOptions;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
-use crate::provider::{
-    PreparedDefinitions,
-    openai::{BadRequest, ChatRequest, Extra},
-};
+use prepared::PreparedDefinitions;
+use toolrack_apis::openai::{BadRequest, ChatRequest, Extra};
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -85,8 +84,8 @@ pub struct ChatSettings {
     pub models: Models,
     /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
     pub thinking: bool,
-    /// What is decided otherwise than by default where readers of text calls disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers of text calls disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Default for ChatSettings {
@@ -100,7 +99,7 @@ impl Default for ChatSettings {
             dialect: None,
             models: Models::default(),
             thinking: false,
-            reading: Reading::default(),
+            parsing: ParseOptions::default(),
         }
     }
 }
@@ -242,7 +241,7 @@ pub enum TurnEvent {
     /// The model's reasoning.
     Reasoning(String),
     /// The model has begun to write a call. This and the deltas come only where
-    /// [`Extension::deltas`](crate::provider::openai::Extension::deltas) asks for them. What follows is exactly one of
+    /// [`Extension::deltas`](toolrack_apis::openai::Extension::deltas) asks for them. What follows is exactly one of
     /// [`CallStarted`](Self::CallStarted), [`ClientCalls`](Self::ClientCalls) with its id, and [`CallAborted`](Self::CallAborted).
     CallBegun {
         /// The call's id.
@@ -287,6 +286,14 @@ pub enum TurnEvent {
     CallStatus(ToolEvent),
     /// A tool has finished.
     CallFinished(Box<ToolOutcome>),
+    /// What a tool has to say to the user: a paragraph of the answer that the model has not written. The same text is the `message` in
+    /// [`CallFinished`](Self::CallFinished).
+    Message {
+        /// The call's id.
+        id: String,
+        /// The text, with the line ends that part it from what stands before.
+        text: String,
+    },
     /// Something that the user should know and that is not part of the answer.
     Notice(String),
     /// Fields of the model server's answer that pass through.

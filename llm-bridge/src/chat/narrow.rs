@@ -1,8 +1,7 @@
 //! What a request allows of the tools that its caller may use.
 
 use registry_core::{Caller, Registry, Tool, nearest};
-
-use crate::provider::{
+use toolrack_apis::{
     names::{WireNames, legal},
     openai::{BadRequest, ChatRequest},
 };

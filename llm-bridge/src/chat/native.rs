@@ -1,8 +1,7 @@
 //! Calls that the model server reads itself, put together from their pieces.
 
 use serde::de::IgnoredAny;
-
-use crate::provider::openai::CallPiece;
+use toolrack_apis::openai::CallPiece;
 
 /// A call, put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

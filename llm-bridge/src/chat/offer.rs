@@ -8,16 +8,13 @@ use std::{
 
 use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
+use toolrack_apis::{
+    names::{self, WireNames},
+    openai::{BadRequest, ChatRequest, ClientTool, ToolChoice},
+};
 use toolrack_dialects::{Offered, OfferedTool, Tag};
 
-use crate::{
-    chat::{Backend, found::Found, prompt},
-    provider::{
-        PreparedDefinitions,
-        names::{self, WireNames},
-        openai::{BadRequest, ChatRequest, ClientTool, ToolChoice},
-    },
-};
+use crate::chat::{Backend, found::Found, prepared::PreparedDefinitions, prompt};
 
 /// The tools of one turn: the server's that the caller may use, and the client's own.
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
+use toolrack_apis::openai::{role, text_of};
 use toolrack_dialects::{self as dialect, Dialect};
-
-use crate::provider::openai::{role, text_of};
 
 /// The dialect in which a model is told to call when it is not said which it knows; most have seen it.
 const COMMON_DIALECT: &str = "hermes";

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use registry_core::Origin;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use toolrack_apis::openai::{self, Piece};
 use toolrack_dialects::{Call, Event, ScanOptions, Scanner, thinking_ends};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     native::NativeCalls,
     offer::{Offer, Target},
 };
-use crate::provider::openai::{self, Piece};
 
 /// What the text of arguments that are no object stands under in the conversation.
 const NO_OBJECT: &str = "INVALID_JSON";

@@ -11,6 +11,7 @@ use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use toolrack_apis::openai::{self, BadRequest, ChatRequest, Object, text_of};
 
 use super::{
     Backend, ClientCall, LAST_WORDS, ToolStyle, TurnEvent,
@@ -24,7 +25,6 @@ use super::{
     runner,
     upstream::UpstreamError,
 };
-use crate::provider::openai::{self, BadRequest, ChatRequest, Object, text_of};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 64;
@@ -217,6 +217,13 @@ impl Run {
                 runner::run(&reader.calls, &self.offer, &mut self.meter, &self.events, &self.tools).await;
             let limit = self.backend.settings().limits.max_result_characters;
             let shorten = |text| runner::shorten(text, limit);
+            for (id, message) in results.messages {
+                self.paragraphs.part();
+                let message = TurnEvent::Message { id, text: shorten(message) };
+                if let Err(end) = self.send_all(&mut vec![message]).await {
+                    return end;
+                }
+            }
             self.history.add(&reader, results.texts.into_iter().map(|text| text.map(shorten)).collect());
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
@@ -245,6 +252,9 @@ impl Run {
         for event in events.drain(..) {
             let event = match event {
                 TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
+                TurnEvent::Message { id, text } => {
+                    TurnEvent::Message { id, text: self.paragraphs.join(text) }
+                }
                 event => event,
             };
             let place = self.events.reserve().await.map_err(|_| End::Gone)?;

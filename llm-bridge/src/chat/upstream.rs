@@ -7,12 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use toolrack_apis::openai::{self, Object};
 
 use super::{answer::Answer, demo};
-use crate::{
-    metrics::UpstreamMetrics,
-    provider::openai::{self, Object},
-};
+use crate::metrics::UpstreamMetrics;
 
 /// The word that stands for the built-in demo model where an address is expected.
 pub const DEMO: &str = "demo";

@@ -12,7 +12,7 @@ use super::{
     stopped_by_ctrl_c,
     tenant::Tenant,
 };
-use crate::provider::names::legal;
+use toolrack_apis::names::legal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {

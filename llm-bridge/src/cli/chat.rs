@@ -8,6 +8,7 @@ use std::{
 
 use registry_core::{Registry, ToolError, ToolEvent, ToolResult};
 use serde_json::{Value, json};
+use toolrack_apis::openai::ChatRequest;
 
 use super::{
     Settings,
@@ -20,7 +21,6 @@ use super::{
 };
 use crate::{
     chat::{Backend, TurnEvent},
-    provider::openai::ChatRequest,
     server::explained,
 };
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 use comfy_table::Table;
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
+use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::{
     Settings, caller_at,
@@ -15,8 +16,8 @@ use super::{
     terminal::one_line,
 };
 use crate::{
+    definition::subject,
     listing::{self, Row},
-    provider::{Definer, Definitions, Provider},
 };
 
 #[derive(Debug, clap::Args)]
@@ -68,6 +69,7 @@ pub(super) fn list(
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller_at(settings, arguments.level));
     if let Some(module) = &arguments.module
+        && !registry.has_source(module)
         && !registry.list_all(true).iter().any(|tool| tool.module() == module)
     {
         return Err(format!("there is no module `{module}`"));
@@ -90,7 +92,7 @@ pub(super) fn list(
         let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
         let definer = Definer::new(provider);
         let definer = if arguments.strict { definer.strict() } else { definer };
-        return print_definitions(&definer.definitions(tools));
+        return print_definitions(&definer.definitions(tools.map(subject)));
     }
     let mut rows = match &query {
         Some(query) => listing::found(registry, &context, query),
@@ -147,7 +149,10 @@ fn table(rows: &[Row], width: usize) -> String {
             row.effect.to_owned(),
             row.tokens.to_string(),
             ready.to_owned(),
-            one_line(&row.source),
+            one_line(&match &row.replaces {
+                Some(replaced) => format!("{}, in place of {replaced}", row.source),
+                None => row.source.clone(),
+            }),
         ]
     });
     let lines: Vec<[String; 6]> = std::iter::once(header).chain(cells).collect();
@@ -233,7 +238,8 @@ pub(super) fn check(
     registry: &Registry,
 ) -> Result<ExitCode, String> {
     let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
-    let rows = listing::rows(registry, &context, true);
+    let mut rows = listing::rows(registry, &context, true);
+    rows.retain(|row| registry.get(&row.name).is_some());
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     faults.extend(registry.faults().iter().map(ToString::to_string));
     for tool in registry.list_all(true) {

@@ -8,9 +8,10 @@ use rmcp::{
     model::{CacheScope, ListToolsResult, Tool},
 };
 use serde_json::Value;
+use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::Visitor;
-use crate::provider::{Definer, Definitions, Provider};
+use crate::definition::subject;
 
 /// Tools in one page. Clients that do not ask for a second page are common, and few registries have as many.
 const PAGE: usize = 500;
@@ -68,5 +69,5 @@ pub(super) fn tool(visitor: &Visitor, name: &str) -> Option<Tool> {
 }
 
 fn definitions(selection: &Selection) -> Definitions {
-    Definer::new(Provider::Mcp).definitions(selection.tools().iter().map(AsRef::as_ref))
+    Definer::new(Provider::Mcp).definitions(selection.tools().iter().map(|tool| subject(tool)))
 }

@@ -14,6 +14,7 @@ use axum::{
 use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolrack_apis::openai::{ChatRequest, error_body};
 
 use super::{
     App,
@@ -22,11 +23,9 @@ use super::{
     identity::Identity,
     models::explained,
     openapi::{ChatCompletion, ChatCompletionRequest, Operation},
+    reply::{StreamReply, WholeReply},
 };
-use crate::{
-    chat::{Turn, TurnEvent, Upstream, UpstreamError},
-    provider::openai::{ChatRequest, StreamReply, WholeReply, error_body},
-};
+use crate::chat::{Turn, TurnEvent, Upstream, UpstreamError};
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);

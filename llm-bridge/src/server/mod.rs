@@ -21,6 +21,7 @@ mod modules;
 mod name;
 mod openapi;
 mod page;
+mod reply;
 mod routes;
 mod schedule;
 mod tools;
@@ -40,6 +41,7 @@ use axum::{
 use registry_core::{Caller, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use toolrack_apis::openai;
 use toolrack_http::webhook::Webhooks;
 use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -56,7 +58,7 @@ use toolrack_remote::module::Modules;
 #[cfg(feature = "cli")]
 pub(crate) use user_id::check_user_id;
 
-use crate::{chat::Backend, metrics::Metrics, provider::openai};
+use crate::{chat::Backend, metrics::Metrics};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;

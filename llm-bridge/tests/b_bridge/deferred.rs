@@ -1,15 +1,14 @@
 //! Deferred tools, found by a search and used from then on: B11. And definitions in the schema that the API takes: B4.
 
-use std::sync::Arc;
-
 use llm_bridge::{
     chat::{Backend, ChatSettings, ToolStyle, TurnEvent, Upstream},
-    provider::{Provider, definitions, openai::ChatRequest},
+    subject,
 };
 use registry_core::{
     Caller, Permission, Registry, SEARCH_TOOLS, TextTag, ToolPolicy, ToolResult, ToolSpec, handler_fn,
 };
 use serde_json::{Value, json};
+use toolrack_apis::{Definer, Provider, openai::ChatRequest};
 
 use crate::support::{Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, two_numbers, user, within};
 
@@ -390,7 +389,8 @@ async fn b4_what_is_offered_in_a_chat_is_what_the_provider_takes() {
     let asked = asked_last(&rack).await;
     let registry = &rack.registry;
     let selection = registry.select(&registry.context(Caller::new("ada", Permission::Owner)));
-    let defined = definitions(Provider::OpenAi, selection.tools().iter().map(Arc::as_ref));
+    let defined =
+        Definer::new(Provider::OpenAi).definitions(selection.tools().iter().map(|tool| subject(tool)));
     assert_eq!(asked.body["tools"], defined.list);
     assert_eq!(asked.tools(), ["add", "math_gcd_2", "math_gcd"]);
     assert_eq!(defined.left_out[0].tool, "odd");

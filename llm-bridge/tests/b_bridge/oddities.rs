@@ -1,11 +1,9 @@
 //! What model servers and requests have in them that is easily mistaken for something else.
 
-use llm_bridge::{
-    chat::{Backend, ChatSettings, ToolStyle, TurnEvent, Upstream},
-    provider::openai::ChatRequest,
-};
+use llm_bridge::chat::{Backend, ChatSettings, ToolStyle, TurnEvent, Upstream};
 use registry_core::{Caller, ErrorKind, Registry, TextTag};
 use serde_json::{Value, json};
+use toolrack_apis::openai::ChatRequest;
 
 use crate::{
     faults::{CALL, delta},

@@ -29,7 +29,7 @@ def defined(provider, *flags):
 
 def recorded(name):
     """What the tests of the lowering have on record for schemas that are hard to say."""
-    file = environment.HERE.parent / "data" / "providers" / f"tricky.{name}.json"
+    file = environment.HERE.parent.parent / "apis" / "tests" / "data" / f"tricky.{name}.json"
     return json.loads(file.read_text())["list"]
 
 

@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{Arguments, Head, NamedStyle, TagStyle};
+use super::{Arguments, Head, NamedStyle, TagStyle, tags::TypeAttribute};
 use crate::{elements, literal, render::type_name, table::Dialect};
 
 impl NamedStyle {
-    /// A call, without the marks of a wrapper; nothing where it cannot be written.
+    /// A call, without the delimiters of a wrapper; nothing where it cannot be written.
     pub(crate) fn write(&self, row: &Dialect, name: &str, arguments: &Map<String, Value>) -> Option<String> {
         let line = if row.lines { "\n" } else { "" };
         let mut out = self.head.write(name)?;
+        // JSON that begins on a line of its own ends on one.
+        let on_line = out.ends_with('\n') && matches!(self.arguments, Arguments::Json);
         match self.arguments {
             Arguments::Json => out.push_str(&row.unmarked(serde_json::to_string(arguments).ok()?)),
             Arguments::Literals(style) => {
@@ -25,12 +27,8 @@ impl NamedStyle {
                 }
             }
         }
-        for end in self.end {
-            if *end == "```" {
-                out.push('\n');
-            }
-            out.push_str(end);
-        }
+        out.push_str(if on_line && !self.end.is_empty() { "\n" } else { "" });
+        out.extend(self.end.iter().copied());
         Some(if self.list { format!("[{out}]") } else { out })
     }
 }
@@ -42,9 +40,8 @@ impl Head {
             Self::Attribute { open, name: attribute, close } => {
                 format!("{open}{attribute}=\"{}\"{close}", escaped(name))
             }
-            Self::Between { open, close, before, id } => {
-                let id = if id.is_empty() || *id == "[CALL_ID]" { String::new() } else { format!("{id}0") };
-                format!("{open}{before}{name}{id}{}", close.first()?)
+            Self::Between { open, close, before, written_id, .. } => {
+                format!("{open}{before}{name}{written_id}{}", close.first()?)
             }
         })
     }
@@ -57,12 +54,10 @@ impl TagStyle {
         if text.contains(self.key.open()) {
             return None;
         }
-        let kind = match (self.key, value) {
-            (Head::Attribute { name: "key", .. }, value) => format!(" type=\"{}\"", type_name(value)),
-            (Head::Attribute { .. }, _) if self.end.contains("ML｜") => {
-                format!(" string=\"{}\"", value.is_string())
-            }
-            _ => String::new(),
+        let kind = match self.types {
+            TypeAttribute::None => String::new(),
+            TypeAttribute::Name => format!(" type=\"{}\"", type_name(value)),
+            TypeAttribute::IsString => format!(" string=\"{}\"", value.is_string()),
         };
         let head = match self.key {
             Head::Attribute { open, name, close } => {

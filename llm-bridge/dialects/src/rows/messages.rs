@@ -1,13 +1,41 @@
 //! Dialects that speak in messages: a header says whom each is for.
 
 use crate::{
+    header::{HeaderStyle, Kind},
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle, TagStyle},
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 /// Where a header may begin. The first has been written by the prompt, often.
-const HEADERS: &[Mark] = &[Mark::header("<|start|>"), Mark::header("<|channel|>")];
+const HEADERS: &[Delimiter] = &[Delimiter::header("<|start|>"), Delimiter::header("<|channel|>")];
+
+/// `<|start|>assistant<|channel|>commentary to=f <|constrain|>json<|message|>`, and parts of it.
+pub(crate) const HEADER: HeaderStyle = HeaderStyle {
+    ends: &[
+        ("<|message|>", Kind::ByFields),
+        ("<|content_text|>", Kind::Text),
+        ("<|content_thinking|>", Kind::Thinking),
+        ("<|content_invoke_tool_json|>", Kind::Call),
+    ],
+    within: &["<|channel|>", "<|constrain|>"],
+    words: &["assistant", "analysis", "commentary", "final", "thought", "json", "xml", "code", "text"],
+    thinking: &["analysis", "thought"],
+    address: "to=",
+    oneself: "self",
+    people: &["user", "all", "assistant", "commentary"],
+    namespace: "",
+    call: "<|start|>assistant to={name}<|message|>",
+};
+const HARMONY: HeaderStyle = HeaderStyle {
+    namespace: "functions.",
+    call: "<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
+    ..HEADER
+};
+const BEAM: HeaderStyle = HeaderStyle {
+    call: "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>",
+    ..HEADER
+};
 
 const MUSE: &[Form] = &[Form::Named(NamedStyle {
     head: Head::attribute("<atem:invoke ", "name", ">"),
@@ -28,7 +56,8 @@ pub(super) const ROWS: &[Dialect] = &[
             list: false,
         })],
     )
-    .marks(HEADERS)
+    .header(&HARMONY)
+    .delimiters(HEADERS)
     .close(&["<|call|>", "<|end|>", "<|return|>"])
     .noise(&["<|call|>", "<|end|>", "<|return|>", "<|message|>"])
     .results("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>"),
@@ -43,18 +72,24 @@ pub(super) const ROWS: &[Dialect] = &[
             list: false,
         })],
     )
-    .marks(HEADERS)
+    .header(&BEAM)
+    .delimiters(HEADERS)
     .close(&["<|call|>", "<|end|>"]),
     Dialect::new("muse", MUSE)
-        .marks(&[
-            Mark::header("<|start|>"),
-            Mark::header("<|channel|>"),
-            Mark::section("<atem:function_calls>"),
+        .header(&HEADER)
+        .delimiters(&[
+            Delimiter::header("<|start|>"),
+            Delimiter::header("<|channel|>"),
+            Delimiter::section("<atem:function_calls>"),
         ])
         .close(&["</atem:function_calls><|eom|>", "</atem:function_calls>", "<|eom|>"])
         .noise(&["<|eom|>", "<|eot|>"]),
     Dialect::new("inkling", &[Form::Json(JsonStyle::new(&["name"], &["args", "arguments"]))])
-        .marks(&[Mark::wrapper("<|content_invoke_tool_json|>"), Mark::header("<|message_model|>")])
+        .header(&HEADER)
+        .delimiters(&[
+            Delimiter::wrapper("<|content_invoke_tool_json|>"),
+            Delimiter::header("<|message_model|>"),
+        ])
         .close(&["<|end_message|>"])
         .thinking(&[("<|content_thinking|>", "<|end_message|>")])
         .noise(&[

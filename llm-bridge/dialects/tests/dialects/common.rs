@@ -87,10 +87,13 @@ pub fn rebuilt(seen: &[Seen]) -> String {
 /// The tools of a case: OpenAI definitions, or null for names that are not known.
 pub fn offered(tools: &Value) -> Arc<Offered> {
     let Some(tools) = tools.as_array() else { return Arc::new(Offered::any()) };
-    Arc::new(Offered::new(tools.iter().map(|tool| OfferedTool {
-        name: tool["function"]["name"].as_str().unwrap_or_default().into(),
-        schema: tool["function"].get("parameters").cloned().map(Arc::new),
-        tag: None,
+    Arc::new(Offered::new(tools.iter().map(|tool| {
+        let function = tool.get("function").unwrap_or(tool);
+        OfferedTool {
+            name: function["name"].as_str().unwrap_or_default().into(),
+            schema: function.get("parameters").cloned().map(Arc::new),
+            tag: None,
+        }
     })))
 }
 

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::Arc,
 };
 
@@ -129,7 +130,7 @@ fn b1_a_call_that_is_cut_off_has_no_half_argument() {
         for at in (1..call.len()).filter(|at| call.is_char_boundary(*at)) {
             for found in read(&call[..at]).calls {
                 let arguments: Value = serde_json::from_str(&found.arguments).unwrap();
-                // Behind a whole argument nothing says that there is another; before any, a bare name is a whole call
+                // After a whole argument nothing says that there is another; before any, a bare name is a whole call
                 // in one dialect only.
                 assert!(arguments != json!({}) || row.name == "mistral", "{}: {}", row.name, &call[..at]);
                 let mut members = arguments.as_object().unwrap().iter();
@@ -173,4 +174,42 @@ fn b1_the_page_shows_every_dialect_as_it_is_written() {
     assert_eq!(shown, written);
     let count = format!("[{} dialects]", written.len());
     assert!(include_str!("../../../../README.md").contains(&count), "README.md does not say {count}");
+}
+
+/// The lines of code of a folder, without tests, comments and rows.
+fn code(folder: &Path, lines: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "rows" {
+            code(&path, lines);
+        } else if path.is_file() && name != "tests.rs" {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            lines.extend(code.map(|line| format!("{name}: {line}")));
+        }
+    }
+}
+
+#[test]
+fn g18_no_dialect_stands_in_code_outside_its_row() {
+    let mut lines = Vec::new();
+    code(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut lines);
+    assert!(lines.len() > 1000);
+    let mut own =
+        vec!["\"to=".to_owned(), "\"functions.".to_owned(), "\"[CALL_ID]\"".to_owned(), "ML｜".to_owned()];
+    for row in dialects() {
+        own.push(format!("\"{}\"", row.name));
+        let thinking = row.thinking.iter().flat_map(|(open, close)| [*open, *close]);
+        // A code fence is Markdown's.
+        let close = row.close.iter().copied().filter(|close| *close != "```");
+        let delimiters = row.delimiters.iter().map(|delimiter| delimiter.text).chain(close);
+        own.extend(
+            delimiters.chain(thinking).chain(row.noise.iter().copied()).map(|text| format!("\"{text}")),
+        );
+    }
+    let faults: Vec<_> =
+        own.iter().flat_map(|own| lines.iter().filter(|line| line.contains(own.as_str()))).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
 }

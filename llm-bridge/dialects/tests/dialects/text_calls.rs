@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{Dice, Seen, every, lines, offered, parsed, scan};
 use serde_json::{Value, json};
-use toolrack_dialects::{Abort, Offered, OfferedTool, Parsed, ScanOptions, Tag, parse};
+use toolrack_dialects::{Abort, Offered, OfferedTool, Parsed, ScanOptions, Tag, parse, strip_thinking};
 
 fn tools() -> Arc<Offered> {
     let schema = json!({"type": "object", "properties": {
@@ -140,7 +140,8 @@ fn p7_a_mark_that_is_mentioned_is_text() {
         "<tool_call>not even json</tool_call>",
         "<function=weather> is how it starts",
         "<tool_call>\n<function>\n<parameter=city>x</parameter>\n</function>\n</tool_call>",
-        "a <think> tag in prose </think>",
+        "a `<think>` tag in prose `</think>`",
+        "a \"<think>\" tag in prose",
     ] {
         let parsed = read(text);
         assert_eq!(parsed.calls, [], "{text}");
@@ -334,7 +335,86 @@ fn p8_thinking_begun_in_the_prompt() {
         assert_eq!((parsed.reasoning.as_str(), parsed.content.as_str()), ("Hm.", "Answer."), "{text}");
     }
     let parsed = read("Hm.</think>Answer.");
-    assert_eq!(parsed.content, "Hm.</think>Answer.");
+    assert_eq!(parsed.content, "Hm.Answer.");
+}
+
+#[test]
+fn s2_thinking_counts_wherever_it_stands_outside_code() {
+    let call = "<tool_call>{\"name\": \"weather\", \"arguments\": {}}</tool_call>";
+    for (text, content, reasoning) in [
+        (format!("Hi <think>maybe\n{call}\n</think>No."), "Hi No.", format!("maybe\n{call}\n")),
+        (format!("Hi <think>{call}</think> No."), "Hi No.", call.to_owned()),
+        ("Hi<think>a</think> there".to_owned(), "Hi there", "a".to_owned()),
+        (
+            "One <thinking>a</thinking>two <think>b</think>\nthree".to_owned(),
+            "One two three",
+            "ab".to_owned(),
+        ),
+        ("x</think>answer".to_owned(), "xanswer", String::new()),
+        ("<think>a</think></think>b".to_owned(), "b", "a".to_owned()),
+        (
+            "Hi <think>RESEARCH: x\nRESEARCH: y\n</think>No.".to_owned(),
+            "Hi No.",
+            "RESEARCH: x\nRESEARCH: y\n".to_owned(),
+        ),
+    ] {
+        for (offered, size) in [(tools(), 1), (tools(), 3), (tools(), 1000), (tagged(true), 1000)] {
+            let parsed = parsed(&scan(&text, &every(&text, size), &offered, &ScanOptions::default()));
+            assert_eq!(parsed.calls, [], "{text}");
+            assert_eq!((parsed.content.as_str(), &parsed.reasoning), (content, &reasoning), "{text}");
+        }
+    }
+    // In code it is shown, and calls after it are what they are.
+    for text in ["`x</think>` y", "```\na <think>b</think>\n```\n", "<code><think></code> b"] {
+        assert_eq!(read(text).content, text);
+    }
+    assert_eq!(calls(&read(&format!("Hi <think>a</think>{call}"))), [("weather", "{}")]);
+}
+
+#[test]
+fn s2_stripping_takes_thinking_that_the_prompt_has_begun() {
+    for (text, stripped) in [
+        ("x</think>answer", "answer"),
+        ("x\n</think>\n\nanswer <think>y</think>z", "answer z"),
+        ("<think>x</think>answer</think>", "answer"),
+        ("answer <think>x</think>", "answer "),
+        ("`</think>` answer", "`</think>` answer"),
+    ] {
+        assert_eq!(strip_thinking(text), stripped, "{text}");
+    }
+}
+
+#[test]
+fn s6_a_tag_line_begins_where_its_line_begins() {
+    for text in [
+        "  RESEARCH: x\n",
+        "\tRESEARCH: x\nb",
+        "Code:\n\n    RESEARCH: x\n    y\n",
+        "- a\n  RESEARCH: x\nb",
+        "<think>a</think> RESEARCH: x\nb",
+        "Hi <think>a</think>RESEARCH: x\nb",
+        "RESEARCH:x\n",
+    ] {
+        for size in [1, 2, 1000] {
+            let read = parsed(&scan(text, &every(text, size), &tagged(true), &ScanOptions::default()));
+            assert_eq!(read.calls, [], "{text}");
+            let seen = text.replace("<think>a</think> ", "").replace("<think>a</think>", "");
+            assert_eq!(read.content, seen, "{text}");
+        }
+    }
+    // Nothing of a stripped line is left after.
+    for (text, content) in [
+        ("a\nRESEARCH: x\n    b", "a\n    b"),
+        ("a\r\nRESEARCH: x\r\nRESEARCH: \ty\nb", "a\r\nb"),
+        ("<think>a</think>RESEARCH: x\n\nb", "\nb"),
+        ("<think>a</think>\nRESEARCH: x", ""),
+    ] {
+        for size in [1, 2, 1000] {
+            let read = parsed(&scan(text, &every(text, size), &tagged(true), &ScanOptions::default()));
+            assert_eq!(read.content, content, "{text}");
+            assert_eq!(read.calls[0].name, "research", "{text}");
+        }
+    }
 }
 
 #[test]
@@ -537,7 +617,7 @@ fn p7_a_stray_backtick_hides_no_call() {
     assert_eq!(two.calls.len(), 2);
     for text in [
         "It's `x: <tool_call>{\"name\": \"nobody\", \"arguments\": {}}</tool_call>",
-        "The `<tool_call>` and `<function=weather>` marks",
+        "The `<tool_call>` and `<function=weather>` delimiters",
         "The `<tool_call>`\n{\"a\": 1}",
         "`<tool_call>{\"name\": \"weather\", \"arguments\": {}}`</tool_call>",
         "`<tool_call>{\"name\": \"weather\", \"arguments\": {}` begins it",
@@ -545,5 +625,43 @@ fn p7_a_stray_backtick_hides_no_call() {
         assert_eq!(read(text).content, text);
         let seen = scan(text, &[], &tools(), &ScanOptions::default());
         assert!(!seen.iter().any(|event| matches!(event, Seen::Aborted(..))), "{text}");
+    }
+}
+
+/// Cases whose collected form has lost its schema, with the schema of their tests.
+#[test]
+fn g16_cases_that_lost_their_schema_are_parsed_with_it() {
+    let text = |value: &str| {
+        format!(
+            "<|start|>assistant to=echo<|message|><atem:function_calls>\n<atem:invoke name=\"echo\">\n\
+             <atem:parameter name=\"text\">{value}</atem:parameter>\n<atem:parameter name=\"count\">25\
+             </atem:parameter>\n<atem:parameter name=\"items\">[1,2]</atem:parameter>\n</atem:invoke>\n\
+             </atem:function_calls><|eot|>"
+        )
+    };
+    let m3 = "]<]minimax[>[";
+    let elements: String =
+        ["tags", "shipping", "note"].map(|name| format!("{m3}<{name}>{m3}</{name}>")).concat();
+    let order = format!(
+        "{m3}<tool_call>\n{m3}<invoke name=\"create_order\">{elements}{m3}</invoke>\n{m3}</tool_call>"
+    );
+    let typed = |kind: &str| json!({"type": kind});
+    let tool = |name: &str, properties: Value| {
+        Arc::new(Offered::new([OfferedTool {
+            name: name.into(),
+            schema: Some(Arc::new(json!({"type": "object", "properties": properties}))),
+            tag: None,
+        }]))
+    };
+    let echo = json!({"text": typed("string"), "count": typed("integer"), "items": typed("array")});
+    let create = json!({"tags": typed("array"), "shipping": typed("object"), "note": typed("string")});
+    for (text, offered, arguments) in [
+        (text("true"), tool("echo", echo.clone()), json!({"text": "true", "count": 25, "items": [1, 2]})),
+        (text("1,500"), tool("echo", echo), json!({"text": "1,500", "count": 25, "items": [1, 2]})),
+        (order, tool("create_order", create), json!({"tags": [], "shipping": {}, "note": ""})),
+    ] {
+        let parsed = read_with(&text, &offered, &ScanOptions::default());
+        let read: Value = serde_json::from_str(&parsed.calls[0].arguments).unwrap();
+        assert_eq!(read, arguments, "{text}");
     }
 }

@@ -7,9 +7,9 @@ mod asked;
 
 use registry_core::{ToolSpec, rank_tools};
 use serde_json::{Map, Value};
+use toolrack_apis::openai::{role, text_of};
 use toolrack_dialects::{self as dialect, Offered, Parsed, ScanOptions, dialects, parse};
 
-use crate::provider::openai::{role, text_of};
 use asked::{Asked, clauses, example};
 
 /// What it is called in a list of models.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolrack_apis::openai::Object;
 use toolrack_dialects::ScanOptions;
 
 use super::{End, Run};
-use crate::{
-    chat::{ToolStyle, answer::Answer, prompt, reader::Reader, recover, runner, upstream::UpstreamError},
-    provider::openai::Object,
+use crate::chat::{
+    ToolStyle, answer::Answer, prompt, reader::Reader, recover, runner, upstream::UpstreamError,
 };
 
 impl Run {
@@ -72,7 +72,7 @@ impl Run {
         let settings = self.backend.settings();
         ScanOptions {
             thinking: settings.thinking,
-            reading: settings.reading,
+            parsing: settings.parsing,
             deltas: self.deltas,
             only: self.dialect(),
             ..ScanOptions::default()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::provider::openai::Extension;
+use toolrack_apis::openai::Extension;
 
 macro_rules! shapes {
     ($($(#[doc = $about:literal])* $(#[cfg($gate:meta)])? $name:ident($schemas:ident): $schema:tt)*) => {$(

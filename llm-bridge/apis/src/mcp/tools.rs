@@ -1,0 +1,47 @@
+//! Tool definitions of the Model Context Protocol, as in the `tools` of a `tools/list` result:
+//! <https://modelcontextprotocol.io/specification/draft/server/tools>.
+//!
+//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 whole, and those of older drafts are said
+//! in its words; the root of the input's has type `object`. So has that of the output's here: the revisions before 2026-07-28 take no other, and say nothing where it is left out.
+//! Properties whose schemas are `true` or `false` become objects of the same meaning, which more readers take.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    definition::Hints,
+    names::NameRule,
+    rules::{Form, Parts, Rules},
+};
+
+pub(crate) const RULES: Rules = Rules {
+    name: NameRule { extra: ".-", begins_with_letter: false, max_length: 128 },
+    max_description: None,
+    needs_description: false,
+    max_tools: None,
+    forms: &[Form::WHOLE, Form::JSON_SCHEMA],
+    strict: None,
+    write,
+    list: Value::Array,
+};
+
+fn write(parts: &Parts<'_>) -> Value {
+    let mut tool = Map::new();
+    tool.insert("name".to_owned(), parts.name.into());
+    tool.extend(parts.subject.title.map(|title| ("title".to_owned(), title.into())));
+    tool.extend(parts.description.map(|text| ("description".to_owned(), text.into())));
+    tool.insert(parts.field.to_owned(), parts.schema.clone().into());
+    let output = parts.subject.output_schema;
+    let output = output.filter(|schema| schema.get("type").and_then(Value::as_str) == Some("object"));
+    tool.extend(output.map(|schema| ("outputSchema".to_owned(), schema.clone())));
+    tool.extend(parts.subject.hints.map(|hints| ("annotations".to_owned(), annotations(hints))));
+    tool.into()
+}
+
+/// Without `destructiveHint` a tool that writes counts as destructive. `idempotentHint` says that a second call with the same arguments
+/// changes nothing more; of a tool that only reads that means nothing, so it is not said.
+fn annotations(hints: Hints) -> Value {
+    if hints.read_only {
+        return json!({ "readOnlyHint": true });
+    }
+    json!({ "readOnlyHint": false, "destructiveHint": hints.destructive, "idempotentHint": hints.idempotent })
+}

@@ -1,0 +1,134 @@
+//! The OpenAI chat completions API, as clients speak it to the bridge and as the bridge speaks it to a model server.
+//!
+//! Shapes: <https://platform.openai.com/docs/api-reference/chat>. Fields that are not known here pass through untouched,
+//! so requests and replies stay JSON objects; only what the bridge acts on is read. Local servers deviate (ids missing,
+//! arguments as objects, `reasoning` or `reasoning_content`), and reading is tolerant of that.
+
+mod extra;
+mod front;
+pub(crate) mod tools;
+mod wire;
+
+use serde_json::{Map, Value, json};
+
+pub use extra::Extra;
+pub use front::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice, error_body};
+pub use wire::{CallPiece, Piece, read_chunk, read_json, read_reply};
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// The text of an error in any of the forms that servers use.
+fn error_message(error: &Value) -> Option<String> {
+    match error {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(message) => Some(message.clone()),
+        Value::Object(fields) => {
+            let message =
+                ["message", "error", "detail"].iter().find_map(|field| fields.get(*field)?.as_str());
+            Some(message.map_or_else(|| error.to_string(), str::to_owned))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+/// What the body of a refusal says.
+pub fn error_text(body: String) -> String {
+    if let Ok(json) = serde_json::from_str::<Value>(&body) {
+        let error = json.get("error").filter(|error| !error.is_null());
+        return error.or(Some(&json)).and_then(error_message).unwrap_or(body);
+    }
+    // A proxy's page says it in its title.
+    if body.trim_start().starts_with('<') {
+        let title = body.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        return title
+            .map_or_else(|| "a web page".to_owned(), |(title, _)| format!("a web page, {}", title.trim()));
+    }
+    body
+}
+
+/// The text of a message's content, which is a string, an array of parts, or nothing.
+pub fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part.get("text").and_then(Value::as_str))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        _ => String::new(),
+    }
+}
+
+/// A call as it stands in an assistant's message.
+pub fn tool_call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// The message with the result of a call.
+pub fn tool_message(id: &str, content: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": content})
+}
+
+/// The sum of the tokens of several requests, number by number; what is no number is that of the last.
+pub fn add_usage(total: Option<Value>, more: Value) -> Value {
+    match (total, more) {
+        (Some(total), Value::Null) => total,
+        (Some(Value::Number(one)), Value::Number(other)) => match (one.as_u64(), other.as_u64()) {
+            (Some(one), Some(other)) => one.saturating_add(other).into(),
+            _ => (one.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default()).into(),
+        },
+        (Some(Value::Object(mut sum)), Value::Object(more)) => {
+            for (field, value) in more {
+                let before = sum.get_mut(&field).map(Value::take);
+                sum.insert(field, add_usage(before, value));
+            }
+            sum.into()
+        }
+        (_, more) => more,
+    }
+}
+
+/// Who a message is from; empty where it does not say.
+pub fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_its_own_words() {
+        for (body, text) in [
+            ("{\"error\": {\"message\": \"no\"}}", "no"),
+            ("{\"error\": \"no\"}", "no"),
+            ("{\"detail\": \"no\"}", "no"),
+            ("{\"detail\": [1]}", "{\"detail\":[1]}"),
+            ("no", "no"),
+            ("<html><head><title> No </title>", "a web page, No"),
+            ("<html>", "a web page"),
+        ] {
+            assert_eq!(error_text(body.to_owned()), text);
+        }
+    }
+
+    #[test]
+    fn usage_adds_up() {
+        let one = json!({
+            "prompt_tokens": 1, "total_tokens": 3, "cost": 0.5, "y": 1,
+            "prompt_tokens_details": {"cached_tokens": 1, "audio_tokens": null},
+        });
+        let two = json!({
+            "prompt_tokens": 10, "total_tokens": 30, "cost": 0.25, "x": 1,
+            "prompt_tokens_details": {"cached_tokens": 2, "audio_tokens": 4},
+        });
+        assert_eq!(
+            add_usage(Some(one), two),
+            json!({
+                "prompt_tokens": 11, "total_tokens": 33, "cost": 0.75, "y": 1, "x": 1,
+                "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 4},
+            })
+        );
+    }
+}

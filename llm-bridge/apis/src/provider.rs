@@ -1,0 +1,84 @@
+//! The APIs that take tool definitions.
+
+use std::{fmt, str::FromStr};
+
+use crate::{anthropic, gemini, mcp, ollama, openai, responses, rules::Rules};
+
+/// A wire API that takes tool definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// OpenAI chat completions.
+    OpenAi,
+    /// OpenAI Responses.
+    Responses,
+    /// Ollama's own API.
+    Ollama,
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// Anthropic Messages.
+    Anthropic,
+    /// The Model Context Protocol.
+    Mcp,
+}
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::OpenAi, Self::Responses, Self::Ollama, Self::Gemini, Self::Anthropic, Self::Mcp];
+
+    /// The name it is asked for by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Responses => "responses",
+            Self::Ollama => "ollama",
+            Self::Gemini => "gemini",
+            Self::Anthropic => "anthropic",
+            Self::Mcp => "mcp",
+        }
+    }
+
+    /// The most tools that a request takes, where there is a limit.
+    pub const fn max_tools(self) -> Option<usize> {
+        self.rules().max_tools
+    }
+
+    pub(crate) const fn rules(self) -> &'static Rules {
+        match self {
+            Self::OpenAi => &openai::tools::RULES,
+            Self::Responses => &responses::tools::RULES,
+            Self::Ollama => &ollama::tools::RULES,
+            Self::Gemini => &gemini::tools::RULES,
+            Self::Anthropic => &anthropic::tools::RULES,
+            Self::Mcp => &mcp::tools::RULES,
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A provider that is not known. Its text names those that are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownProvider(String);
+
+impl fmt::Display for UnknownProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Provider::ALL.map(Provider::name).join(", ");
+        write!(f, "the provider `{}` is not supported; known are {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownProvider {}
+
+impl FromStr for Provider {
+    type Err = UnknownProvider;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
+        let found = Self::ALL.into_iter().find(|provider| provider.name() == name);
+        found.ok_or_else(|| UnknownProvider(name.to_owned()))
+    }
+}

@@ -1,0 +1,380 @@
+//! What a form says with other alternatives: `const`, `oneOf`, tuples, values and lists of types.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Lowering, Schema,
+    conjoin::conjoin,
+    list,
+    vocabulary::{is_annotation, types},
+    words::say,
+};
+use crate::rules::Values;
+
+impl Lowering<'_> {
+    /// `const` as an `enum` of one.
+    pub(super) fn settle_const(&self, schema: &mut Schema) {
+        if self.keeps("const") && !self.form.typed {
+            return;
+        }
+        if let Some(value) = schema.shift_remove("const") {
+            let of_two =
+                schema.get("enum").and_then(Value::as_array).is_some_and(|all| !all.contains(&value));
+            schema.insert("enum".to_owned(), if of_two { json!([]) } else { json!([value]) });
+        }
+    }
+
+    /// `oneOf` as `anyOf`, which is the same where no two of them take the same value.
+    pub(super) fn settle_one_of(
+        &mut self,
+        schema: &mut Schema,
+        words: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if self.keeps("oneOf") || (!self.keeps("anyOf") && !self.path.is_empty()) {
+            return Ok(());
+        }
+        let Some(branches) = schema.shift_remove("oneOf") else { return Ok(()) };
+        if schema.contains_key("anyOf") {
+            self.drop_keyword("oneOf", &branches, words);
+            return Ok(());
+        }
+        let branches = list("oneOf", branches)?;
+        let mut apart = Vec::with_capacity(branches.len());
+        for branch in &branches {
+            apart.push(self.peek(branch)?);
+        }
+        let overlap = apart.iter().enumerate().any(|(index, one)| {
+            apart.iter().skip(index + 1).any(|other| !are_apart(one.as_ref(), other.as_ref()))
+        });
+        if overlap {
+            if !self.path.is_empty() {
+                words.push("exactly one of its forms".to_owned());
+            }
+            self.lose("oneOf", "became `anyOf`", true);
+        }
+        schema.insert("anyOf".to_owned(), branches.into());
+        Ok(())
+    }
+
+    /// A branch with its references followed, to be looked at only.
+    pub(super) fn peek(&mut self, branch: &Value) -> Result<Option<Schema>, String> {
+        let (open, losses) = (self.references.len(), self.losses.len());
+        let resolved = self.resolve(branch, false);
+        self.references.truncate(open);
+        self.losses.truncate(losses);
+        resolved
+    }
+
+    /// A tuple as a list of what its places take.
+    pub(super) fn settle_tuple(
+        &mut self,
+        schema: &mut Schema,
+        words: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let count = schema.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+        if !self.keeps("not") && schema.get("items") == Some(&json!(false)) {
+            let max = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
+            schema.insert("maxItems".to_owned(), json!(max.min(count as u64)));
+            schema.insert("items".to_owned(), json!(true));
+        }
+        if self.keeps("prefixItems") {
+            return Ok(());
+        }
+        let Some(places) = schema.shift_remove("prefixItems") else { return Ok(()) };
+        words.extend(say("prefixItems", &places));
+        let mut kinds = list("prefixItems", places)?;
+        // Where no more than the tuple is let in, what else might come need not be.
+        let is_whole = schema.get("maxItems").and_then(Value::as_u64).is_some_and(|max| max <= count as u64);
+        let others = schema.shift_remove("items").unwrap_or(json!(true));
+        kinds.extend(Some(others).filter(|_| !is_whole));
+        let mut seen = HashSet::new();
+        kinds.retain(|kind| seen.insert(kind.to_string()));
+        self.lose("prefixItems", "became `items` that take what any place takes", kinds.len() > 1);
+        let items = match kinds.as_slice() {
+            [] => json!(true),
+            [only] => only.clone(),
+            _ => json!({ "anyOf": kinds }),
+        };
+        schema.insert("items".to_owned(), items);
+        Ok(())
+    }
+
+    /// A condition is one thing to say, whatever keywords it has.
+    pub(super) fn settle_conditions(&mut self, schema: &mut Schema, words: &mut Vec<String>) {
+        if !self.keeps("if") && schema.contains_key("if") {
+            let keywords = ["if", "then", "else"].into_iter();
+            let whole: Schema = keywords.filter_map(|keyword| schema.shift_remove_entry(keyword)).collect();
+            self.drop_keyword("if", &whole.into(), words);
+        }
+    }
+
+    /// Values that `enum` does not take become types, or alternatives of their own.
+    pub(super) fn settle_values(
+        &mut self,
+        schema: &mut Schema,
+        words: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if (self.form.values == Values::Any && !self.form.typed) || !self.keeps("enum") {
+            return Ok(());
+        }
+        let Some(Value::Array(mut values)) = schema.get("enum").cloned() else { return Ok(()) };
+        if let Some(types) = types(schema)? {
+            values.retain(|value| types.iter().any(|name| is_of(value, name)));
+        }
+        let mut kinds: Vec<&str> = Vec::new();
+        for kind in values.iter().map(type_of) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        match kinds.as_slice() {
+            [] => {
+                // Nothing fits: the values are of other types than the schema asks for.
+                schema.insert("enum".to_owned(), json!([]));
+            }
+            [kind] => {
+                // Of one kind: it can be told by its type too.
+                schema.insert("type".to_owned(), json!(narrowest(kind, schema)?));
+                schema.insert("enum".to_owned(), values.clone().into());
+                self.settle_values_of(kind, values, schema, words)?;
+            }
+            several => {
+                let of_kind = |kind: &&str| -> Value {
+                    let values: Vec<&Value> = values.iter().filter(|value| type_of(value) == *kind).collect();
+                    json!({ "enum": values })
+                };
+                let branches: Vec<Value> = several.iter().map(of_kind).collect();
+                schema.shift_remove("enum");
+                schema.shift_remove("type");
+                self.split(schema, branches)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_values_of(
+        &mut self,
+        kind: &str,
+        values: Vec<Value>,
+        schema: &mut Schema,
+        words: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let is_taken = match self.form.values {
+            Values::Any => true,
+            Values::Texts => kind == "string",
+            Values::TextsAndNumbers => kind == "string" || kind == "number",
+        };
+        if is_taken {
+            if self.form.values == Values::Texts && values.iter().any(|value| *value == "") {
+                return Err(format!("`{}`: an empty text in `enum` is not taken", self.path));
+            }
+            return Ok(());
+        }
+        if self.form.values == Values::Texts && kind == "number" {
+            return Err(format!("`{}`: numbers in `enum` are not taken", self.path));
+        }
+        schema.shift_remove("enum");
+        let both = values.contains(&json!(true)) && values.contains(&json!(false));
+        let is_whole = kind == "null" || (kind == "boolean" && both);
+        if !is_whole {
+            self.drop_keyword("enum", &values.into(), words);
+        }
+        Ok(())
+    }
+
+    /// A list of types as alternatives.
+    pub(super) fn settle_types(&mut self, schema: &mut Schema) -> Result<(), String> {
+        let Some(names) = types(schema)? else {
+            return if self.form.typed && !self.path.is_empty() { self.find_type(schema) } else { Ok(()) };
+        };
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        match names.as_slice() {
+            [only] => {
+                schema.insert("type".to_owned(), json!(only));
+            }
+            _ if self.form.type_lists && !self.form.typed => {}
+            several => {
+                let branches = several.iter().map(|name| json!({ "type": name })).collect();
+                schema.shift_remove("type");
+                self.split(schema, branches)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The type that a schema speaks of without naming it. What it says of no other type would be lost, so this is narrower.
+    fn find_type(&mut self, schema: &mut Schema) -> Result<(), String> {
+        if schema.contains_key("anyOf") {
+            return Ok(());
+        }
+        let of = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
+        let found = if of(&["properties", "required", "additionalProperties"]) {
+            "object"
+        } else if of(&["items", "minItems", "maxItems"]) {
+            "array"
+        } else if of(&["pattern", "minLength", "maxLength"]) {
+            "string"
+        } else if of(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
+            "number"
+        } else {
+            return Err(format!("`{}`: a part without a type is not taken", self.path));
+        };
+        self.lose("type", format!("was missing and became `{found}`"), false);
+        schema.insert("type".to_owned(), json!(found));
+        Ok(())
+    }
+
+    /// Alternatives that each stand for themselves: what is said beside them is said in each.
+    pub(super) fn spread(&mut self, schema: &mut Schema) -> Result<(), String> {
+        let branches = list("anyOf", schema.shift_remove("anyOf").unwrap_or_default())?;
+        self.split(schema, branches)
+    }
+
+    /// The schema once for each branch, as `anyOf`.
+    fn split(&mut self, schema: &mut Schema, branches: Vec<Value>) -> Result<(), String> {
+        let (told, constraints): (Schema, Schema) =
+            std::mem::take(schema).into_iter().partition(|(keyword, _)| is_annotation(keyword));
+        *schema = told;
+        let mut all = Vec::with_capacity(branches.len());
+        for branch in branches {
+            self.count(constraints.values())?;
+            let branch = match branch {
+                Value::Bool(false) => continue,
+                Value::Bool(true) => Map::new(),
+                Value::Object(branch) => branch,
+                other => return Err(format!("`{}`: {other} is no schema", self.path)),
+            };
+            let mut whole = constraints.clone();
+            conjoin(&mut whole, branch);
+            all.push(whole.into());
+        }
+        schema.insert("anyOf".to_owned(), Value::Array(all));
+        Ok(())
+    }
+
+    /// Lowers `anyOf` into a schema; whether anything fits.
+    pub(super) fn any_of(&mut self, lowered: &mut Schema, branches: Value) -> Result<bool, String> {
+        let mut kept: Vec<Schema> = Vec::new();
+        let mut takes_null = false;
+        let nulls = self.nulls;
+        for (index, branch) in list("anyOf", branches)?.iter().enumerate() {
+            let branch =
+                self.inside("anyOf", |this| this.inside(&index.to_string(), |this| this.schema(branch)))?;
+            match branch {
+                Some(branch) if self.form.nullable && is_null(&branch) => takes_null = true,
+                Some(branch) if !kept.contains(&branch) => kept.push(branch),
+                _ => {}
+            }
+        }
+        let objects = kept.iter().filter(|branch| branch.contains_key("properties")).count();
+        if self.nulls > nulls && objects > 1 {
+            return Err(format!(
+                "`{}`: of alternatives with optional properties it cannot be told which null means nothing",
+                self.path
+            ));
+        }
+        if takes_null {
+            if kept.is_empty() {
+                lowered.insert("type".to_owned(), json!("null"));
+                return Ok(true);
+            }
+            lowered.insert("nullable".to_owned(), json!(true));
+        }
+        match kept.len() {
+            0 => return Ok(false),
+            1 if self.form.typed => {
+                for (keyword, value) in kept.pop().unwrap_or_default() {
+                    lowered.entry(keyword).or_insert(value);
+                }
+            }
+            _ => {
+                lowered.insert("anyOf".to_owned(), kept.into_iter().map(Value::Object).collect());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Null has a type of its own only among alternatives.
+    pub(super) fn not_null(&self, lowered: Schema) -> Result<Schema, String> {
+        if self.form.nullable && is_null(&lowered) {
+            return Err(format!("`{}`: null alone is not taken", self.path));
+        }
+        Ok(lowered)
+    }
+}
+
+fn is_null(schema: &Schema) -> bool {
+    schema.get("type").is_some_and(|name| *name == "null")
+}
+
+/// Whether no value fits both.
+fn are_apart(one: Option<&Schema>, other: Option<&Schema>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return true };
+    let values = |schema: &Schema| match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    };
+    if let (Some(one), Some(other)) = (values(one), values(other)) {
+        // `1` and `1.0` are the same to a schema.
+        let is_same = |a: &Value, b: &Value| a == b || (a.is_number() && a.as_f64() == b.as_f64());
+        let flat = one.iter().chain(&other).all(|value| !value.is_array() && !value.is_object());
+        return flat && !one.iter().any(|a| other.iter().any(|b| is_same(a, b)));
+    }
+    let (Ok(Some(types)), Ok(Some(other_types))) = (types(one), types(other)) else { return false };
+    let meets =
+        |a: &str, b: &str| a == b || (a == "integer" && b == "number") || (a == "number" && b == "integer");
+    if !types.iter().any(|a| other_types.iter().any(|b| meets(a, b))) {
+        return true;
+    }
+    // Objects that a property of both tells apart.
+    let objects = types == ["object"] && other_types == ["object"];
+    let required = |schema: &Schema, name: &String| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == name))
+    };
+    let property = |schema: &Schema, name: &String| match schema.get("properties")?.get(name)? {
+        Value::Object(property) => Some(property.clone()),
+        _ => None,
+    };
+    let named = one.get("properties").and_then(Value::as_object);
+    objects
+        && named.into_iter().flat_map(Map::keys).any(|name| {
+            required(one, name)
+                && required(other, name)
+                && property(one, name)
+                    .zip(property(other, name))
+                    .is_some_and(|(a, b)| are_apart(Some(&a), Some(&b)))
+        })
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_of(value: &Value, name: &str) -> bool {
+    let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    name == type_of(value) || (name == "integer" && is_whole())
+}
+
+/// The type of values of one kind: what the schema says of it where it does.
+fn narrowest(kind: &str, schema: &Schema) -> Result<&'static str, String> {
+    let named = types(schema)?.unwrap_or_default();
+    Ok(match kind {
+        "number" if named.contains(&"integer") && !named.contains(&"number") => "integer",
+        "number" => "number",
+        "string" => "string",
+        "boolean" => "boolean",
+        "array" => "array",
+        "object" => "object",
+        _ => "null",
+    })
+}

@@ -1,0 +1,345 @@
+//! Schemas as a provider takes them.
+//!
+//! A schema goes through in one walk. At each place references are followed and `allOf` is made one schema where the form has no such
+//! word; then what the form says otherwise is said that way ([`alternatives`]), and what it cannot say is taken out, told to the model in
+//! the description where words help, and put on record. Whatever fits the outcome fits the original, unless a loss says that it
+//! is wider.
+
+mod alternatives;
+mod conjoin;
+mod nulls;
+mod object;
+mod reference;
+mod root;
+mod strict;
+mod vocabulary;
+mod whole;
+mod words;
+
+use serde_json::{Map, Value, json};
+
+pub use nulls::remove_nulls;
+pub(crate) use words::with_words;
+
+use self::{
+    reference::step,
+    vocabulary::{Kind, check, domain, is_constraint, kind, types},
+    words::say,
+};
+use crate::rules::Form;
+
+type Schema = Map<String, Value>;
+
+/// How deep a schema may be, references followed.
+const MAX_DEPTH: usize = 64;
+/// How many schemas a schema may have in it, references followed.
+const MAX_SCHEMAS: usize = 10_000;
+/// How many values a schema may have in it.
+const MAX_VALUES: usize = 100_000;
+/// How many values may be copied, for a large part that is referred to often.
+const MAX_COPIED: usize = 500_000;
+
+/// A schema in a provider's form.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) schema: Schema,
+    pub(crate) losses: Vec<Lost>,
+    /// What the model is to be told about the arguments as a whole.
+    pub(crate) words: Vec<String>,
+}
+
+/// A keyword that the form could not hold.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) path: String,
+    pub(crate) keyword: String,
+    pub(crate) done: String,
+    pub(crate) widened: bool,
+}
+
+/// Lowers the schema of a tool's arguments.
+///
+/// # Errors
+/// Why the form cannot hold it.
+pub(crate) fn lower(schema: &Value, form: &Form) -> Result<Lowered, String> {
+    check_size(schema)?;
+    if form.whole {
+        return whole::keep(schema);
+    }
+    let mut lowering = Lowering::new(schema, form);
+    let mut lowered = lowering.root(schema)?;
+    lowering.lower_targets(&mut lowered)?;
+    if form.strict {
+        strict::check_limits(&lowered)?;
+    }
+    Ok(Lowered { schema: lowered, losses: lowering.losses, words: lowering.words })
+}
+
+/// Deep values would end the stack of what walks them.
+fn check_size(schema: &Value) -> Result<(), String> {
+    let (values, depth) = size([schema]);
+    if depth > 2 * MAX_DEPTH || values > MAX_VALUES {
+        return Err("the schema is nested too deep or too large".to_owned());
+    }
+    Ok(())
+}
+
+/// How many values there are in some, and how deep they nest.
+fn size<'v>(values: impl IntoIterator<Item = &'v Value>) -> (usize, usize) {
+    let mut open: Vec<(&Value, usize)> = values.into_iter().map(|value| (value, 0)).collect();
+    let (mut count, mut deepest) = (0, 0);
+    while let Some((value, depth)) = open.pop() {
+        count += 1;
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    (count, deepest)
+}
+
+/// A walk through one schema.
+struct Lowering<'s> {
+    document: &'s Value,
+    form: &'s Form,
+    /// The place, as a JSON pointer; empty at the root.
+    path: String,
+    depth: usize,
+    schemas: usize,
+    copied: usize,
+    /// The references that are being written out, by their pointers. Those from `own_references` on are of this very place.
+    references: Vec<String>,
+    own_references: usize,
+    /// The targets of references that stay, by pointer and by name in `$defs`.
+    targets: Vec<(String, String)>,
+    /// How many optional properties were made to take null.
+    nulls: usize,
+    losses: Vec<Lost>,
+    words: Vec<String>,
+}
+
+impl<'s> Lowering<'s> {
+    fn new(document: &'s Value, form: &'s Form) -> Self {
+        Self {
+            document,
+            form,
+            path: String::new(),
+            depth: 0,
+            schemas: 0,
+            copied: 0,
+            references: Vec::new(),
+            own_references: 0,
+            targets: Vec::new(),
+            nulls: 0,
+            losses: Vec::new(),
+            words: Vec::new(),
+        }
+    }
+
+    fn keeps(&self, keyword: &str) -> bool {
+        let keywords = if self.path.is_empty() { &self.form.at_root } else { &self.form.keywords };
+        keywords.hold(keyword)
+    }
+
+    /// Does something a step further down.
+    fn inside<T>(&mut self, key: &str, run: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::take(&mut self.path);
+        self.path = step(&outer, key);
+        let done = run(self);
+        self.path = outer;
+        done
+    }
+
+    fn lose(&mut self, keyword: &str, done: impl Into<String>, widened: bool) {
+        let lost = Lost { path: self.path.clone(), keyword: keyword.to_owned(), done: done.into(), widened };
+        self.losses.push(lost);
+    }
+
+    /// Takes a keyword out and says it in words where that can be done.
+    fn drop_keyword(&mut self, keyword: &str, value: &Value, words: &mut Vec<String>) {
+        let said = say(keyword, value);
+        let done = if said.is_some() { "is said in the description" } else { "was dropped" };
+        words.extend(said);
+        self.lose(keyword, done, is_constraint(keyword, value));
+    }
+
+    /// Keeps the work within bounds: one more schema, of which a copy is made.
+    fn count<'v>(&mut self, copied: impl IntoIterator<Item = &'v Value>) -> Result<(), String> {
+        self.schemas += 1;
+        self.copied += size(copied).0;
+        if self.depth > MAX_DEPTH || self.schemas > MAX_SCHEMAS || self.copied > MAX_COPIED {
+            return Err("the schema is nested too deep or too large with its references followed".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A schema below the root; `None` where nothing fits it.
+    fn schema(&mut self, schema: &Value) -> Result<Option<Schema>, String> {
+        let outer = (self.references.len(), self.own_references);
+        self.own_references = outer.0;
+        self.depth += 1;
+        let resolved = self.resolve(schema, self.form.references);
+        let lowered = resolved.and_then(|schema| schema.map_or(Ok(None), |schema| self.resolved(schema)));
+        self.depth -= 1;
+        self.references.truncate(outer.0);
+        self.own_references = outer.1;
+        lowered
+    }
+
+    /// A schema without references to follow, in the form's words.
+    fn resolved(&mut self, mut schema: Schema) -> Result<Option<Schema>, String> {
+        for (keyword, value) in &schema {
+            check(keyword, value).map_err(|fault| format!("`{}`: {fault}", self.path))?;
+        }
+        types(&schema).map_err(|fault| format!("`{}`: {fault}", self.path))?;
+        let mut words = Vec::new();
+        self.settle_const(&mut schema);
+        if schema.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        self.settle_one_of(&mut schema, &mut words)?;
+        self.settle_tuple(&mut schema, &mut words)?;
+        self.settle_conditions(&mut schema, &mut words);
+        self.settle_values(&mut schema, &mut words)?;
+        self.settle_types(&mut schema)?;
+        if self.form.typed && schema.contains_key("anyOf") {
+            self.spread(&mut schema)?;
+        }
+        let Some(mut lowered) = self.keywords(schema, &mut words)? else { return Ok(None) };
+        self.complete(&mut lowered)?;
+        self.tell(&mut lowered, words);
+        Ok(Some(lowered))
+    }
+
+    /// Lowers keyword by keyword.
+    fn keywords(&mut self, mut schema: Schema, words: &mut Vec<String>) -> Result<Option<Schema>, String> {
+        let mut lowered = Map::new();
+        self.declare(&mut schema)?;
+        let required = schema.get("required").cloned().unwrap_or_default();
+        let closed =
+            self.keeps("additionalProperties") && schema.get("additionalProperties") == Some(&json!(false));
+        let named: Option<Vec<String>> =
+            types(&schema)?.map(|names| names.into_iter().map(str::to_owned).collect());
+        let is_object = named.as_deref() == Some(&["object".to_owned()]);
+        for (keyword, value) in schema {
+            // What is said of other types than the schema's says nothing.
+            let is_apt = domain(&keyword).is_none_or(|domain| {
+                named.as_ref().is_none_or(|named| named.iter().any(|name| domain.contains(&name.as_str())))
+            });
+            if !self.keeps(&keyword) {
+                if is_apt {
+                    self.drop_keyword(&keyword, &value, words);
+                }
+                continue;
+            }
+            if !is_apt && self.form.is_subset() {
+                continue;
+            }
+            let value = match keyword.as_str() {
+                "format" if self.refuses_format(named.as_deref(), &value) => {
+                    self.drop_keyword(&keyword, &value, words);
+                    continue;
+                }
+                "anyOf" => {
+                    if !self.any_of(&mut lowered, value)? {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                "properties" => match self.properties(value, &required, is_object, closed)? {
+                    Some(properties) => properties.into(),
+                    None => return Ok(None),
+                },
+                "$ref" => format!("#/$defs/{}", self.name_target(&value)?).into(),
+                _ => self.parts(&keyword, value)?,
+            };
+            lowered.insert(keyword, value);
+        }
+        Ok(Some(lowered))
+    }
+
+    /// The value of a keyword, with the schemas in it lowered.
+    fn parts(&mut self, keyword: &str, value: Value) -> Result<Value, String> {
+        match kind(keyword) {
+            Kind::Plain => Ok(value),
+            Kind::Schema => self.part(keyword, keyword, &value),
+            Kind::Map => {
+                let Value::Object(parts) = value else {
+                    return Err(format!("`{}`: `{keyword}` has to be schemas by name", self.path));
+                };
+                self.inside(keyword, |this| {
+                    let mut all = Map::new();
+                    for (name, part) in parts {
+                        let part = this.part(keyword, &name, &part)?;
+                        all.insert(name, part);
+                    }
+                    Ok(all.into())
+                })
+            }
+            Kind::List => {
+                let parts = list(keyword, value)?.into_iter().enumerate();
+                self.inside(keyword, |this| {
+                    parts.map(|(index, part)| this.part(keyword, &index.to_string(), &part)).collect()
+                })
+            }
+        }
+    }
+
+    /// The schema under a key, as a value.
+    fn part(&mut self, keyword: &str, key: &str, part: &Value) -> Result<Value, String> {
+        let may_be_bool = keyword.starts_with("additional") || keyword.starts_with("unevaluated");
+        if may_be_bool && part.is_boolean() {
+            return Ok(part.clone());
+        }
+        self.inside(key, |this| {
+            let lowered = this.schema(part)?;
+            Ok(match lowered {
+                Some(lowered) => this.not_null(lowered)?.into(),
+                None if may_be_bool => json!(false),
+                None if this.keeps("not") => never().into(),
+                None => this.anything(keyword)?.into(),
+            })
+        })
+    }
+
+    /// What stands where nothing fits, in a form that cannot say so.
+    fn anything(&mut self, keyword: &str) -> Result<Schema, String> {
+        if self.form.typed {
+            return Err(format!("`{}`: a part that nothing fits is not taken", self.path));
+        }
+        self.lose(keyword, "takes anything, though nothing fits here", true);
+        Ok(Map::new())
+    }
+
+    fn refuses_format(&self, types: Option<&[String]>, format: &Value) -> bool {
+        let is_taken = |&(kind, taken): &(&str, &str)| {
+            *format == *taken && types.is_none_or(|types| types.iter().all(|name| name == kind))
+        };
+        self.form.formats.is_some_and(|formats| !formats.iter().any(is_taken))
+    }
+
+    /// Tells the model what the schema does not say.
+    fn tell(&mut self, lowered: &mut Schema, words: Vec<String>) {
+        if self.path.is_empty() {
+            self.words.extend(words);
+        } else if !words.is_empty() {
+            let own = lowered.get("description").and_then(Value::as_str);
+            let text = with_words(own, &words);
+            lowered.extend(text.map(|text| ("description".to_owned(), text.into())));
+        }
+    }
+}
+
+/// A schema that nothing fits.
+fn never() -> Schema {
+    Map::from_iter([("not".to_owned(), json!({}))])
+}
+
+fn list(keyword: &str, value: Value) -> Result<Vec<Value>, String> {
+    match value {
+        Value::Array(items) => Ok(items),
+        _ => Err(format!("`{keyword}` has to be a list of schemas")),
+    }
+}

@@ -1,0 +1,13 @@
+//! Definitions as providers take them: C5, B4.
+
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod arbitrary;
+mod benchmark;
+#[allow(dead_code)] // the scanner's tests use more of it
+#[path = "../../../dialects/tests/dialects/cases.rs"]
+mod cases;
+mod checker;
+mod definitions;
+mod lowering;
+mod support;

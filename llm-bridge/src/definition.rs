@@ -1,0 +1,36 @@
+//! Tools of the registry as `toolrack-apis` defines them.
+
+use registry_core::{Effect, Tool};
+use toolrack_apis::{Hints, Subject};
+
+/// What a definition needs of a tool.
+pub fn subject(tool: &Tool) -> Subject<'_> {
+    let (spec, policy) = (tool.spec(), tool.policy());
+    Subject {
+        title: spec.title.as_deref(),
+        output_schema: Some(&spec.output_schema),
+        hints: Some(Hints {
+            read_only: policy.effect == Effect::Read,
+            destructive: policy.effect == Effect::Destructive,
+            idempotent: policy.idempotent,
+        }),
+        ..Subject::new(&spec.tool_name, spec.described(), &spec.input_schema)
+    }
+}
+
+/// The definition of a tool for every provider, with what each loses, as one text to compare in a test.
+///
+/// ```
+/// # use registry_core::{Tool, ToolPolicy, ToolSpec, Registry};
+/// # use serde_json::json;
+/// # let registry = Registry::builder().without_compiled().build().unwrap();
+/// # let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+/// # registry.register(ToolSpec::new("weather", schema), ToolPolicy::new(), None).unwrap();
+/// let tool = registry.get("weather").unwrap();
+/// let snapshot = llm_bridge::snapshot(&tool);
+/// assert!(snapshot.starts_with("# openai\n"));
+/// // assert_eq!(snapshot, include_str!("weather.snapshot"));
+/// ```
+pub fn snapshot(tool: &Tool) -> String {
+    toolrack_apis::snapshot(&subject(tool))
+}
