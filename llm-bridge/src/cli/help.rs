@@ -30,6 +30,7 @@ pub(super) fn parse() -> Arguments {
 fn command() -> Command {
     let mut command = Arguments::command();
     command.build();
+    arrange(&mut command, &[]);
     for sub in command.get_subcommands_mut() {
         let hidden: &[&[&str]] = match sub.get_name() {
             "serve" => &[],
@@ -37,17 +38,20 @@ fn command() -> Command {
             "modules" | "mcp-servers" | "user" | "key" | "audit" => &[&SERVER, &UPSTREAM],
             _ => &[&SERVER, &UPSTREAM, &PLACES],
         };
-        hide(sub, &hidden.concat());
+        arrange(sub, &hidden.concat());
     }
     command
 }
 
-fn hide(command: &mut Command, hidden: &[&str]) {
+/// Puts the settings under a heading of their own, and hides some of them.
+fn arrange(command: &mut Command, hidden: &[&str]) {
     *command = std::mem::take(command).mut_args(|argument| {
-        let is_hidden = hidden.contains(&argument.get_id().as_str());
-        if is_hidden { argument.hide(true) } else { argument }
+        let id = argument.get_id().as_str().to_owned();
+        let is_setting = [&SERVER[..], &UPSTREAM, &PLACES].concat().contains(&id.as_str());
+        let argument = if is_setting { argument.help_heading("Settings") } else { argument };
+        argument.hide(hidden.contains(&id.as_str()))
     });
-    command.get_subcommands_mut().for_each(|sub| hide(sub, hidden));
+    command.get_subcommands_mut().for_each(|sub| arrange(sub, hidden));
 }
 
 /// The one nearest command for a misspelt one; clap suggests all that are similar.
