@@ -112,6 +112,20 @@ impl Rack {
 }
 
 #[tokio::test]
+async fn s10_a_server_without_keys_serves_another_whose_local_user_is_called_otherwise() {
+    let rack = Rack::start(Access::default()).await;
+    let call = json!({"tool_name": "echo", "arguments": {}, "user_id": "somebody"});
+    let answer = rack.client.post(format!("{}/execute", rack.base)).json(&call).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.json::<Value>().await.unwrap()["result"]["user"], "local");
+
+    let keyed = Access { api_key: Some("sesame".to_owned()), ..Access::default() };
+    let rack = Rack::start(keyed).await;
+    let answer = rack.post("/execute", "sesame", &call).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
 async fn m9_a_key_says_who_calls_and_nobody_calls_for_another() {
     let rack = Rack::start(Access::default()).await;
     let ada = rack.user("default", "ada", Permission::User).await;

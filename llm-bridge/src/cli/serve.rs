@@ -50,7 +50,8 @@ pub(super) async fn run(
 
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
-    server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
+    let webhooks = webhooks.map_err(|error| format!("webhooks: {error}"))?;
+    server_settings.webhooks = Some(webhooks.clone());
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
@@ -62,7 +63,11 @@ pub(super) async fn run(
     tokio::spawn(async move { modules.ready().await });
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    server::serve(listener, backend, server_settings, stop).await?;
+    let served = server::serve(listener, backend, server_settings, stop).await;
+    if tokio::time::timeout(LAST_RECORDS, webhooks.close()).await.is_err() {
+        tracing::error!("the store did not take the last dead letters in time");
+    }
+    served?;
     if tokio::time::timeout(LAST_RECORDS, calls.finished()).await.is_err() {
         tracing::error!("the store did not take the last records of stopped calls in time");
     }

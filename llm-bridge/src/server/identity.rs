@@ -33,6 +33,8 @@ pub(super) struct Identity {
     pub(super) caller: Caller,
     /// Whether the `user_id` that a call names is believed.
     pub(super) delegate: bool,
+    /// Whether nobody needs a key here, so that all who ask are the configured user.
+    pub(super) keyless: bool,
     /// The key that it was brought with; `None` for the configured user, who stays the same until the server ends.
     key: Option<Arc<Key>>,
 }
@@ -145,13 +147,20 @@ impl Identities {
     async fn configured(&self) -> Result<Identity, Stranger> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
         let caller = self.for_guest(self.settings.caller.clone());
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate: false, key: None })
+        Ok(Identity {
+            registry: stored.registry().clone(),
+            stored,
+            caller,
+            delegate: false,
+            keyless: !self.settings.access.requires_key(),
+            key: None,
+        })
     }
 
     async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let key = Some(Arc::new(Key { identities: Arc::clone(self), used }));
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, key })
+        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, keyless: false, key })
     }
 
     async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
