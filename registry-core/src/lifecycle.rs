@@ -8,9 +8,10 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
+    context::{Caller, ToolContext},
     deferral::SEARCH_TOOLS,
     events::{Change, RegistryEvent},
-    policy::ToolPolicy,
+    policy::{Permission, ToolPolicy},
     registration::ToolRegistration,
     registry::{RegistryError, Shared, ToolSet},
     spec::ToolSpec,
@@ -51,6 +52,21 @@ impl Shared {
     pub(crate) fn changing(&self, cause: Cause) -> Changing<'_> {
         let switched_off = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         Changing { shared: self, cause, switched_off, tools: self.tools.load_full(), events: Vec::new() }
+    }
+}
+
+impl Shared {
+    /// The compiled or configured tool of that name, unless it was removed.
+    fn own(&self, name: &str) -> Option<Arc<Tool>> {
+        self.own.get(name).filter(|tool| !tool.is_removed()).cloned()
+    }
+
+    /// Whether a tool cannot be used, whoever calls it.
+    fn lacks_something(&self, tool: &Tool) -> bool {
+        let context = ToolContext::new(Caller::new("registry", Permission::Owner))
+            .with_resources(Arc::clone(&self.common.resources))
+            .of_tenant(Arc::clone(&self.tenant));
+        tool.lacks_something(&context)
     }
 }
 
@@ -174,13 +190,19 @@ impl Changing<'_> {
         self.tell(tool, Change::Removed);
     }
 
-    /// Gives a name to the remote source that comes first, unless a tool of this process has it.
+    /// Gives a name to the remote source that comes first, unless a tool of this process has it and can be used.
     pub(crate) fn settle(&mut self, name: &str) {
-        let known = self.known(name);
-        if known.as_ref().is_some_and(|tool| !tool.is_remote()) {
-            return;
-        }
+        let (known, own) = (self.known(name), self.shared.own(name));
         let offers = self.shared.common.offers.load();
+        let gives_way = |own: &Arc<Tool>| offers.get(name).is_some() && self.shared.lacks_something(own);
+        match (&known, own) {
+            (Some(known), Some(own)) if known.is_remote() && !gives_way(&own) => {
+                return self.put_back(known, own);
+            }
+            (Some(known), Some(own)) if Arc::ptr_eq(known, &own) && gives_way(&own) => {}
+            (Some(known), _) if !known.is_remote() => return,
+            _ => {}
+        }
         match (known, offers.get(name)) {
             (None, None) => {}
             (Some(known), None) => {
@@ -197,6 +219,14 @@ impl Changing<'_> {
                 drop(self.take_place(&known, offer.tool(remote, self.now())));
             }
         }
+    }
+
+    /// A tool of this process in its old place, with the switch that both have.
+    fn put_back(&mut self, known: &Tool, own: Arc<Tool>) {
+        let (from, to) = (known.spec().version.clone(), own.spec().version.clone());
+        let older = is_older(to.as_deref(), from.as_deref());
+        Arc::make_mut(&mut self.tools).put(Arc::clone(&own));
+        self.tell(&own, Change::Replaced { from, to, older });
     }
 
     /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the

@@ -68,6 +68,7 @@ pub(super) fn list(
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller_at(settings, arguments.user));
     if let Some(module) = &arguments.module
+        && !registry.has_source(module)
         && !registry.list_all(true).iter().any(|tool| tool.module() == module)
     {
         return Err(format!("there is no module `{module}`"));
@@ -160,7 +161,10 @@ fn table(rows: &[Row]) -> Table {
             Cell::new(&row.level),
             Cell::new(row.effect),
             Cell::new(row.tokens),
-            Cell::new(&row.source),
+            Cell::new(match &row.replaces {
+                Some(replaced) => format!("{}, in place of {replaced}", row.source),
+                None => row.source.clone(),
+            }),
             enabled,
         ]);
     }
@@ -213,7 +217,8 @@ pub(super) fn check(
     registry: &Registry,
 ) -> Result<ExitCode, String> {
     let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
-    let rows = listing::rows(registry, &context, true);
+    let mut rows = listing::rows(registry, &context, true);
+    rows.retain(|row| registry.get(&row.name).is_some());
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     faults.extend(registry.faults().iter().map(ToString::to_string));
     for tool in registry.list_all(true) {

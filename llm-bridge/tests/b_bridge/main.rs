@@ -15,6 +15,7 @@ mod dialects;
 mod doors;
 mod faults;
 mod leaving;
+mod messages;
 mod oddities;
 mod recovery;
 mod requests;

@@ -25,6 +25,7 @@ mod over_mcp;
 mod peer;
 mod program;
 mod scheduled;
+mod seed_modules;
 mod shared;
 mod started;
 mod told;

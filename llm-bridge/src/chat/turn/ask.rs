@@ -89,7 +89,7 @@ impl Run {
         let settings = self.backend.settings();
         ScanOptions {
             thinking: settings.thinking,
-            reading: settings.reading,
+            parsing: settings.parsing,
             deltas: self.deltas,
             only: self.dialect(),
             ..ScanOptions::default()

@@ -35,7 +35,7 @@ use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub use store::{Durability, StoreSettings};
-use toolrack_dialects::{self as dialect, Reading};
+use toolrack_dialects::{self as dialect, ParseOptions};
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use webhooks::WebhookSettings;
 
@@ -214,8 +214,8 @@ pub struct Chat {
     pub dialect: Option<String>,
     /// Whether the server's template opens the model's thinking.
     pub thinking: bool,
-    /// What is decided otherwise than by default where readers of text calls disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers of text calls disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Settings {
@@ -396,7 +396,7 @@ impl Settings {
             dialect: chat.dialect.and_then(|name| dialect::dialect(&name)).map(|row| row.name),
             models: self.models.clone(),
             thinking: chat.thinking,
-            reading: chat.reading,
+            parsing: chat.parsing,
         }
     }
 

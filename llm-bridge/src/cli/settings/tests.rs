@@ -49,13 +49,13 @@ fn a_fault_names_its_line() {
 
 #[test]
 fn the_reading_is_handed_on() {
-    let text = "[chat.reading]\nonly_closed = true\ntrim_values = true\n";
+    let text = "[chat.parsing]\nonly_closed = true\ntrim_values = true\n";
     let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
-    assert_eq!(Ok(settings.reading), "only_closed,trim_values".parse());
-    assert_eq!(Settings::default().chat_settings().reading, Reading::default());
-    let error = Settings::from_toml("[chat.reading]\nonly_close = true", &[]).unwrap_err();
+    assert_eq!(Ok(settings.parsing), "only_closed,trim_values".parse());
+    assert_eq!(Settings::default().chat_settings().parsing, ParseOptions::default());
+    let error = Settings::from_toml("[chat.parsing]\nonly_close = true", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
-    let error = Settings::from_toml("[chat.reading]\nonly_closed = \"yes\"", &[]).unwrap_err();
+    let error = Settings::from_toml("[chat.parsing]\nonly_closed = \"yes\"", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("boolean"), "{error}");
 }
 

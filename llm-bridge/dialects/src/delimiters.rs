@@ -1,4 +1,4 @@
-//! All marks of all dialects in one sorted table that is walked byte by byte, as a trie would be.
+//! All delimiters of all dialects in one sorted table that is walked byte by byte, as a trie would be.
 
 use std::sync::LazyLock;
 
@@ -6,18 +6,18 @@ use memchr::memchr3;
 
 use super::{
     rows::ROWS,
-    table::{DIALECTS, Dialect, MarkKind},
+    table::{DIALECTS, DelimiterKind, Dialect},
 };
 
-/// What a mark can open or close; several rows may share one.
+/// What a delimiter can open or close; several rows may share one.
 #[derive(Debug, Default)]
 pub(super) struct Meaning {
     pub(super) text: &'static str,
     /// Dialects it opens, with what it is to them.
-    pub(super) calls: Vec<(&'static Dialect, MarkKind)>,
-    /// The pair of thinking marks it opens.
+    pub(super) calls: Vec<(&'static Dialect, DelimiterKind)>,
+    /// The pair of thinking delimiters it opens.
     pub(super) think: Option<usize>,
-    /// The pairs of thinking marks it closes, as a bit set.
+    /// The pairs of thinking delimiters it closes, as a bit set.
     pub(super) unthink: u64,
     /// It closes calls.
     pub(super) closes: bool,
@@ -25,14 +25,14 @@ pub(super) struct Meaning {
     pub(super) noise: bool,
 }
 
-/// How many pairs of thinking marks are told apart.
+/// How many pairs of thinking delimiters are distinguished.
 const MAX_THINKING: usize = 63;
 /// The bit of thinking that a header has opened; what ends a message closes it.
 pub(super) const MESSAGE: u64 = 1 << 63;
 
 /// The compiled table.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(super) struct Delimiters {
     sorted: Vec<Meaning>,
     bare: Vec<&'static Dialect>,
     /// Words that open calls where a line starts.
@@ -59,16 +59,16 @@ const SHORT: usize = 16;
 /// What stands at a place in the text.
 pub(super) enum Found<'a> {
     Nothing,
-    /// The input ends in what could still become a mark.
+    /// The input ends in what could still become a delimiter.
     Partial,
-    Mark(&'a Meaning, usize),
+    Delimiter(&'a Meaning, usize),
 }
 
-static MARKS: LazyLock<Marks> = LazyLock::new(Marks::new);
+static DELIMITERS: LazyLock<Delimiters> = LazyLock::new(Delimiters::new);
 
-impl Marks {
+impl Delimiters {
     pub(super) fn get() -> &'static Self {
-        &MARKS
+        &DELIMITERS
     }
 
     fn new() -> Self {
@@ -80,11 +80,11 @@ impl Marks {
         let mut words = Vec::new();
         let mut thinking: Vec<(&'static str, &'static str)> = Vec::new();
         for row in &rows {
-            for mark in row.marks {
-                match mark.kind {
-                    MarkKind::Section => {}
-                    MarkKind::Line => words.push((mark.text.trim_start(), *row)),
-                    kind => entry(&mut sorted, mark.text).calls.push((row, kind)),
+            for delimiter in row.delimiters {
+                match delimiter.kind {
+                    DelimiterKind::Section => {}
+                    DelimiterKind::Line => words.push((delimiter.text.trim_start(), *row)),
+                    kind => entry(&mut sorted, delimiter.text).calls.push((row, kind)),
                 }
             }
             for close in row.close {
@@ -101,30 +101,33 @@ impl Marks {
         }
         thinking.sort_unstable();
         thinking.dedup();
-        // More than there are bits for are not told apart; the last bit is that of messages.
+        // More than there are bits for are not distinguished; the last bit is that of messages.
         thinking.truncate(MAX_THINKING);
         for (index, (open, close)) in thinking.iter().enumerate() {
             entry(&mut sorted, open).think = Some(index);
             entry(&mut sorted, close).unthink |= 1 << index;
         }
-        sorted.retain(|mark| !mark.text.is_empty());
-        sorted.sort_by_key(|mark| mark.text);
-        let mut firsts: Vec<u8> =
-            sorted.iter().filter_map(|mark| mark.text.bytes().next()).chain([b'\n', b'`']).collect();
+        sorted.retain(|delimiter| !delimiter.text.is_empty());
+        sorted.sort_by_key(|delimiter| delimiter.text);
+        let mut firsts: Vec<u8> = sorted
+            .iter()
+            .filter_map(|delimiter| delimiter.text.bytes().next())
+            .chain([b'\n', b'`'])
+            .collect();
         // What is in nearly every text is looked for together, so that the other groups are looked through at once.
         firsts.sort_unstable_by_key(|byte| (!matches!(byte, b'\n' | b'`' | b'<'), *byte));
         firsts.dedup();
         // The longest word is asked first.
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let headers: Vec<_> = rows.iter().filter_map(|row| Some((row.header?.address, *row))).collect();
-        let bare = rows.into_iter().filter(|row| row.marks.is_empty()).collect();
+        let bare = rows.into_iter().filter(|row| row.delimiters.is_empty()).collect();
         let lines = words.iter().filter_map(|(word, _)| word.bytes().next());
         let addresses = headers.iter().filter_map(|(address, _)| address.bytes().next());
         let starts = table(lines.chain(addresses).chain([b'`', b'~', b'{', b'[']));
         Self { sorted, bare, words, starts, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
-    /// A table without marks, whose text is looked through for these bytes.
+    /// A table without delimiters, whose text is looked through for these bytes.
     fn looking_for(firsts: &[u8]) -> Self {
         let group = |group: &[u8]| {
             let mut needles = [group.first().copied().unwrap_or_default(); NEEDLES];
@@ -137,7 +140,7 @@ impl Marks {
         Self { sorted, bare, words, starts: [false; 256], thinking, headers, interest, needles }
     }
 
-    /// The dialects that have no mark.
+    /// The dialects that have no delimiter.
     pub(super) fn bare(&self) -> &[&'static Dialect] {
         &self.bare
     }
@@ -152,7 +155,7 @@ impl Marks {
         &self.headers
     }
 
-    /// The pairs of thinking marks, by their index.
+    /// The pairs of thinking delimiters, by their index.
     pub(super) fn thinking(&self) -> &[(&'static str, &'static str)] {
         &self.thinking
     }
@@ -161,7 +164,7 @@ impl Marks {
         self.interest.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
-    /// Whether a mark, a line end or a backtick could be anywhere in the text.
+    /// Whether a delimiter, a line end or a backtick could be anywhere in the text.
     pub(super) fn anywhere(&self, bytes: &[u8]) -> bool {
         Finder::default().next(self, bytes, 0).is_some()
     }
@@ -171,21 +174,25 @@ impl Marks {
         self.starts.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
-    /// The longest mark with which `text` begins.
+    /// The longest delimiter with which `text` begins.
     pub(super) fn at(&self, text: &str) -> Found<'_> {
         let mut range = self.sorted.as_slice();
         let mut best = None;
         for (depth, byte) in text.bytes().enumerate() {
-            let low = range.partition_point(|mark| mark.text.as_bytes().get(depth) < Some(&byte));
-            let high = range.partition_point(|mark| mark.text.as_bytes().get(depth) <= Some(&byte));
+            let low = range.partition_point(|delimiter| delimiter.text.as_bytes().get(depth) < Some(&byte));
+            let high = range.partition_point(|delimiter| delimiter.text.as_bytes().get(depth) <= Some(&byte));
             range = range.get(low..high).unwrap_or(&[]);
             match range.first() {
-                None => return best.map_or(Found::Nothing, |mark| Found::Mark(mark, depth_of(mark))),
-                Some(mark) if mark.text.len() == depth + 1 => {
+                None => {
+                    return best.map_or(Found::Nothing, |delimiter| {
+                        Found::Delimiter(delimiter, depth_of(delimiter))
+                    });
+                }
+                Some(delimiter) if delimiter.text.len() == depth + 1 => {
                     if range.len() == 1 {
-                        return Found::Mark(mark, depth + 1);
+                        return Found::Delimiter(delimiter, depth + 1);
                     }
-                    best = Some(mark);
+                    best = Some(delimiter);
                 }
                 Some(_) => {}
             }
@@ -193,11 +200,14 @@ impl Marks {
         Found::Partial
     }
 
-    /// The longest whole mark at the start of `text` when no more text will come.
+    /// The longest whole delimiter at the start of `text` when no more text will come.
     pub(super) fn at_end(&self, text: &str) -> Found<'_> {
-        let best =
-            self.sorted.iter().filter(|mark| text.starts_with(mark.text)).max_by_key(|mark| mark.text.len());
-        best.map_or(Found::Nothing, |mark| Found::Mark(mark, depth_of(mark)))
+        let best = self
+            .sorted
+            .iter()
+            .filter(|delimiter| text.starts_with(delimiter.text))
+            .max_by_key(|delimiter| delimiter.text.len());
+        best.map_or(Found::Nothing, |delimiter| Found::Delimiter(delimiter, depth_of(delimiter)))
     }
 }
 
@@ -212,12 +222,12 @@ fn table(bytes: impl Iterator<Item = u8>) -> [bool; 256] {
     table
 }
 
-fn depth_of(mark: &Meaning) -> usize {
-    mark.text.len()
+fn depth_of(delimiter: &Meaning) -> usize {
+    delimiter.text.len()
 }
 
 fn entry<'a>(sorted: &'a mut Vec<Meaning>, text: &'static str) -> &'a mut Meaning {
-    let index = sorted.iter().position(|mark| mark.text == text).unwrap_or_else(|| {
+    let index = sorted.iter().position(|delimiter| delimiter.text == text).unwrap_or_else(|| {
         sorted.push(Meaning { text, ..Meaning::default() });
         sorted.len() - 1
     });
@@ -226,12 +236,12 @@ fn entry<'a>(sorted: &'a mut Vec<Meaning>, text: &'static str) -> &'a mut Meanin
     &mut sorted[index]
 }
 
-/// The marks that end thinking.
+/// The delimiters that end thinking.
 pub fn thinking_ends() -> impl Iterator<Item = &'static str> {
-    Marks::get().thinking.iter().map(|(_, close)| *close)
+    Delimiters::get().thinking.iter().map(|(_, close)| *close)
 }
 
-/// Finds, one after the other, the places in one text at which a mark, a line end or a backtick could be.
+/// Finds, one after the other, the places in one text at which a delimiter, a line end or a backtick could be.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     /// For each group of needles, the next place of one of them, or up to where there is none.
@@ -240,24 +250,24 @@ pub(super) struct Finder {
 
 impl Finder {
     /// The first such place at or after `from`, which must not become less.
-    pub(super) fn next(&mut self, marks: &Marks, bytes: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn next(&mut self, delimiters: &Delimiters, bytes: &[u8], from: usize) -> Option<usize> {
         let rest = bytes.get(from..)?;
-        if rest.len() <= SHORT || marks.needles.len() > MAX_GROUPS {
-            return rest.iter().position(|byte| marks.is_interesting(*byte)).map(|found| from + found);
+        if rest.len() <= SHORT || delimiters.needles.len() > MAX_GROUPS {
+            return rest.iter().position(|byte| delimiters.is_interesting(*byte)).map(|found| from + found);
         }
         let mut from = from;
         loop {
             let window = bytes.get(from..bytes.len().min(from + WINDOW)).unwrap_or_default();
-            let here = bytes.get(from).is_some_and(|byte| marks.is_interesting(*byte));
+            let here = bytes.get(from).is_some_and(|byte| delimiters.is_interesting(*byte));
             let mut first = bytes.len();
-            for (seen, [one, two, three]) in self.seen.iter_mut().zip(&marks.needles) {
+            for (seen, [one, two, three]) in self.seen.iter_mut().zip(&delimiters.needles) {
                 if seen.is_none_or(|seen| seen < from || seen == from && !here) {
                     *seen = Some(from + memchr3(*one, *two, *three, window).unwrap_or(window.len()));
                 }
                 first = first.min(seen.unwrap_or(first));
             }
             match bytes.get(first) {
-                Some(byte) if marks.is_interesting(*byte) => return Some(first),
+                Some(byte) if delimiters.is_interesting(*byte) => return Some(first),
                 // All have been looked for up to here.
                 Some(_) => from = first,
                 None => return None,
@@ -267,17 +277,17 @@ impl Finder {
 }
 
 impl Meaning {
-    /// The dialects it can open: the pinned one only, and none by a weak mark if `strong` is asked for.
-    pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, MarkKind)> {
-        let fits = |row: &&(&'static Dialect, MarkKind)| {
-            only.is_none_or(|only| only == row.0.name) && !(strong && row.1 == MarkKind::Inner)
+    /// The dialects it can open: the pinned one only, and none by a weak delimiter if `strong` is asked for.
+    pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, DelimiterKind)> {
+        let fits = |row: &&(&'static Dialect, DelimiterKind)| {
+            only.is_none_or(|only| only == row.0.name) && !(strong && row.1 == DelimiterKind::Inner)
         };
         self.calls.iter().filter(fits).copied().collect()
     }
 
     /// It begins the header of a message.
     pub(super) fn is_header(&self) -> bool {
-        self.calls.iter().any(|(_, kind)| *kind == MarkKind::Header)
+        self.calls.iter().any(|(_, kind)| *kind == DelimiterKind::Header)
     }
 }
 
@@ -287,22 +297,26 @@ mod tests {
 
     #[test]
     fn finds_whole_marks_and_what_could_become_one() {
-        let marks = Marks::get();
-        assert!(matches!(marks.at("<tool_call>{"), Found::Mark(mark, 11) if mark.calls.len() > 2));
-        assert!(matches!(marks.at("<think"), Found::Partial));
-        assert!(matches!(marks.at("<thinking>"), Found::Mark(mark, 10) if mark.think.is_some()));
-        assert!(matches!(marks.at("<thin air"), Found::Nothing));
-        assert!(matches!(marks.at_end("<think"), Found::Nothing));
+        let delimiters = Delimiters::get();
+        assert!(
+            matches!(delimiters.at("<tool_call>{"), Found::Delimiter(delimiter, 11) if delimiter.calls.len() > 2)
+        );
+        assert!(matches!(delimiters.at("<think"), Found::Partial));
+        assert!(
+            matches!(delimiters.at("<thinking>"), Found::Delimiter(delimiter, 10) if delimiter.think.is_some())
+        );
+        assert!(matches!(delimiters.at("<thin air"), Found::Nothing));
+        assert!(matches!(delimiters.at_end("<think"), Found::Nothing));
     }
 
     #[test]
     fn passes_over_what_cannot_begin_a_mark() {
-        let marks = Marks::get();
-        let next = |text: &str, from| Finder::default().next(marks, text.as_bytes(), from);
+        let delimiters = Delimiters::get();
+        let next = |text: &str, from| Finder::default().next(delimiters, text.as_bytes(), from);
         for length in [0, 1, 15, 16, 17, 64, 200, WINDOW - 1, WINDOW, WINDOW + 1, 5 * WINDOW] {
             let text = "x".repeat(length);
             assert_eq!(next(&text, 0), None);
-            assert!(!marks.anywhere(text.as_bytes()));
+            assert!(!delimiters.anywhere(text.as_bytes()));
             assert_eq!(next(&format!("{text}<x"), 0), Some(length));
             assert_eq!(next(&format!("<{text}`"), 1), Some(length + 1));
         }
@@ -312,9 +326,9 @@ mod tests {
     fn finds_any_number_of_first_bytes_one_after_the_other() {
         for count in [1, NEEDLES, NEEDLES + 1, 3 * NEEDLES + 1, MAX_GROUPS * NEEDLES, 40] {
             let firsts: Vec<u8> = (b'!'..).take(count).collect();
-            let marks = Marks::looking_for(&firsts);
+            let delimiters = Delimiters::looking_for(&firsts);
             let mut text = [b'x'; 3 * WINDOW];
-            assert_eq!(Finder::default().next(&marks, &text, 0), None);
+            assert_eq!(Finder::default().next(&delimiters, &text, 0), None);
             let mut places = Vec::new();
             for (index, first) in firsts.iter().rev().chain(&firsts).enumerate() {
                 let place = index * 73;
@@ -324,7 +338,7 @@ mod tests {
             let mut finder = Finder::default();
             let mut found = Vec::new();
             let mut from = 0;
-            while let Some(place) = finder.next(&marks, &text, from) {
+            while let Some(place) = finder.next(&delimiters, &text, from) {
                 found.push(place);
                 from = place + 1;
             }

@@ -1,4 +1,4 @@
-//! How a text is read where readers of such texts disagree: the decisions an embedder may take otherwise.
+//! Parsing options: what an embedder may decide differently where parsers of tool calls disagree.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -14,38 +14,38 @@ use super::{
     typing::{Shape, Types},
 };
 
-/// How a text is read where other readers disagree. The default is all off; each field turns on one other reading.
-/// That a mark which is merely mentioned is text cannot be turned off.
+/// What to decide differently where parsers of tool calls disagree. All options are off by default. A delimiter that is
+/// merely mentioned is always text.
 ///
 /// ```
-/// use toolrack_dialects::{Offered, Reading, ScanOptions, parse};
+/// use toolrack_dialects::{Offered, ParseOptions, ScanOptions, parse};
 ///
-/// let mut reading = Reading::default();
-/// reading.only_closed = true;
-/// let options = ScanOptions { reading, ..ScanOptions::default() };
+/// let mut parsing = ParseOptions::default();
+/// parsing.only_closed = true;
+/// let options = ScanOptions { parsing, ..ScanOptions::default() };
 /// let text = r#"<tool_call>{"name": "add", "arguments": {}}"#;
 /// assert_eq!(parse(text, Offered::any().into(), options).content, text);
 /// assert_eq!(parse(text, Offered::any().into(), ScanOptions::default()).calls.len(), 1);
 ///
 /// // By name, as a configuration or a command line has them.
-/// assert_eq!("only_closed".parse(), Ok(reading));
+/// assert_eq!("only_closed".parse(), Ok(parsing));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Reading {
-    /// A call behind a mark to a tool that was not offered is text, so that the model is not told of its mistake.
-    /// By default it is a call, and whoever runs it answers. SGLang and, as it streams, smg read so.
+pub struct ParseOptions {
+    /// A call after a delimiter to a tool that was not offered is text, so that no error is reported to the model.
+    /// By default it is a call, and whoever runs it answers. SGLang does so, and smg while it streams.
     pub only_offered: bool,
-    /// A call whose closing mark is missing is none: [`Abort::Incomplete`], and text. By default it is a call if its
-    /// arguments are whole; [`Call::closed`](super::Call::closed) tells. No call is begun before its end is read.
-    /// SGLang reads so, dynamo and smg in some dialects. A tag line and JSON without a mark have no closing mark.
+    /// A call whose closing delimiter is missing is none: [`Abort::Incomplete`], and text. By default it is a call if its
+    /// arguments are whole; [`Call::closed`](super::Call::closed) reports it. No call is begun before its end is read.
+    /// SGLang does so, dynamo and smg in some dialects. A tag line and JSON without a delimiter have no closing delimiter.
     pub only_closed: bool,
-    /// Calls in thinking that is closed count as well, behind a full mark and to an offered tool: they come out as
+    /// Calls in thinking that is closed count as well, after a full delimiter and to an offered tool: they come out as
     /// calls, with thinking before and after them. By default they stay thinking. dynamo reads so in the dialect of
     /// GLM.
     pub calls_in_thinking: bool,
-    /// All text behind the first call is for nobody: it comes out as [`Event::Frame`](super::Event::Frame). By
+    /// All text after the first call is for nobody: it comes out as [`Event::Frame`](super::Event::Frame). By
     /// default it is kept. dynamo reads so in most dialects, vLLM in some.
     pub drop_text_after_call: bool,
     /// White space around values in tags is none of theirs. By default only the framing line ends are not. vLLM
@@ -54,21 +54,21 @@ pub struct Reading {
     /// Entities in values in tags are read: the five of XML, and numbers. By default they are kept as they are
     /// written. smg reads so, and SGLang did. Values are not handed on before they are whole.
     pub decode_entities: bool,
-    /// A value in tags whose type neither the schema nor the markup tells is JSON, where it can be read so: a
+    /// A value in tags whose type neither the schema nor the markup states is JSON, where it can be read so: a
     /// number, a literal, an array or an object, in Python's notation as well. By default it is text. dynamo and smg
     /// read so, vLLM in the dialects of Muse and MiniMax M3.
     pub guess_types: bool,
     /// A call that names an argument twice is text. By default the last one counts. SGLang reads so in the dialect
     /// of MiniCPM5, dynamo in that of DeepSeek V4.1. No call is begun before its end is read.
     pub refuse_duplicates: bool,
-    /// What begins as a call behind a mark and cannot be read is for nobody, up to its closing mark, the next
-    /// opening one or the end of the text, and so are the calls that the other readings refuse: all that comes out
+    /// What begins as a call after a delimiter and cannot be read is for nobody, up to its closing delimiter, the next
+    /// opening one or the end of the text, and so are the calls that other options refuse: all that comes out
     /// as [`Event::Frame`](super::Event::Frame). By default it is text. dynamo reads so in most dialects, SGLang
     /// and vLLM in some.
     pub drop_unreadable: bool,
 }
 
-impl Reading {
+impl ParseOptions {
     /// Whether a call that has begun may still be refused when it is whole.
     pub(super) fn decides_late(&self) -> bool {
         self.only_closed || self.refuse_duplicates
@@ -110,7 +110,7 @@ impl Reading {
 }
 
 /// The names of what is turned on, with commas between them.
-impl FromStr for Reading {
+impl FromStr for ParseOptions {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

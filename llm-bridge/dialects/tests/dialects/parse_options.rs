@@ -1,4 +1,4 @@
-//! The readings that an embedder may choose where readers of calls disagree: each beside the default.
+//! Parsing options, each beside the default.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::{
     corpus::read_exceptions,
 };
 use serde_json::{Value, json};
-use toolrack_dialects::{Abort, Offered, OfferedTool, Parsed, Reading, ScanOptions, Tag};
+use toolrack_dialects::{Abort, Offered, OfferedTool, ParseOptions, Parsed, ScanOptions, Tag};
 
 fn tools() -> Arc<Offered> {
     let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
@@ -21,7 +21,7 @@ fn tools() -> Arc<Offered> {
 }
 
 fn options(names: &str, deltas: bool) -> ScanOptions {
-    ScanOptions { reading: names.parse().unwrap(), deltas, ..ScanOptions::default() }
+    ScanOptions { parsing: names.parse().unwrap(), deltas, ..ScanOptions::default() }
 }
 
 /// The events of a text, which do not depend on how it is cut, nor what is found on whether deltas are asked for.
@@ -61,7 +61,7 @@ fn written(parsed: &Parsed) -> String {
     format!("[{}] {} -> {}", parsed.reasoning, parsed.content, calls.join(" "))
 }
 
-/// Asks what a text is by default and with these readings.
+/// Asks what a text is by default and with these options.
 fn both(names: &str, text: &str, default: &str, other: &str) {
     assert_eq!(written(&parsed(&events(text, ""))), default, "by default: {text}");
     assert_eq!(written(&parsed(&events(text, names))), other, "{names}: {text}");
@@ -149,7 +149,7 @@ fn only_closed() {
     ] {
         both(name, &text, read, read);
     }
-    // In thinking and behind a backtick it is no call either.
+    // In thinking and after a backtick it is no call either.
     let thinking = format!("<think>so {open}");
     both(name, &thinking, "[so ]  -> weather{}", &format!("[so {open}]  -> "));
     both(name, &format!("It's `x {open}"), "[] It's `x  -> weather{}", &format!("[] It's `x {open} -> "));
@@ -195,7 +195,7 @@ fn drop_text_after_call() {
     both(name, &format!("a {OTHER} b"), "[] a  b -> nobody{}", "[] a  -> nobody{}");
     both(name, "a <tool_call> b", "[] a <tool_call> b -> ", "[] a <tool_call> b -> ");
     both(name, &format!("{CALL} b <think>c</think>"), "[c]  b  -> weather{}", "[c]  -> weather{}");
-    // The line of a tag that is to be shown is text behind a call, too.
+    // The line of a tag that is to be shown is text after a call, too.
     let text = "LOOK: a\nb\nLOOK: c\n";
     let calls = "search{\"raw_arg\": \"a\"} search{\"raw_arg\": \"c\"}";
     both(name, text, &format!("[] {text} -> {calls}"), &format!("[] LOOK: a\n -> {calls}"));
@@ -313,7 +313,7 @@ fn drop_unreadable() {
     ] {
         both(name, text, &format!("[] {text} -> "), kept);
     }
-    // Up to the next mark that opens calls: they are read as ever.
+    // Up to the next delimiter that opens calls: they are read as ever.
     let bad = "<tool_call>{\"name\": \"weather\", \"arguments\": [oh ";
     both(name, &format!("a {bad}{CALL} b"), &format!("[] a {bad} b -> weather{{}}"), "[] a  b -> weather{}");
     let after = "<tool_call>{\"name\":\"weather\",\"arguments\":{}}\n{\"name\":\"weather\",\"arguments\":{\"city\":\"Os";
@@ -323,9 +323,9 @@ fn drop_unreadable() {
         "[] \n{\"name\":\"weather\",\"arguments\":{\"city\":\"Os -> weather{}",
         "[]  -> weather{}",
     );
-    // A mark that is mentioned, shown or not one of a call stays text.
+    // A delimiter that is mentioned, shown or not one of a call stays text.
     for text in [
-        "The <tool_call> mark, then {\"name\": \"weather\"}.",
+        "The <tool_call> delimiter, then {\"name\": \"weather\"}.",
         "Use <tool_call>{…}</tool_call> for calls.",
         "Write `<tool_call>{\"name\": \"weather\", \"arguments\": [oh]}</tool_call>`.",
         "The <function=weather> tag.",
@@ -341,17 +341,18 @@ fn drop_unreadable() {
 }
 
 #[test]
-fn a_reading_is_told_by_its_names() {
-    assert_eq!("".parse(), Ok(Reading::default()));
-    let read: Reading = serde_json::from_value(json!({"trim_values": true, "guess_types": false})).unwrap();
+fn options_are_named() {
+    assert_eq!("".parse(), Ok(ParseOptions::default()));
+    let read: ParseOptions =
+        serde_json::from_value(json!({"trim_values": true, "guess_types": false})).unwrap();
     assert_eq!(Ok(read), " trim_values, ".parse());
-    let error = "trim".parse::<Reading>().unwrap_err();
+    let error = "trim".parse::<ParseOptions>().unwrap_err();
     assert!(error.contains("`trim`") && error.contains("`trim_values`"), "{error}");
 }
 
-/// How many of the cases that contradict the default are as their peer has them with the readings of that peer.
+/// How many of the cases that contradict the default are as their peer has them with the options of that peer.
 #[test]
-fn b1_exceptions_with_the_readings_of_their_peers() {
+fn b1_exceptions_with_the_options_of_their_peers() {
     let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus_exceptions.jsonl");
     let exceptions = read_exceptions(&list).unwrap();
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -379,14 +380,14 @@ fn b1_exceptions_with_the_readings_of_their_peers() {
         count.0 += usize::from(PEERS.iter().filter(|(name, _)| *name == peer).any(|(_, names)| right(names)));
     }
     for (peer, (right, all)) in &counts {
-        println!("{peer}: {right} of {all} exceptions are right with its readings");
+        println!("{peer}: {right} of {all} exceptions are right with its options");
     }
     for (peer, names) in PEERS.iter().filter(|_| !counts.is_empty()) {
         assert!(counts.get(peer).is_some_and(|(right, _)| *right > 0), "{peer} does not read so: {names}");
     }
 }
 
-/// The readings of each peer, which in some dialects reads otherwise than in others.
+/// The options of each peer, which decides differently from dialect to dialect.
 const PEERS: &[(&str, &str)] = &[
     ("dynamo", "only_closed,drop_text_after_call,drop_unreadable"),
     ("dynamo", "drop_unreadable,refuse_duplicates"),

@@ -1,4 +1,4 @@
-//! The readings where the program and the chat take them.
+//! Parsing options in the program and in a chat.
 #![cfg(feature = "bundled")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -21,16 +21,16 @@ async fn a_chat_reads_by_its_settings() {
     rack.ask(true).await.expect("Three.");
     assert_eq!(rack.ran().len(), 1);
     for stream in [true, false] {
-        let setup = Setup::new().chat(|chat| chat.reading = "only_closed".parse().unwrap());
+        let setup = Setup::new().chat(|chat| chat.parsing = "only_closed".parse().unwrap());
         let rack = setup.start([Answer::text(OPEN).into()]).await;
         rack.ask(stream).await.expect(OPEN);
         assert_eq!(rack.ran(), []);
     }
 }
 
-/// The program takes a reading for all of its lines, and one in a line.
+/// The program takes options for all of its lines, and for a single one.
 #[test]
-fn the_program_takes_a_reading() {
+fn the_program_takes_parsing_options() {
     let run = |arguments: &[&str], input: &str| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_toolrack"))
             .args(arguments)
@@ -46,18 +46,18 @@ fn the_program_takes_a_reading() {
     };
     let calls = |line: &str| serde_json::from_str::<Value>(line).unwrap()["calls"].as_array().unwrap().len();
     assert_eq!(calls(&run(&["parse"], OPEN).0), 1);
-    assert_eq!(calls(&run(&["parse", "--reading", "only_closed,trim_values"], OPEN).0), 0);
+    assert_eq!(calls(&run(&["parse", "--parsing", "only_closed,trim_values"], OPEN).0), 0);
     let lines = [
         json!({"input": OPEN}),
-        json!({"input": OPEN, "reading": {"only_closed": true}}),
-        json!({"input": OPEN, "reading": {}}),
+        json!({"input": OPEN, "parsing": {"only_closed": true}}),
+        json!({"input": OPEN, "parsing": {}}),
     ];
     let lines = lines.map(|line| line.to_string()).join("\n");
     let count = |arguments: &[&str]| run(arguments, &lines).0.lines().map(calls).collect::<Vec<_>>();
     assert_eq!(count(&["parse", "--jsonl"]), [1, 0, 1]);
-    assert_eq!(count(&["parse", "--jsonl", "--reading", "only_closed"]), [0, 0, 1]);
-    let (_, told) = run(&["parse", "--reading", "closed"], "");
-    assert!(told.contains("--reading") && told.contains("`only_closed`"), "{told}");
+    assert_eq!(count(&["parse", "--jsonl", "--parsing", "only_closed"]), [0, 0, 1]);
+    let (_, told) = run(&["parse", "--parsing", "closed"], "");
+    assert!(told.contains("--parsing") && told.contains("`only_closed`"), "{told}");
     let (told, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"reading\": {\"closed\": true}}");
     assert!(told.contains("line 1") && told.contains("`only_closed`"), "{told}");
 }
