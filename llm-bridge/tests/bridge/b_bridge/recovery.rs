@@ -118,6 +118,23 @@ async fn b2_a_server_without_tools_is_told_them_in_the_prompt_from_then_on() {
     assert!(rack.upstream.asked()[4].body.get("tools").is_some());
 }
 
+/// A template may refuse the messages with an error that mentions tools. That is no reason to keep the tools of everybody else
+/// out of the API's fields.
+#[tokio::test]
+async fn g2_a_refusal_of_tools_is_remembered_only_after_the_prompt_has_helped() {
+    let refusal = || Reply::error(500, "template: no user query found before the tool definitions");
+    let broken_off = [text_event("Hi"), event(&json!({"error": {"message": "out of memory"}}))];
+    for retry in [refusal(), Reply::error(500, "out of memory"), Reply::stream(broken_off)] {
+        let rack = Setup::new().start([refusal(), retry]).await;
+        let told = rack.ask(true).await;
+        assert!(!told.failure().is_empty(), "{told:?}");
+        assert_eq!(rack.upstream.asked()[1].body.get("tools"), None, "tried in the prompt");
+        rack.upstream.push(Answer::text("Hi."));
+        rack.ask(true).await.expect("Hi.");
+        assert!(rack.upstream.asked()[2].body.get("tools").is_some(), "{:?}", rack.upstream.asked()[2].body);
+    }
+}
+
 /// What the model wrote is not what the server says.
 #[tokio::test]
 async fn b2_words_of_the_model_are_no_refusal_of_tools() {

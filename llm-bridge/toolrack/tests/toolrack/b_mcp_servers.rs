@@ -47,7 +47,7 @@ fn b3_tools_of_a_configured_server_are_listed_and_called() {
     let called = toolrack(folder.path(), &["call", "rack.calculate", r#"{"expression": "6*7"}"#]);
     assert!(called.status.success(), "{}", told(&called));
     assert!(json_of(&called)["result"].to_string().contains("42"), "{}", json_of(&called));
-    let refused = toolrack(folder.path(), &["call", "rack.calculate", "{}", "--user", "guest"]);
+    let refused = toolrack(folder.path(), &["call", "rack.calculate", "{}", "--level", "guest"]);
     assert_eq!(json_of(&refused)["success"], json!(false));
     let audit = toolrack(folder.path(), &["audit"]);
     assert!(String::from_utf8_lossy(&audit.stdout).contains("rack.calculate"), "{}", told(&audit));
@@ -58,11 +58,11 @@ fn b3_a_server_that_cannot_be_had_stops_nothing() {
     let folder = site("[mcp_servers.gone]\ncommand = \"toolrack-no-such-program\"\n");
     let called = toolrack(folder.path(), &["call", "calculate", r#"{"expression": "6*7"}"#]);
     assert!(called.status.success(), "{}", told(&called));
-    assert!(told(&called).contains("MCP server gone are not here"), "{}", told(&called));
+    assert!(told(&called).contains("no tools from the MCP server gone"), "{}", told(&called));
     let folder = site("timeout = 0\n");
     let wrong = toolrack(folder.path(), &["tools", "list"]);
     assert!(!wrong.status.success() && told(&wrong).contains("greater than 0"), "{}", told(&wrong));
     let folder = site("[mcp_servers.\"a.b\"]\nurl = \"http://127.0.0.1:1/mcp\"\n");
     let wrong = toolrack(folder.path(), &["tools", "list"]);
-    assert!(told(&wrong).contains("mcp_servers.a.b: a server's name"), "{}", told(&wrong));
+    assert!(told(&wrong).contains("mcp_servers.a.b: a name here has"), "{}", told(&wrong));
 }

@@ -202,3 +202,119 @@ fn check_tells_of_a_length_that_llama_cpp_refuses() {
         assert_eq!((printed.contains(fault), output.status.success()), (is_fault, !is_fault), "{printed}");
     }
 }
+
+#[test]
+fn u9_commands_that_only_read_make_no_folder_and_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in
+        [&["user", "list"][..], &["key", "list"], &["audit"], &["audit", "verify"], &["audit", "export"]]
+    {
+        let output = toolrack_in(folder.path(), command, &[], b"");
+        assert!(output.status.success(), "{command:?}: {}", told(&output));
+        assert!(told(&output).contains(".toolrack/toolrack.db"), "{command:?}: {}", told(&output));
+        assert!(!folder.path().join(".toolrack").exists(), "{command:?}");
+    }
+    let output = toolrack_in(folder.path(), &["user", "add", "ada"], &[], b"");
+    assert!(told(&output).contains(".toolrack/toolrack.db"), "{}", told(&output));
+    let output = toolrack_in(folder.path(), &["user", "list"], &[], b"");
+    assert!(told(&output).contains("1 user in /"), "{}", told(&output));
+    // U16: to the second.
+    assert!(!String::from_utf8_lossy(&output.stdout).contains('.'), "{output:?}");
+    let output = toolrack_in(folder.path(), &["audit", "--user", "nobody"], &[], b"");
+    assert!(told(&output).contains("no such records") && output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
+fn u8_it_is_said_which_of_two_users_of_one_name_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| toolrack_in(folder.path(), arguments, &[], b"");
+    let refused = run(&["user", "promote", "local", "admin"]);
+    assert!(!refused.status.success());
+    let said = told(&refused);
+    assert!(
+        said.contains("level = \"admin\"") && said.contains("[user]") && !said.contains("user add"),
+        "{said}"
+    );
+    for arguments in [&["user", "add", "local"][..], &["user", "promote", "local", "admin"]] {
+        let output = run(arguments);
+        assert!(output.status.success() && told(&output).contains("without a key"), "{}", told(&output));
+    }
+    assert!(!told(&run(&["user", "add", "ada"])).contains("without a key"));
+}
+
+#[test]
+fn u14_a_misspelt_tool_gets_the_nearest_and_a_models_name_works() {
+    let output = toolrack(&["call", "calcluate"], &[], b"");
+    assert!(told(&output).contains("did you mean `calculate`?"), "{}", told(&output));
+    let output = toolrack(&["call", "scheduler_list_jobs", "--level", "admin"], &[], b"");
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+#[test]
+fn u14_a_taken_address_is_named_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = toolrack(&["serve", "--upstream", "demo", "--listen", &address], &[], b"");
+    let said = told(&output);
+    assert!(
+        said.contains(&format!("{address} is already in use")) && said.contains("--listen 127.0.0.1:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn u15_commands_in_the_chat_are_answered_without_the_model() {
+    let output =
+        toolrack(&["chat", "--upstream", "demo"], &[], b"/help\n/tools\n/tols\n/quit\nWhat is 2 + 2?\n");
+    let said = told(&output);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    for part in ["/quit", "calculate: ", "did you mean /tools?"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn u16_a_failure_of_the_model_server_is_printed_once() {
+    let output = toolrack(&["chat", "--upstream", "http://127.0.0.1:1/v1", "Hello"], &[], b"");
+    assert_eq!(told(&output).matches("cannot reach").count(), 1, "{}", told(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn u15_ctrl_c_stops_an_answer_and_the_chat_goes_on() {
+    use std::io::{BufRead, BufReader, Read};
+
+    // A model server that takes a question and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = format!("http://{}/v1", silent.local_addr().unwrap());
+    let (asked, questions) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in silent.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1]);
+            open.push(stream);
+            if asked.send(()).is_err() {
+                break;
+            }
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    command.args(["chat", "--upstream", &upstream, "--model", "m"]).current_dir(folder.path());
+    let mut chat =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = chat.stdin.take().unwrap();
+    let mut said = BufReader::new(chat.stderr.take().unwrap()).lines();
+    input.write_all(b"Hello?\n").unwrap();
+    let patience = std::time::Duration::from_secs(30);
+    questions.recv_timeout(patience).unwrap();
+    let interrupt = || Command::new("kill").args(["-INT", &chat.id().to_string()]).status().unwrap();
+    interrupt();
+    let stopped = said.find_map(|line| line.ok().filter(|line| line.contains("stopped"))).unwrap();
+    assert!(stopped.contains("Ctrl-C again"), "{stopped}");
+    input.write_all(b"/help\n").unwrap();
+    assert!(said.any(|line| line.unwrap().contains("/tools")), "the chat goes on");
+    interrupt();
+    assert_eq!(chat.wait().unwrap().code(), Some(130));
+}

@@ -63,7 +63,7 @@ fn c5_the_bundled_tools_are_printed_as_recorded() {
     for provider in Provider::ALL {
         let allowed = "research.fetch_webpage,calculate,current_time";
         let (list, told, code) =
-            toolrack(&["tools", "--format", provider.name(), "--allowed", allowed, "--user", "owner"]);
+            toolrack(&["tools", "--format", provider.name(), "--allowed", allowed, "--level", "owner"]);
         assert_eq!(code, Some(0), "{told}");
         let list: Value = serde_json::from_str(&list).unwrap();
         let faults = faults(provider, &list);

@@ -47,11 +47,11 @@ fn p6_one_bad_file_does_not_stop_the_others() {
     let (_, told, well) = run(at, &["documents", "add", "drinks", "bad.pdf", "prices.csv", "none.md"]);
     assert!(!well, "{told}");
     for line in [
-        "left out drinks/.hidden.md: it is hidden",
+        "skipped drinks/.hidden.md: it is hidden",
         "cannot add bad.pdf: it is no PDF",
         "cannot add none.md: ",
         "3 added, 0 updated, 0 unchanged, 2 failed",
-        "1 files of other kinds were left alone",
+        "1 file of other kinds skipped",
     ] {
         assert!(told.contains(line), "{line}: {told}");
     }
@@ -161,7 +161,7 @@ fn p6_a_tenant_has_documents_of_its_own() {
     assert!(run(at, &["documents", "add", "drinks"]).2);
     assert!(run(at, &["documents", "--tenant", "acme", "add", "prices.csv"]).2);
     let (printed, told, _) = run(at, &["documents", "list", "--tenant", "acme"]);
-    assert!(printed.contains("prices.csv") && told.contains("1 documents"), "{printed} {told}");
+    assert!(printed.contains("prices.csv") && told.contains("1 document"), "{printed} {told}");
     let (printed, _, _) = run(at, &["documents", "list"]);
     assert!(printed.contains("tea.md") && !printed.contains("prices.csv"), "{printed}");
     for (tenant, found, other) in [("acme", "prices", "Coffee"), ("default", "Coffee", "prices")] {

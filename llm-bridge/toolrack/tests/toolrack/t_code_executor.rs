@@ -308,7 +308,7 @@ fn t8_code_of_a_server_that_is_killed_is_ended() {
     let seconds = seconds(2);
     let arguments = json!({ "commands": format!("sleep {seconds} & sleep {seconds}") }).to_string();
     let mut server = Command::new(launcher())
-        .args(["call", "code_executor.run_shell", &arguments, "--user", "admin"])
+        .args(["call", "code_executor.run_shell", &arguments, "--level", "admin"])
         .current_dir(&folder)
         .env("TMPDIR", folder.path())
         .stdin(Stdio::null())

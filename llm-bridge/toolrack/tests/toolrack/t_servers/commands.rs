@@ -26,8 +26,8 @@ fn l5_tools_are_found_at_the_command_line() {
         + &mock("all.sender", "tags = [\"post\"]\npermission = \"admin\"");
     let rack = Rack::new("", &tools);
     assert_eq!(names(&rack, &["--search", "send"]), ["mail.send"]);
-    assert_eq!(names(&rack, &["--search", "send", "--user", "admin"]), ["mail.send", "all.sender"]);
-    assert_eq!(names(&rack, &["--tag", "post", "--tag", "NET", "--user", "admin"]), ["mail.send"]);
+    assert_eq!(names(&rack, &["--search", "send", "--level", "admin"]), ["mail.send", "all.sender"]);
+    assert_eq!(names(&rack, &["--tag", "post", "--tag", "NET", "--level", "admin"]), ["mail.send"]);
     assert_eq!(names(&rack, &["--tag", "post", "--module", "mail"]), ["mail.read", "mail.send"]);
     assert_eq!(names(&rack, &["--search", "nothing like it"]), [""; 0]);
     assert_eq!(names(&rack, &["--search", " ", "--tag", ""]), names(&rack, &[]));

@@ -424,6 +424,6 @@ async fn m6_guests_without_modules_of_their_own_have_the_default_ones() {
     }
     let shown = get(&on_near, &client, &keys[0], "/api/modules").await;
     assert_eq!(shown["modules"], json!([]), "a module that a user may not use is not told of");
-    let guest = near.run(&["call", "far.plain", "--user", "guest"]);
+    let guest = near.run(&["call", "far.plain", "--level", "guest"]);
     assert!(!guest.status.success());
 }

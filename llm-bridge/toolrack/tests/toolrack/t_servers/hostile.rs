@@ -36,7 +36,7 @@ const HOSTILE: [(&str, Malice, &str, &str, bool); 11] = [
     (
         "garbage",
         Malice::Garbage,
-        "module_manifest_error module=\"garbage\" status=200 error=\"the manifest is not UTF-8\"",
+        "module_unreachable module=\"garbage\" error=\"the manifest is not UTF-8\"",
         "answer cannot be read",
         false,
     ),
@@ -44,7 +44,7 @@ const HOSTILE: [(&str, Malice, &str, &str, bool); 11] = [
     (
         "gigabyte",
         Malice::Gigabyte,
-        "module_manifest_error module=\"gigabyte\" status=200 error=\"the answer is larger than 2097152 bytes\"",
+        "module_unreachable module=\"gigabyte\" error=\"the answer is larger than 2097152 bytes\"",
         "larger than 4194304 bytes",
         false,
     ),
@@ -99,7 +99,8 @@ fn configuration<'a>(modules: impl Iterator<Item = (&'a str, &'a Peer)>) -> Rack
         "[user]\nlevel = \"admin\"\n[breaker]\nfailures = 3\nrest = 1\n[module_services]\n".to_owned();
     for (name, peer) in modules {
         let pin = name == "fickle";
-        tables += &format!("{name} = {{ url = \"{}\", pin = {pin} }}\n", peer.url);
+        // None of the chats is to be turned away for another's sake.
+        tables += &format!("{name} = {{ url = \"{}\", pin = {pin}, concurrency = {CHATS} }}\n", peer.url);
     }
     let rack = Rack::new("", &tables);
     rack.top(&format!("module_timeout = {0}\ndiscovery_timeout = {0}", TIMEOUT.as_secs()));
