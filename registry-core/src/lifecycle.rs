@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::{
     context::{Caller, ToolContext},
@@ -89,8 +90,14 @@ impl Changing<'_> {
     /// What registering the spec would come to.
     ///
     /// # Errors
-    /// When the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
+    /// When a schema is neither an object nor a boolean, the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
     pub(crate) fn weigh(&self, spec: &ToolSpec) -> Result<Verdict, RegistryError> {
+        // Null is no schema at all: nothing is promised.
+        let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean() || schema.is_null();
+        let schemas = [("input_schema", &*spec.input_schema), ("output_schema", &spec.output_schema)];
+        if let Some((field, _)) = schemas.into_iter().find(|(_, schema)| !is_schema(schema)) {
+            return Err(RegistryError::InvalidSchema { name: spec.tool_name.clone(), field });
+        }
         let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
         if *known.source() != Source::Host {
             return Err(RegistryError::Duplicate {
@@ -168,12 +175,16 @@ impl Changing<'_> {
         tool
     }
 
-    pub(crate) fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+    pub(crate) fn set_enabled(
+        &mut self,
+        name: &str,
+        enabled: bool,
+    ) -> Result<ToolRegistration, RegistryError> {
         let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
         if tool.set_enabled(enabled) {
             self.tell(&tool, if enabled { Change::Enabled } else { Change::Disabled });
         }
-        Ok(())
+        Ok(tool.registration())
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
@@ -237,7 +248,7 @@ impl Changing<'_> {
             let tool = self.without_code(kept.spec, kept.created_at);
             self.register(tool)?;
         }
-        self.set_enabled(&name, kept.enabled)
+        self.set_enabled(&name, kept.enabled).map(drop)
     }
 
     /// Takes over a store's word, which counts for more than what is here: the switch of a tool that is at home here, and

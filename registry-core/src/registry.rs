@@ -20,6 +20,7 @@ use crate::{
     guard::{Guards, audit::AuditSink},
     lifecycle::Cause,
     policy::ToolPolicy,
+    registration::ToolRegistration,
     resource::Resources,
     source::{ConfigFault, ConfiguredTools, Offers},
     spec::ToolSpec,
@@ -198,11 +199,12 @@ impl Registry {
         self.shared.changing(Cause::Here).register(tool)
     }
 
-    /// Switches a tool on or off, at once and for running turns too. It is so already: nothing to do.
+    /// Switches a tool on or off, at once and for running turns too. It is so already: nothing to do. Gives the registration as it
+    /// is now.
     ///
     /// # Errors
     /// When there is no tool of that name.
-    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, RegistryError> {
         self.shared.changing(Cause::Here).set_enabled(name, enabled)
     }
 
@@ -290,6 +292,13 @@ pub enum RegistryError {
         /// The version both have.
         version: Option<String>,
     },
+    /// A schema that is neither an object nor a boolean.
+    InvalidSchema {
+        /// The tool's name.
+        name: String,
+        /// `input_schema` or `output_schema`.
+        field: &'static str,
+    },
     /// No tool of that name.
     Unknown {
         /// The name.
@@ -319,6 +328,9 @@ impl fmt::Display for RegistryError {
                 "{name} is registered already with version {} and another spec; give the new one another version",
                 version.as_deref().unwrap_or("none")
             ),
+            Self::InvalidSchema { name, field } => {
+                write!(f, "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value")
+            }
             Self::Unknown { name } => write!(f, "there is no tool named {name}"),
             Self::NotRemovable { name, source } => {
                 write!(f, "{name} cannot be removed here, as it comes from {source}; switch it off instead")

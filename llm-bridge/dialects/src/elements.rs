@@ -237,7 +237,7 @@ impl End {
     }
 }
 
-/// Writes a value as the content of an element; nothing if it cannot be told from tags.
+/// Writes a value as the content of an element; nothing if it cannot be distinguished from tags.
 pub(super) fn render(value: &Value, open: &str, close: &str, out: &mut String) -> Option<()> {
     render_at(value, open, close, 0, out)
 }

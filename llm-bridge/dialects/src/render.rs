@@ -99,7 +99,7 @@ impl Dialect {
         out + rest
     }
 
-    /// The part of a prompt that tells the model its tools and how to call them. `tools` are definitions as
+    /// The part of a prompt that lists the tools and how to call them. `tools` are definitions as
     /// they are sent: each an object with name, description and parameters.
     pub fn instructions(&self, tools: &[Value]) -> String {
         let mut text = String::from("# Tools\n\nYou may call these functions:\n\n<tools>\n");

@@ -41,13 +41,13 @@ pub struct Dialect {
     /// Special tokens that mean nothing to the reader of an answer.
     pub noise: &'static [&'static str],
     /// The closing delimiter is read, and not written.
-    pub open_ended: bool,
+    pub(super) open_ended: bool,
     /// Delimiters and calls are written on lines of their own.
-    pub lines: bool,
+    pub(super) lines: bool,
     /// How the headers of its messages are written, where it speaks in messages.
     pub(super) header: Option<&'static HeaderStyle>,
     /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
-    pub result: &'static str,
+    pub(super) result: &'static str,
 }
 
 /// How the Qwen and Hermes templates give results back.

@@ -127,7 +127,7 @@ pub(super) async fn switch(
         }
     };
     match stored.set_enabled(&name, enabled).await {
-        Ok(()) => Json(Switched { name, enabled }).into_response(),
+        Ok(_) => Json(Switched { name, enabled }).into_response(),
         Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
             error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
         }

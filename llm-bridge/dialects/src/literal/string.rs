@@ -165,7 +165,7 @@ impl Literals {
         }
     }
 
-    /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is told by what
+    /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is recognized by what
     /// no literal has after its end: a letter, or too many closing brackets.
     fn closes(&self, quote: Quote, rest: &str, eof: bool) -> Ends<()> {
         if let Quote::Three(delimiter) = quote {
@@ -276,7 +276,7 @@ fn hex(rest: &str, digits: usize) -> Ends<u32> {
     if rest.len() == 2 + found { Ends::More } else { Ends::No }
 }
 
-/// Whether a style's own delimiter could not be told from the text before it.
+/// Whether a style's own delimiter could not be distinguished from the text before it.
 pub(super) fn hides(style: &LiteralStyle, delimiter: &str, text: &str) -> bool {
     style.quotes.iter().any(|own| text.contains(own))
         || format!("{text}{delimiter}").find(delimiter).is_none_or(|at| at < text.len())

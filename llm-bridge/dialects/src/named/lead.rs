@@ -41,7 +41,7 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
     match behind.chars().next() {
         None => Lead::More,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
-        // Nothing but the bracket after a name tells these from a word.
+        // Nothing but the bracket after a name distinguishes these from a word.
         Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
             Found::Name(found) if plain(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
             Found::More if plain(behind) => Lead::More,

@@ -14,17 +14,17 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct TagStyle {
     /// Where the argument's name stands.
-    pub key: Head,
+    pub(crate) key: Head,
     /// What opens the value after the name, where that is a tag of its own; else empty.
-    pub value: &'static str,
+    pub(crate) value: &'static str,
     /// What ends the value.
-    pub end: &'static str,
+    pub(crate) end: &'static str,
     /// One line end on each side of the value belongs to the tags.
-    pub framed: bool,
+    pub(crate) framed: bool,
     /// Values are written on lines of their own.
-    pub lines: bool,
+    pub(crate) lines: bool,
     /// The end repeats the argument's name, and values may be trees of such elements.
-    pub elements: bool,
+    pub(crate) elements: bool,
     /// What the tag says of the value's type when it is rendered.
     pub(super) types: TypeAttribute,
 }

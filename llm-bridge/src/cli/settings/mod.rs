@@ -9,6 +9,7 @@ mod modules;
 mod store;
 #[cfg(test)]
 mod tests;
+mod unknown_key;
 mod webhooks;
 
 use std::{
@@ -273,7 +274,10 @@ impl Settings {
         let with_text = |mut error: toml::de::Error| {
             // The error shows the line it is about.
             error.set_input(Some(text));
-            error.to_string()
+            match unknown_key::hint(error.message(), host_tables) {
+                Some(hint) => error.to_string().replace(error.message(), &hint),
+                None => error.to_string(),
+            }
         };
         let mut tables = DeTable::parse(text).map_err(with_text)?;
         for table in host_tables {
@@ -338,10 +342,20 @@ impl Settings {
             None => Ok(T::default()),
             Some(table) => {
                 let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
-                let fault = |error: toml::de::Error| format!("{file}: [{name}]: {}", error.message());
+                let fault = |error: toml::de::Error| {
+                    format!(
+                        "{file}: [{name}]: {}",
+                        unknown_key::hint(error.message(), &[]).unwrap_or_else(|| error.message().to_owned())
+                    )
+                };
                 table.clone().try_into().map_err(fault)
             }
         }
+    }
+
+    /// The configuration file that was read.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The files that define tools: the configuration itself, where it has `[[tools]]`, and those it names.

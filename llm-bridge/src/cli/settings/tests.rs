@@ -196,7 +196,9 @@ fn m12_modules_are_read_from_the_top_of_the_file() {
     let modules_of = |caller: Caller| caller.allowed_modules.map(Vec::from_iter);
     assert_eq!(modules_of(settings.caller()), Some(vec!["files".to_owned()]));
     assert_eq!(modules_of(settings.caller_at(Permission::User)), None);
-    assert_eq!(modules_of(Settings::default().caller_at(Permission::Guest)), None);
+    let guest = Settings::default().caller_at(Permission::Guest);
+    assert!(guest.reads_only);
+    assert_eq!(modules_of(guest), Some(vec!["local".to_owned(), "research".to_owned()]));
 }
 
 #[test]

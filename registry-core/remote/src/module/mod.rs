@@ -166,8 +166,7 @@ impl Modules {
     /// or called for somebody.
     ///
     /// The first time it takes what the cache has, and waits for the modules only where that is nothing at all. From then on it
-    /// waits only for modules that have no tools yet, and whose last answer was an error: they are asked again, once for all who
-    /// wait. What is too old, or failed a while ago, is asked for in the background.
+    /// waits only for modules that were not there yet: they are asked again, once for all who wait, and less often each time. What is too old, or failed a while ago, is asked for in the background.
     pub async fn ready(&self) {
         self.shared.started.get_or_init(|| Shared::start(&self.shared)).await;
         Shared::ask_behind(&self.shared);
