@@ -233,7 +233,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
             let change = command.change();
-            let owner = users::Owner { id: &settings.user.id, level: settings.user.level, place: &place };
+            let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
             let made = users::users(command, stores.store.as_ref(), known, &owner);
             recorded::recorded(stores.audit.as_ref(), change, made).await
         }

@@ -99,7 +99,7 @@ async fn s5_without_any_key_the_local_user_is_an_admin() {
         mock("count.free", "") + &mock("count.wipe", "effect = \"destructive\"\npermission = \"user\"");
     let rack = Rack::new("", &tools);
     let (mut server, client) = (rack.serve(), client());
-    let refresh = async |server: &crate::program::Serving| {
+    let refresh = async |server: &super::program::Serving| {
         let answer = client.post(format!("{}/refresh-tools", server.base)).send().await.unwrap();
         let status = answer.status();
         (
