@@ -91,7 +91,7 @@ async fn s1_a_configured_module_owns_its_prefix() {
     assert!(refused["error"].as_str().unwrap().contains("needs the level admin"), "{refused}");
 
     // Our own tools of those names are listed with what has taken their place.
-    let rows = listed(&rack, &["--user", "owner"]);
+    let rows = listed(&rack, &["--level", "owner"]);
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}"));
     let python = row("code_executor.run_python");
     assert!(python["source"].as_str().unwrap().starts_with("module code_executor at http://"), "{python}");
