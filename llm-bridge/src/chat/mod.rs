@@ -4,7 +4,6 @@ mod announce;
 mod answer;
 mod asked;
 mod demo;
-#[cfg(feature = "documents")]
 mod embeddings;
 mod found;
 mod history;
@@ -36,7 +35,6 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asked::UpstreamModel;
-#[cfg(feature = "documents")]
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use limits::Limits;
 #[cfg(feature = "cli")]
@@ -204,7 +202,6 @@ impl Backend {
     }
 
     /// What [`stop`](Self::stop) waits for.
-    #[cfg(feature = "mcp")]
     pub(crate) fn tasks(&self) -> TaskTracker {
         self.shared.turns.clone()
     }
