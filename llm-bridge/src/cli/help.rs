@@ -49,7 +49,7 @@ fn arrange(command: &mut Command, hidden: &[&str]) {
         let id = argument.get_id().as_str().to_owned();
         let is_setting = [&SERVER[..], &UPSTREAM, &PLACES].concat().contains(&id.as_str());
         let argument = if is_setting { argument.help_heading("Settings") } else { argument };
-        argument.hide(hidden.contains(&id.as_str()))
+        if hidden.contains(&id.as_str()) { argument.hide(true) } else { argument }
     });
     command.get_subcommands_mut().for_each(|sub| arrange(sub, hidden));
 }

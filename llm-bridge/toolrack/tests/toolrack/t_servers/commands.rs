@@ -65,7 +65,8 @@ async fn l5_a_command_is_about_one_tenant() {
     rack.done(&[&["call", "count.free"][..], &acme].concat());
     assert!(enabled(&acme));
 
-    let origins = |more: &[&str]| rack.export(&[&["--only", "success"], more].concat()).len();
+    let origins =
+        |more: &[&str]| rack.export(&[&["--only", "success", "--tool", "count.free"], more].concat()).len();
     assert_eq!((origins(&acme), origins(&[])), (2, 2));
     for command in [&["tools", "list"][..], &["call", "count.free"], &["user", "list"], &["audit"]] {
         for wrong in ["", "*", "a\nb"] {
@@ -262,4 +263,26 @@ async fn t5_the_audit_is_searched_by_door_decision_and_call() {
     let told = refused(&rack, &["audit", "--origin", "htp"]);
     assert!(told.contains("command_line") && told.contains("hermes"), "{told}");
     assert!(refused(&rack, &["audit", "--decision", "maybe"]).contains("unanswered"));
+}
+
+#[test]
+fn u10_the_start_ends_with_the_count_that_the_list_has() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let listed = rack.done(&["tools", "list", "--json", "--level", "user"]);
+    let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    let ready = rows.iter().filter(|row| row["enabled"] == true).count();
+    let all: Vec<Value> = serde_json::from_str(&rack.done(&["tools", "list", "--json"])).unwrap();
+    let (off, above) = (rows.len() - ready, all.len() - rows.len());
+    let server = rack.serve();
+    let counted =
+        format!("{ready} tools ready, {off} off, {above} not allowed to user local (user). Data: /");
+    let began = std::time::Instant::now();
+    while !server.log().contains(&counted) {
+        assert!(began.elapsed().as_secs() < 20, "{counted}: {}", server.log());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains(&counted)).unwrap();
+    assert!(line.contains("toolrack.db; configuration: toolrack.toml; API key: none"), "{line}");
+    assert!(log.find("Chat at").unwrap() < log.find(&counted).unwrap(), "{log}");
 }
