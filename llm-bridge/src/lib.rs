@@ -8,7 +8,6 @@ pub mod chat;
 pub mod cli;
 mod definition;
 pub mod listing;
-#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod metrics;
 pub mod server;

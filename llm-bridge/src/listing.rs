@@ -35,6 +35,8 @@ pub struct Row {
     pub deferred: bool,
     /// Where it comes from.
     pub source: String,
+    /// Where the compiled or configured tool comes from that it takes the place of.
+    pub replaces: Option<String>,
     /// Why it should not be used any more.
     pub deprecated: Option<String>,
     /// JSON Schema of its arguments.
@@ -46,11 +48,30 @@ pub struct Row {
 /// The tools, by name. Those that the context's caller is not allowed are there only where `denied` says so.
 pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row> {
     let selection = registry.select(context);
-    registry
-        .list_all(true)
-        .iter()
-        .filter_map(|tool| row(registry, &selection, context, tool, denied))
-        .collect()
+    let tools = registry.list_all(true);
+    with_replaced(
+        registry,
+        context,
+        tools.iter().filter_map(|tool| row(registry, &selection, context, tool, denied)),
+    )
+}
+
+/// Names in each row what it replaces, and adds a row for each replaced tool whose name no tool has now.
+fn with_replaced(registry: &Registry, context: &ToolContext, rows: impl Iterator<Item = Row>) -> Vec<Row> {
+    let mut rows: Vec<Row> = rows.collect();
+    for (tool, by) in registry.replaced() {
+        let source = tool.source().to_string();
+        match rows.iter_mut().find(|row| row.name == tool.name()) {
+            Some(row) => row.replaces = Some(source),
+            None if registry.get(tool.name()).is_none() && registry.may_see(&tool, context) => {
+                let reason = format!("replaced by the {}", source_for(&by, context));
+                rows.push(row_of(context, &tool, Some(reason), false));
+            }
+            None => {}
+        }
+    }
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    rows
 }
 
 /// The tools that are found, the best first, also those that are off. Only what the context's caller is allowed is found; a query
@@ -59,7 +80,9 @@ pub fn found(registry: &Registry, context: &ToolContext, query: &Query) -> Vec<R
     let query = Query { include_disabled: true, ..query.clone() };
     let selection = registry.select(context);
     let tools = registry.search(&query, context);
-    tools.iter().filter_map(|tool| row(registry, &selection, context, tool, false)).collect()
+    let rows = tools.iter().filter_map(|tool| row(registry, &selection, context, tool, false));
+    let finds_all = query.text.trim().is_empty() && query.tags.is_empty();
+    if finds_all { with_replaced(registry, context, rows) } else { rows.collect() }
 }
 
 fn row(
@@ -73,8 +96,17 @@ fn row(
         return None;
     }
     let refusal = registry.why_not(tool, context);
+    let deferred = if refusal.is_none() { selection.is_deferred(tool) } else { registry.is_deferred(tool) };
+    let reason = refusal.map(|error| {
+        let prefix = format!("{} cannot be used: ", tool.name());
+        error.message().strip_prefix(&prefix).unwrap_or(error.message()).to_owned()
+    });
+    Some(row_of(context, tool, reason, deferred))
+}
+
+fn row_of(context: &ToolContext, tool: &Tool, reason: Option<String>, deferred: bool) -> Row {
     let spec = tool.spec();
-    Some(Row {
+    Row {
         name: spec.tool_name.clone(),
         module: tool.module().to_owned(),
         title: spec.title.clone(),
@@ -83,24 +115,27 @@ fn row(
         level: tool.policy().permission.to_string(),
         effect: tool.policy().effect.as_str(),
         tags: spec.tags.clone(),
-        enabled: refusal.is_none(),
-        deferred: if refusal.is_none() { selection.is_deferred(tool) } else { registry.is_deferred(tool) },
-        reason: refusal.map(|error| {
-            let prefix = format!("{} cannot be used: ", tool.name());
-            error.message().strip_prefix(&prefix).unwrap_or(error.message()).to_owned()
-        }),
+        enabled: reason.is_none(),
+        deferred,
+        reason,
         tokens: tokens(tool),
-        source: match tool.source() {
-            // Where it is, is the operator's business.
-            Source::Remote(remote) if context.caller().level < Permission::Admin => {
-                format!("{} {}", remote.kind, remote.name)
-            }
-            source => source.to_string(),
-        },
+        source: source_for(tool.source(), context),
+        replaces: None,
         deprecated: spec.deprecated.clone(),
         parameters: spec.input_schema.as_ref().clone(),
         output_schema: spec.output_schema.clone(),
-    })
+    }
+}
+
+/// Where a tool comes from, for whoever asks.
+fn source_for(source: &Source, context: &ToolContext) -> String {
+    match source {
+        // Where it is, is the operator's business.
+        Source::Remote(remote) if context.caller().level < Permission::Admin => {
+            format!("{} {}", remote.kind, remote.name)
+        }
+        source => source.to_string(),
+    }
 }
 
 /// About how many tokens a definition takes: four bytes each. Of the definitions of the bundled tools the tokenizers of GPT-4o and

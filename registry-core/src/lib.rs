@@ -77,7 +77,7 @@ pub use registry::{
     rank_tools,
 };
 pub use registry_macros::{args, discover, output, tool};
-pub use result::{ErrorKind, IntoToolError, ToolError, ToolResult, TransientErrors, with_causes};
+pub use result::{ErrorKind, IntoToolError, KnownError, KnownErrors, ToolError, ToolResult, with_causes};
 pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, RemoteKind, Source};
 pub use spec::ToolSpec;
 pub use tenant::{DEFAULT_TENANT, tenant_path};

@@ -148,7 +148,7 @@ impl Serialize for ErrorKind {
     }
 }
 
-/// Why a call failed, in two texts: `message` is for the operator, `feedback` for the model.
+/// Why a call failed: `message` is for whoever calls, `feedback` for the model, and `detail` for the operator alone.
 ///
 /// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
 /// but becomes one with [`into_error`](ToolError::into_error).
@@ -159,6 +159,7 @@ pub struct ToolError(Box<Repr>);
 struct Repr {
     kind: ErrorKind,
     message: String,
+    detail: Option<String>,
     feedback: Option<String>,
     retryable: bool,
     nearest: Vec<String>,
@@ -172,6 +173,7 @@ impl ToolError {
         Self(Box::new(Repr {
             kind,
             message: message.into(),
+            detail: None,
             feedback: None,
             retryable: false,
             nearest: Vec::new(),
@@ -212,6 +214,13 @@ impl ToolError {
         self
     }
 
+    /// What the operator's audit has in place of the message: what callers should not know, such as a private address.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
     /// What the model is told in place of the message: what to do.
     #[must_use]
     pub fn with_feedback(mut self, feedback: impl Into<String>) -> Self {
@@ -245,9 +254,14 @@ impl ToolError {
         self.0.kind
     }
 
-    /// What happened, for the operator.
+    /// What happened, for whoever calls.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// What happened, for the operator alone.
+    pub fn detail(&self) -> &str {
+        self.0.detail.as_deref().unwrap_or(&self.0.message)
     }
 
     /// What to do, for the model.
@@ -335,15 +349,15 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
         match error.downcast::<Wrapped>() {
             Ok(wrapped) => wrapped.0,
             Err(error) => {
-                ToolError::failed(with_causes(error.as_ref())).retryable_if(is_transient(error.as_ref()))
+                let (text, KnownError { transient, private }) =
+                    (with_causes(error.as_ref()), known(error.as_ref()));
+                let error = match private {
+                    Some(private) => ToolError::failed(text.replace(&private, "")).with_detail(text),
+                    None => ToolError::failed(text),
+                };
+                if transient { error.retryable() } else { error }
             }
         }
-    }
-}
-
-impl ToolError {
-    fn retryable_if(self, transient: bool) -> Self {
-        if transient { self.retryable() } else { self }
     }
 }
 
@@ -362,46 +376,60 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Tells which errors of a library pass by themselves, so that a tool that fails with one may be tried again. The crate that
-/// knows the library submits one; `None` says that an error is not of that library.
+/// What is known of an error of a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownError {
+    /// Whether it passes by itself, so that a tool that fails with it may be tried again.
+    pub transient: bool,
+    /// The part of its text that callers should not know, such as an address; the operator is told all of it.
+    pub private: Option<String>,
+}
+
+/// Knows the errors of a library, for tools that fail with one. The crate that knows the library submits it; `None` says that an
+/// error is not of that library.
 ///
 /// ```
-/// use registry_core::TransientErrors;
+/// use registry_core::{KnownError, KnownErrors};
 ///
 /// inventory::submit! {
-///     TransientErrors(|error| error.downcast_ref::<std::fmt::Error>().map(|_| false))
+///     KnownErrors(|error| error.downcast_ref::<std::fmt::Error>().map(|_| KnownError::default()))
 /// }
 /// ```
 #[derive(Debug)]
-pub struct TransientErrors(pub fn(&(dyn Error + 'static)) -> Option<bool>);
+pub struct KnownErrors(pub fn(&(dyn Error + 'static)) -> Option<KnownError>);
 
-inventory::collect!(TransientErrors);
+inventory::collect!(KnownErrors);
 
-/// Whether an error is of the sort that passes: a connection that broke or took too long.
-fn is_transient(error: &(dyn Error + 'static)) -> bool {
+/// What is known of an error or of the first of its causes of which anything is.
+fn known(error: &(dyn Error + 'static)) -> KnownError {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let mut libraries = inventory::iter::<KnownErrors>.into_iter();
+        if let Some(known) = libraries.find_map(|KnownErrors(read)| read(error)) {
+            return known;
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return KnownError { transient: is_transient(error.kind()), private: None };
+        }
+        next = error.source();
+    }
+    KnownError::default()
+}
+
+/// Whether it is a connection that broke or took too long.
+fn is_transient(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, TimedOut,
         UnexpectedEof,
     };
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let mut known = inventory::iter::<TransientErrors>.into_iter();
-        if let Some(transient) = known.find_map(|TransientErrors(is_transient)| is_transient(error)) {
-            return transient;
-        }
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return matches!(
-                error.kind(),
-                BrokenPipe
-                    | ConnectionAborted
-                    | ConnectionRefused
-                    | ConnectionReset
-                    | Interrupted
-                    | TimedOut
-                    | UnexpectedEof
-            );
-        }
-        next = error.source();
-    }
-    false
+    matches!(
+        kind,
+        BrokenPipe
+            | ConnectionAborted
+            | ConnectionRefused
+            | ConnectionReset
+            | Interrupted
+            | TimedOut
+            | UnexpectedEof
+    )
 }

@@ -153,6 +153,10 @@ impl Tool {
         self.switch.enabled.swap(enabled, Ordering::AcqRel) != enabled
     }
 
+    pub(crate) fn is_removed(&self) -> bool {
+        self.switch.removed.load(Ordering::Acquire)
+    }
+
     pub(crate) fn set_removed(&self) {
         self.switch.removed.store(true, Ordering::Release);
     }
@@ -297,6 +301,17 @@ impl Tool {
         };
         let asked = catch_unwind(AssertUnwindSafe(|| handler.unavailable(context)));
         asked.unwrap_or_else(|_| Some("asking whether it is available panicked".to_owned()))
+    }
+
+    /// Whether it needs something that is not there. What depends on the request, such as `enabled`, is not asked.
+    pub(crate) fn lacks_something(&self, context: &ToolContext) -> bool {
+        match self.code {
+            Code::Compiled(plugin) => {
+                let missing = catch_unwind(AssertUnwindSafe(|| (plugin.missing)(context)));
+                missing.map_or(true, |missing| missing.is_some())
+            }
+            Code::Host(_) => self.unavailable(context).is_some(),
+        }
     }
 
     pub(crate) fn handler(&self) -> Option<&dyn Handler> {

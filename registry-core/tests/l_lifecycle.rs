@@ -376,3 +376,22 @@ fn l5_search_finds_only_what_the_caller_may_know_of() {
     let admin = registry.context(Caller::new("ada", Permission::Admin).only_modules(["admin"]));
     assert_eq!((&*found(&admin, false), &*found(&admin, true)), ("", "admin.web"));
 }
+
+#[test]
+fn s13_a_schema_is_an_object_or_a_boolean_and_a_switch_gives_the_registration() {
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let register = |spec| registry.register(spec, ToolPolicy::new(), None).map(drop);
+    for wrong in [json!(7), json!("object"), json!([])] {
+        let error = register(spec("f", None, wrong.clone())).unwrap_err();
+        assert!(error.to_string().contains("the input_schema of f is no JSON Schema"), "{error}");
+        let error = register(ToolSpec { output_schema: wrong, ..spec("f", None, json!({})) }).unwrap_err();
+        assert!(error.to_string().contains("the output_schema of f"), "{error}");
+    }
+    assert!(registry.is_empty());
+    register(spec("f", None, json!(true))).unwrap();
+    for enabled in [false, false, true] {
+        let registration = registry.set_enabled("f", enabled).unwrap();
+        assert_eq!((registration.enabled, registration.spec.tool_name.as_str()), (enabled, "f"));
+        assert!(registration.created_at.is_some());
+    }
+}

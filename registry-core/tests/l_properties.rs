@@ -79,7 +79,7 @@ fn registry() -> Registry {
 fn apply(registry: &Registry, step: Step) -> Result<(), RegistryError> {
     match step {
         Step::Register(spec) => registry.register(spec, ToolPolicy::new(), None).map(drop),
-        Step::Switch(name, enabled) => registry.set_enabled(&name, enabled),
+        Step::Switch(name, enabled) => registry.set_enabled(&name, enabled).map(drop),
         Step::Remove(name) => {
             registry.remove(&name);
             Ok(())
@@ -90,7 +90,7 @@ fn apply(registry: &Registry, step: Step) -> Result<(), RegistryError> {
 async fn apply_stored(stored: &StoredRegistry, step: Step) -> Result<(), RegistryError> {
     let done = match step {
         Step::Register(spec) => stored.register(spec, ToolPolicy::new(), None).await.map(drop),
-        Step::Switch(name, enabled) => stored.set_enabled(&name, enabled).await,
+        Step::Switch(name, enabled) => stored.set_enabled(&name, enabled).await.map(drop),
         Step::Remove(name) => stored.remove(&name).await,
     };
     done.map_err(|error| match error {

@@ -9,7 +9,7 @@ use std::{
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{
-    LitStr, Token,
+    Item, LitStr, Token,
     parse::{ParseStream, Parser},
 };
 
@@ -92,6 +92,7 @@ impl Place {
                 if folders.contains_key(name) {
                     module = format_ident!("__{module}");
                 }
+                check_tool(path, errors);
                 modules.push(file(&module, &self.path_from_here(path)));
             }
         }
@@ -128,7 +129,9 @@ impl Place {
             let inner: Vec<TokenStream> = inner
                 .iter()
                 .filter_map(|(name, path)| {
-                    Some(file(&module_name(name, path, errors)?, &format!("{name}.rs")))
+                    let module = module_name(name, path, errors)?;
+                    check_tool(path, errors);
+                    Some(file(&module, &format!("{name}.rs")))
                 })
                 .collect();
             modules.push(self.module(&module, &path, &inner));
@@ -182,6 +185,28 @@ fn file(module: &Ident, path: &str) -> TokenStream {
     quote!(#[path = #path] mod #module;)
 }
 
+/// Reports a file without a tool: whoever forgets `#[tool]` would look for it in vain.
+fn check_tool(path: &Path, errors: &mut Errors) {
+    if fs::read_to_string(path).is_ok_and(|text| !may_hold_tool(&text)) {
+        errors.push_at(
+            Span::call_site(),
+            format!("`{}` has no tool", shown(path)),
+            "put `#[tool]` before its function, or begin the file's name with `_`, which leaves it out",
+        );
+    }
+}
+
+/// Whether a file has a tool or a resource, or something that may become one. What does not parse is left to the compiler.
+fn may_hold_tool(text: &str) -> bool {
+    let is_marked = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("#[") && ["tool", "resource"].iter().any(|mark| line.contains(mark))
+    };
+    text.lines().any(is_marked)
+        || syn::parse_file(text)
+            .map_or(true, |file| file.items.iter().any(|item| matches!(item, Item::Macro(_))))
+}
+
 type Entries = BTreeMap<String, PathBuf>;
 
 /// The Rust files and the folders of a folder, by name, without those that begin with `_` or `.`.
@@ -232,7 +257,11 @@ mod tests {
         for file in files {
             let path = root.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
+            fs::write(
+                path,
+                if file.contains("helper") { "//! Not `#[tool]`.\nfn help() {}\n" } else { "#[tool]\n" },
+            )
+            .unwrap();
         }
         let core = quote!(::registry_core);
         let place = Place { folder: root.join(below), asking: Some(root.join(asking)), core };
@@ -288,6 +317,24 @@ mod tests {
             assert_eq!(declared, "", "{file}");
             assert!(said.contains(told), "{file}: {said}");
         }
+    }
+
+    #[test]
+    fn s3_a_file_without_a_tool_is_reported() {
+        let (declared, told) = scan("none", &["_lib.rs", "a.rs", "helper.rs", "m/helper.rs"], "_lib.rs", "");
+        assert!(
+            declared.contains("mod__helper;") || declared.contains("modhelper;"),
+            "the rest is compiled: {declared}"
+        );
+        for file in ["/helper.rs` has no tool", "m/helper.rs` has no tool"] {
+            assert!(told.contains(file) && told.contains("`#[tool]`"), "{told}");
+        }
+        assert!(!told.contains("a.rs`"), "{told}");
+        assert!(
+            may_hold_tool("make_tool!(a);")
+                && may_hold_tool("fn {")
+                && may_hold_tool("  #[reg::tool(a = 1)]")
+        );
     }
 
     #[test]

@@ -14,11 +14,11 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   new-tool [MODULE/]NAME                       write a tool that compiles, with a test of it
-  list-tools [--json] [--user LEVEL] [--module M] [--allowed NAMES] [--search TEXT] [--tag T] [--tenant NAME]
+  list-tools [--json] [--level LEVEL] [--module M] [--allowed NAMES] [--search TEXT] [--tag T] [--tenant NAME]
                                                the tools, about how many tokens each takes in a prompt (four bytes
                                                of its definition for one), and why one is off
   list-tools --format PROVIDER [--strict]      their definitions as a provider takes them
-  call NAME [JSON] [--user LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
+  call NAME [JSON] [--level LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
   list-modules [--server URL] [--json]         the modules of a running server, and how they do; the key is in TOOLRACK_KEY
   refresh-tools [--server URL] [--json]        have a running server ask its modules for their tools
   check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt

@@ -26,9 +26,7 @@ fn status(command: &mut Command) -> Result<ExitCode> {
 /// The program, to be given arguments.
 pub(crate) fn program() -> Command {
     let mut cargo = cargo();
-    cargo
-        .args(["run", "--quiet", "--package", "llm-bridge", "--bin", "toolrack", "--"])
-        .current_dir(crate::project_root());
+    cargo.args(["run", "--quiet", "--package", "toolrack", "--"]).current_dir(crate::project_root());
     cargo
 }
 

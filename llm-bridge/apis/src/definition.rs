@@ -1,4 +1,4 @@
-//! Tool definitions as providers take them.
+//! Tool definitions in the format of each provider.
 
 use std::{
     borrow::Cow,
@@ -29,7 +29,7 @@ pub struct Subject<'t> {
     pub input_schema: &'t Value,
     /// JSON Schema of the result.
     pub output_schema: Option<&'t Value>,
-    /// What a call does, where that is known.
+    /// What a call does, if known.
     pub hints: Option<Hints>,
 }
 
@@ -58,12 +58,12 @@ pub struct Hints {
     pub idempotent: bool,
 }
 
-/// Something that a tool says and its definition does not.
+/// Something of a tool's schema that its definition does not express.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// The tool, by its own name.
+    /// The tool's own name.
     pub tool: String,
-    /// Where in its schema, as a JSON pointer with references followed; empty for the root and for what is not in the schema.
+    /// The place in its schema, as a JSON pointer with references resolved; empty for the root.
     pub path: String,
     /// The keyword that was lost, or `description`.
     pub keyword: String,
@@ -87,9 +87,9 @@ impl fmt::Display for Loss {
 /// A tool without a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// The tool, by its own name.
+    /// The tool's own name.
     pub tool: String,
-    /// Why, for the operator.
+    /// The reason, for the operator.
     pub reason: String,
 }
 
@@ -105,13 +105,14 @@ pub struct Definitions {
     /// The `tools` of a request as the provider documents it: an array of definitions, which for Gemini is one entry with all
     /// `functionDeclarations`.
     pub list: Value,
-    /// The names on the wire, and whose they are.
+    /// The names on the wire, mapped to the tools' own.
     pub names: WireNames,
-    /// What was lost, tool by tool.
+    /// What the definitions do not express, tool by tool.
     pub losses: Vec<Loss>,
     /// The tools that could not be defined.
     pub left_out: Vec<LeftOut>,
-    /// The tools in the strict form, by their own names: [`remove_nulls`](crate::remove_nulls) is for calls of these.
+    /// The tools that were defined as strict, by their own names. Arguments of their calls go through
+    /// [`remove_nulls`](crate::remove_nulls).
     pub strict: HashSet<String>,
 }
 
@@ -124,21 +125,21 @@ pub struct Definer {
 }
 
 impl Definer {
-    /// For a provider, in its ordinary form.
+    /// Defines tools for a provider, not strict.
     pub fn new(provider: Provider) -> Self {
         Self { provider, strict: false, reserved: Vec::new() }
     }
 
-    /// In the form in which the provider promises that arguments fit, for each tool whose schema that form can hold: OpenAI's
-    /// `strict: true`. What is optional becomes required and takes null, so arguments have to go through
-    /// [`remove_nulls`](crate::remove_nulls). The other providers have no such form here, and nothing changes.
+    /// Uses OpenAI's `strict: true`, with which the provider guarantees that arguments match, for each tool whose schema it can
+    /// express. Optional properties become required and nullable, so arguments have to go through
+    /// [`remove_nulls`](crate::remove_nulls). No effect on the other providers.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// With names that belong to others already, such as the client's own tools.
+    /// Avoids names that are in use, such as those of the client's own tools.
     #[must_use]
     pub fn reserving<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.reserved.extend(names.into_iter().map(str::to_owned));
@@ -194,10 +195,10 @@ impl Definer {
         all
     }
 
-    /// One definition, as it stands in the list: for Gemini `{"functionDeclarations": […]}` with that one.
+    /// One definition, as it appears in the list: for Gemini `{"functionDeclarations": […]}` with that one.
     ///
     /// # Errors
-    /// Why it cannot be defined.
+    /// The reason why the tool cannot be defined.
     pub fn definition(&self, tool: Subject<'_>) -> Result<Value, LeftOut> {
         let mut one = self.definitions([tool]);
         match one.left_out.pop() {
@@ -206,7 +207,7 @@ impl Definer {
         }
     }
 
-    /// The schema in the first form that can hold it.
+    /// The schema in the first form that can express it.
     fn lower(
         &self,
         rules: &'static Rules,
@@ -242,7 +243,7 @@ impl Definer {
     }
 }
 
-/// The description, with what the schema could not say, within the provider's bound.
+/// The description, followed by what the schema could not express, cut to the provider's limit.
 fn describe(
     rules: &Rules,
     subject: &Subject<'_>,
@@ -266,7 +267,7 @@ fn describe(
     Some(text.chars().take(max.saturating_sub(1)).chain(['…']).collect())
 }
 
-/// The definition of a tool for every provider, with what each loses, as one text to compare in a test.
+/// The definition of a tool for every provider and what each cannot express, as one text to compare in a test.
 pub fn snapshot(tool: &Subject<'_>) -> String {
     let mut text = String::new();
     for provider in Provider::ALL {

@@ -1,24 +1,24 @@
-//! Names that a provider takes, and the way back.
+//! Tool names that a provider accepts, mapped back to the tools' own.
 
 use std::collections::{HashMap, HashSet};
 
-/// What names a provider takes: ASCII letters, digits, `_` and some more characters, up to a length.
+/// The names that a provider accepts: ASCII letters, digits, `_` and some more characters, up to a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameRule {
-    /// The characters that are legal beside letters, digits and `_`.
-    pub extra: &'static str,
-    /// Whether a name has to begin with a letter or `_`.
-    pub begins_with_letter: bool,
-    /// The most characters.
-    pub max_length: usize,
+pub(crate) struct NameRule {
+    /// The characters that are legal besides letters, digits and `_`.
+    pub(crate) extra: &'static str,
+    /// Whether a name has to start with a letter or `_`.
+    pub(crate) begins_with_letter: bool,
+    /// The maximum length.
+    pub(crate) max_length: usize,
 }
 
 impl NameRule {
-    /// What every provider takes: `[A-Za-z_][A-Za-z0-9_-]{0,63}`. No dot, which is what stands between a module and its tool here.
-    pub const COMMON: Self = Self { extra: "-", begins_with_letter: true, max_length: 64 };
+    /// Legal for every provider: `[A-Za-z_][A-Za-z0-9_-]{0,63}`. It has no dot, which separates a module from its tool.
+    pub(crate) const COMMON: Self = Self { extra: "-", begins_with_letter: true, max_length: 64 };
 
-    /// Whether a name is legal as it is.
-    pub fn allows(&self, name: &str) -> bool {
+    /// Whether a name is legal.
+    pub(crate) fn allows(&self, name: &str) -> bool {
         !name.is_empty()
             && name.len() <= self.max_length
             && name.chars().all(|c| self.allows_char(c))
@@ -33,8 +33,8 @@ impl NameRule {
         !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
-    /// Makes a name legal: other characters become `_`, and a long name keeps its end, which is the tool's own.
-    pub fn legal(&self, name: &str) -> String {
+    /// Makes a name legal: other characters become `_`, and a long name keeps its end, which is the most specific part.
+    pub(crate) fn legal(&self, name: &str) -> String {
         let mut legal: String = name.chars().map(|c| if self.allows_char(c) { c } else { '_' }).collect();
         if legal.is_empty() || !self.allows_beginning(&legal) {
             legal.insert(0, '_');
@@ -48,12 +48,12 @@ impl NameRule {
     }
 }
 
-/// Makes a name legal for every provider; see [`NameRule::legal`].
+/// Makes a name legal for every provider: other characters become `_`, and a long name keeps its end.
 pub fn legal(name: &str) -> String {
     NameRule::COMMON.legal(name)
 }
 
-/// Gives out names for one request and knows whose they are.
+/// The names of one request, mapped to the tools' own.
 #[derive(Debug, Clone)]
 pub struct WireNames {
     rule: NameRule,
@@ -68,25 +68,25 @@ impl Default for WireNames {
 }
 
 impl WireNames {
-    /// Names under a provider's rule.
-    pub fn new(rule: NameRule) -> Self {
+    /// No names yet, under a provider's rule.
+    pub(crate) fn new(rule: NameRule) -> Self {
         Self { rule, taken: HashSet::new(), original: HashMap::new() }
     }
 
-    /// Names that every provider takes, of which some belong to others already, such as the client's own tools.
+    /// No names yet, under the rule that satisfies every provider, avoiding those in use, such as the client's own tools.
     pub fn reserving<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let mut all = Self::default();
         all.reserve(names);
         all
     }
 
-    /// Sets names aside that belong to others.
-    pub fn reserve<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+    /// Marks names as in use.
+    pub(crate) fn reserve<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         self.taken.extend(names.into_iter().map(str::to_owned));
     }
 
-    /// The name to use on the wire. Where two names become the same, the later gets `_2`, `_3` and so on.
-    pub fn assign(&mut self, name: &str) -> String {
+    /// Assigns a name for the wire. If two names collide, the later gets `_2`, `_3` and so on.
+    fn assign(&mut self, name: &str) -> String {
         let base = self.rule.legal(name);
         let mut wire = base.clone();
         let mut number = 2_u32;
@@ -101,8 +101,8 @@ impl WireNames {
         wire
     }
 
-    /// The names for all of these, in their order. Names that are legal already are given out first: they never change for the
-    /// sake of another.
+    /// Assigns names to all of these, in their order. Legal names are assigned first, so that they never change because of
+    /// another.
     pub fn assign_all<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
         let (rule, names): (NameRule, Vec<&str>) = (self.rule, names.into_iter().collect());
         let mut wire = vec![String::new(); names.len()];
@@ -114,12 +114,12 @@ impl WireNames {
         wire
     }
 
-    /// The name on the wire of an original.
+    /// The name on the wire of a tool.
     pub fn wire(&self, original: &str) -> Option<&str> {
         self.original.iter().find(|(_, name)| *name == original).map(|(wire, _)| wire.as_str())
     }
 
-    /// The original of a name on the wire.
+    /// The tool's own name of a name on the wire.
     pub fn original(&self, wire: &str) -> Option<&str> {
         self.original.get(wire).map(String::as_str)
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_collide_are_told_apart_and_found_again() {
+    fn names_that_collide_get_numbers_and_map_back() {
         let mut names = WireNames::reserving(["search"]);
         assert_eq!(names.assign("math.gcd"), "math_gcd");
         assert_eq!(names.assign("math_gcd"), "math_gcd_2");

@@ -1,21 +1,21 @@
-//! Whole numbers as JSON has them: `60.0` is one, and there is no largest.
+//! Integers as JSON defines them: `60.0` is one, and there is no largest.
 
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Number;
 
-/// Reads a whole number that is not below zero; what is beyond 64 bits is the largest there is.
+/// Deserializes an integer from 0; numbers beyond 64 bits saturate.
 pub fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     read(&Number::deserialize(deserializer)?)
 }
 
-/// The same, or null.
+/// Deserializes an integer from 0, or null.
 pub(crate) fn whole_number_or_null<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<u64>, D::Error> {
     Option::<Number>::deserialize(deserializer)?.as_ref().map(read).transpose()
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a cast of a float ends at the largest
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // casts of floats saturate
 fn read<E: Error>(number: &Number) -> Result<u64, E> {
     let whole = |float: &f64| *float >= 0.0 && float.fract() == 0.0;
     let of_float = || number.as_f64().filter(whole).map(|float| float as u64);

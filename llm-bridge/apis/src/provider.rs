@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{anthropic, gemini, mcp, ollama, openai, responses, rules::Rules};
 
-/// A wire API that takes tool definitions.
+/// An API that takes tool definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// OpenAI chat completions.
@@ -26,7 +26,7 @@ impl Provider {
     pub const ALL: [Self; 6] =
         [Self::OpenAi, Self::Responses, Self::Ollama, Self::Gemini, Self::Anthropic, Self::Mcp];
 
-    /// The name it is asked for by.
+    /// The name in settings and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -38,7 +38,7 @@ impl Provider {
         }
     }
 
-    /// The most tools that a request takes, where there is a limit.
+    /// The maximum number of tools in a request, if there is one.
     pub const fn max_tools(self) -> Option<usize> {
         self.rules().max_tools
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Provider {
     }
 }
 
-/// A provider that is not known. Its text names those that are.
+/// An unknown provider. The message lists the known ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProvider(String);
 

@@ -1,37 +1,37 @@
-//! The words in which a provider's rules are written down: each provider is a table of these in a file of its own.
+//! The types in which a provider's rules are written: one table for each provider, in its `tools.rs`.
 
 use serde_json::{Map, Value};
 
 use crate::{definition::Subject, names::NameRule};
 
-/// What a provider says of tool definitions.
+/// A provider's rules for tool definitions.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// What tools may be called.
+    /// Legal tool names.
     pub(crate) name: NameRule,
-    /// The most characters of a tool's description.
+    /// The maximum length of a tool's description, in characters.
     pub(crate) max_description: Option<usize>,
-    /// Whether a definition without a description is refused.
+    /// Whether a description is required.
     pub(crate) needs_description: bool,
-    /// The most tools in a request.
+    /// The maximum number of tools in a request.
     pub(crate) max_tools: Option<usize>,
-    /// The forms a schema may take, the preferred one first; a form that cannot hold a schema leaves it to the next.
+    /// The schema dialects that are accepted, the preferred one first; the next is tried if a schema cannot be expressed.
     pub(crate) forms: &'static [Form],
-    /// The form in which the provider promises that arguments fit, where it has one.
+    /// The form for which the provider guarantees that arguments match, if it has one.
     pub(crate) strict: Option<&'static Form>,
     /// Writes one definition.
     pub(crate) write: fn(&Parts<'_>) -> Value,
-    /// Puts definitions together as the `tools` of a request.
+    /// Combines definitions into the `tools` of a request.
     pub(crate) list: fn(Vec<Value>) -> Value,
 }
 
-/// A tool on its way into a definition.
+/// The parts of a definition.
 #[derive(Debug)]
 pub(crate) struct Parts<'t> {
     /// The name on the wire.
     pub(crate) name: &'t str,
     pub(crate) description: Option<&'t str>,
-    /// The key that the schema goes under.
+    /// The key of the schema.
     pub(crate) field: &'static str,
     pub(crate) schema: &'t Map<String, Value>,
     /// Whether the schema is in the strict form.
@@ -39,38 +39,38 @@ pub(crate) struct Parts<'t> {
     pub(crate) subject: &'t Subject<'t>,
 }
 
-/// What a provider lets a schema say.
+/// The part of JSON Schema that a provider accepts.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// Whether a schema that is JSON Schema 2020-12 stays as it is, and no other is taken.
+    /// Whether only JSON Schema 2020-12 is accepted, and all of it is kept unchanged.
     pub(crate) whole: bool,
-    /// The key of the definition that the schema goes under.
+    /// The key of the schema in a definition.
     pub(crate) field: &'static str,
-    /// The keywords below the root.
+    /// The keywords that are accepted below the root.
     pub(crate) keywords: Keywords,
-    /// The keywords at the root, which is always an object.
+    /// The keywords that are accepted at the root, which is always an object.
     pub(crate) at_root: Keywords,
-    /// Whether `$ref` stays, with its target in `$defs`; otherwise targets are written where they are referred to.
+    /// Whether `$ref` is kept, with its target in `$defs`; otherwise references are inlined.
     pub(crate) references: bool,
     /// Whether `type` may be a list.
     pub(crate) type_lists: bool,
-    /// Whether null is said with `nullable: true`, and not as a type.
+    /// Whether null is expressed as `nullable: true` instead of a type.
     pub(crate) nullable: bool,
-    /// Whether every part needs one `type`, and `anyOf` stands without other constraints.
+    /// Whether every subschema needs exactly one `type`, and `anyOf` allows no constraints beside it.
     pub(crate) typed: bool,
-    /// Whether an object needs properties.
+    /// Whether an object needs `properties`.
     pub(crate) needs_properties: bool,
     /// Whether an array needs `items`.
     pub(crate) needs_items: bool,
-    /// Whether what is required has to be among the properties.
+    /// Whether `required` may only list declared properties.
     pub(crate) declared: bool,
-    /// The values that `enum` takes.
+    /// The values that are accepted in `enum`.
     pub(crate) values: Values,
-    /// The values of `format` with the type that each is for, where they are limited.
+    /// The accepted values of `format`, each with its type, if they are limited.
     pub(crate) formats: Option<&'static [(&'static str, &'static str)]>,
-    /// What properties may be called, and where that is asked.
+    /// Legal property names, and where the rule applies.
     pub(crate) property_names: Option<(NameRule, Depth)>,
-    /// Whether all properties are required and objects closed; optional ones take null instead.
+    /// Whether all properties are required, with null for the optional ones, and objects are closed.
     pub(crate) strict: bool,
 }
 
@@ -94,12 +94,12 @@ impl Form {
         strict: false,
     };
 
-    /// The same, for who reads all of it: nothing is resolved or taken away.
+    /// All of JSON Schema 2020-12, kept unchanged.
     pub(crate) const WHOLE: Self = Self { whole: true, ..Self::JSON_SCHEMA };
 }
 
 impl Form {
-    /// Whether the form is a subset that takes nothing it does not know, and not JSON Schema with exceptions.
+    /// Whether the form is an allow list of keywords, not JSON Schema with exceptions.
     pub(crate) fn is_subset(&self) -> bool {
         matches!(self.keywords, Keywords::Only(_))
     }
@@ -108,11 +108,11 @@ impl Form {
 /// A set of keywords.
 #[derive(Debug)]
 pub(crate) enum Keywords {
-    /// Every one.
+    /// All keywords.
     All,
-    /// Every one but these.
+    /// All keywords except these.
     AllBut(&'static [&'static str]),
-    /// These, and no other.
+    /// Only these keywords.
     Only(&'static [&'static str]),
 }
 
@@ -127,7 +127,7 @@ impl Keywords {
     }
 }
 
-/// The values that `enum` takes.
+/// The values that are accepted in `enum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
     Any,
@@ -135,7 +135,7 @@ pub(crate) enum Values {
     TextsAndNumbers,
 }
 
-/// Where property names are looked at.
+/// Where property names are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     Root,

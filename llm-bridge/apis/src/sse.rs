@@ -1,11 +1,11 @@
-//! Server-sent events as model servers send them: only the data matters.
+//! Server-sent events as model servers send them; only their data is used.
 //!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
 
-/// The longest line that is taken; a server that sends more is broken.
+/// The maximum length of a line; a server that sends more is broken.
 const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// Cuts bytes into the data of events, however the bytes are cut.
+/// Splits a stream of bytes into the data of events. Input may be cut anywhere.
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     line: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct SseDecoder {
 pub struct LineTooLong;
 
 impl SseDecoder {
-    /// Takes bytes and gives each event's data that they complete to `event`. Bytes that are no UTF-8 become U+FFFD.
+    /// Reads bytes and calls `event` with the data of each event that they complete. Invalid UTF-8 becomes U+FFFD.
     ///
     /// # Errors
     /// When a line is longer than 16 MiB.
@@ -33,7 +33,7 @@ impl SseDecoder {
         if self.line.len() > MAX_LINE { Err(LineTooLong) } else { Ok(()) }
     }
 
-    /// The bytes are at their end: an event without its empty line counts too.
+    /// Ends the stream; a last event without its empty line counts too.
     pub fn finish(&mut self, event: &mut impl FnMut(String)) {
         let line = std::mem::take(&mut self.line);
         self.take_line(&line, event);
@@ -48,7 +48,7 @@ impl SseDecoder {
             }
             return;
         }
-        // Ollama's error in mid-stream is a line of plain JSON.
+        // Ollama reports an error within a stream as a line of plain JSON.
         let value = if line.starts_with(b"{") { Some(line) } else { line.strip_prefix(b"data:") };
         if let Some(value) = value {
             let text = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));

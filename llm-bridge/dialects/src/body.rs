@@ -2,12 +2,12 @@
 
 use std::{fmt::Debug, ops::Range};
 
-use super::{Event, Reading, offered::Offered};
+use super::{Event, ParseOptions, offered::Offered};
 
 /// What a body needs from the scanner.
 pub(super) struct Cx<'a> {
     pub(super) offered: &'a Offered,
-    pub(super) reading: Reading,
+    pub(super) parsing: ParseOptions,
     /// Deltas are wanted, and this body may give them before it is complete.
     pub(super) live: bool,
     pub(super) index: &'a mut usize,
@@ -17,7 +17,7 @@ pub(super) struct Cx<'a> {
 impl Cx<'_> {
     /// Announces a call, if it may be, and returns its index.
     pub(super) fn begin(&mut self, name: &str, dialect: &'static str) -> Option<usize> {
-        if !self.live || !self.reading.takes(name, self.offered) {
+        if !self.live || !self.parsing.takes(name, self.offered) {
             return None;
         }
         let index = *self.index;
@@ -44,7 +44,7 @@ pub(super) trait Body: Debug + Send {
     /// The call that had begun when the body was given up.
     fn unfinished(&mut self) -> Option<Unfinished>;
 
-    /// Whether a call has begun, so that a mark before it is more than mentioned.
+    /// Whether a call has begun, so that a delimiter before it is more than mentioned.
     fn is_meant(&self) -> bool;
 
     /// Whether the calls read so far stand though what followed them could not be read.
@@ -80,7 +80,7 @@ pub(super) struct Ready {
 pub(super) struct Unfinished {
     /// Its index if it has been announced.
     pub(super) index: Option<usize>,
-    /// It was more than the mention of a mark.
+    /// It was more than the mention of a delimiter.
     pub(super) meant: bool,
 }
 
@@ -110,29 +110,29 @@ pub(super) enum Lead {
     More,
 }
 
-/// What a piece of text is, compared with a mark.
+/// What a piece of text is, compared with a delimiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Is {
     Yes,
     No,
-    /// The text ends before the mark does.
+    /// The text ends before the delimiter does.
     Open,
 }
 
-/// Compares the beginning of a text with a mark.
-pub(super) fn is(text: &str, mark: &str) -> Is {
-    if text.starts_with(mark) {
+/// Compares the beginning of a text with a delimiter.
+pub(super) fn is(text: &str, delimiter: &str) -> Is {
+    if text.starts_with(delimiter) {
         Is::Yes
-    } else if mark.starts_with(text) {
+    } else if delimiter.starts_with(text) {
         Is::Open
     } else {
         Is::No
     }
 }
 
-/// Compares the beginning of a text with several marks; a whole one wins.
-pub(super) fn is_any<'m>(text: &str, marks: impl IntoIterator<Item = &'m str>) -> Is {
-    marks.into_iter().fold(Is::No, |best, mark| match (best, is(text, mark)) {
+/// Compares the beginning of a text with several delimiters; a whole one wins.
+pub(super) fn is_any<'m>(text: &str, delimiters: impl IntoIterator<Item = &'m str>) -> Is {
+    delimiters.into_iter().fold(Is::No, |best, delimiter| match (best, is(text, delimiter)) {
         (Is::Yes, _) | (_, Is::Yes) => Is::Yes,
         (Is::Open, _) | (_, Is::Open) => Is::Open,
         _ => Is::No,
@@ -157,10 +157,10 @@ pub(super) fn ahead(text: &str, from: usize, stray: &[u8]) -> Option<usize> {
     (length <= MAX_BLANK).then_some(from + length)
 }
 
-/// What stands behind a body.
+/// What stands after a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// A closing mark, which ends here.
+    /// A closing delimiter, which ends here.
     Closed(usize),
     /// The beginning of one, and the text is at its end, which is here.
     Cut(usize),
@@ -170,7 +170,7 @@ pub(super) enum Tail {
     None,
 }
 
-/// Looks for a closing mark after a body, the longest there is. White space and the `stray` bytes may stand before it.
+/// Looks for a closing delimiter after a body, the longest there is. White space and the `stray` bytes may stand before it.
 pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8], eof: bool) -> Tail {
     let Some(at) = ahead(text, from, stray) else { return Tail::None };
     let rest = rest(text, at);

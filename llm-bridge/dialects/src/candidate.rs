@@ -1,4 +1,4 @@
-//! What may be a call, from its mark on: the choice of the dialect and the form that own it.
+//! What may be a call, from its delimiter on: the choice of the dialect and the form that own it.
 
 use super::{
     body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},
@@ -6,29 +6,29 @@ use super::{
     header::Header,
     json::JsonBody,
     named::{Head, NamedBody},
-    table::{Dialect, Form, MarkKind},
+    table::{DelimiterKind, Dialect, Form},
 };
 
-/// A possible call, from its mark on.
+/// A possible call, from its delimiter on.
 #[derive(Debug)]
 pub(super) struct Candidate {
     /// What is given back as text, without being looked at again, if this is no call.
     pub(super) lead: usize,
-    opened: Vec<(&'static Dialect, MarkKind)>,
-    /// The length of the mark.
-    mark: usize,
-    /// No mark stands before it: shape and name have to prove it.
+    opened: Vec<(&'static Dialect, DelimiterKind)>,
+    /// The length of the delimiter.
+    delimiter: usize,
+    /// No delimiter stands before it: shape and name have to prove it.
     bare: bool,
     /// Nothing but white space was written before it.
     alone: bool,
-    /// It stands directly behind an opening quote: as a call it is shown, not made.
+    /// It stands directly after an opening quote: as a call it is shown, not made.
     quoted: bool,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Several dialects share the mark.
+    /// Several dialects share the delimiter.
     Undecided,
     Owned(&'static str, Box<dyn Body>),
     Fence(Box<Fence>),
@@ -41,9 +41,17 @@ struct Start {
 }
 
 impl Candidate {
-    /// After a mark of this many bytes.
-    pub(super) fn marked(opened: Vec<(&'static Dialect, MarkKind)>, mark: usize) -> Self {
-        Self { lead: mark, opened, mark, bare: false, alone: false, quoted: false, state: State::Undecided }
+    /// After a delimiter of this many bytes.
+    pub(super) fn marked(opened: Vec<(&'static Dialect, DelimiterKind)>, delimiter: usize) -> Self {
+        Self {
+            lead: delimiter,
+            opened,
+            delimiter,
+            bare: false,
+            alone: false,
+            quoted: false,
+            state: State::Undecided,
+        }
     }
 
     /// The candidate where nothing has been written yet, since the answer or a message in it began.
@@ -51,7 +59,7 @@ impl Candidate {
         Self { alone, ..self }
     }
 
-    /// The candidate behind an opening quote.
+    /// The candidate after an opening quote.
     pub(super) fn quoted(self, quoted: bool) -> Self {
         Self { quoted, ..self }
     }
@@ -61,10 +69,10 @@ impl Candidate {
         self.quoted
     }
 
-    /// A body that begins without a mark.
+    /// A body that begins without a delimiter.
     pub(super) fn bare(rows: impl Iterator<Item = &'static Dialect>, alone: bool) -> Self {
-        let opened = rows.map(|row| (row, MarkKind::Call)).collect();
-        Self { lead: 1, opened, mark: 0, bare: true, alone, quoted: false, state: State::Undecided }
+        let opened = rows.map(|row| (row, DelimiterKind::Call)).collect();
+        Self { lead: 1, opened, delimiter: 0, bare: true, alone, quoted: false, state: State::Undecided }
     }
 
     /// A code fence whose body may be calls.
@@ -86,7 +94,7 @@ impl Candidate {
 
     /// It begins with the header of a message.
     pub(super) fn is_header(&self) -> bool {
-        self.opened.iter().any(|(_, kind)| *kind == MarkKind::Header)
+        self.opened.iter().any(|(_, kind)| *kind == DelimiterKind::Header)
     }
 
     /// The backticks of the fence that this candidate turned out to be, or 0.
@@ -94,7 +102,7 @@ impl Candidate {
         if let State::Fence(fence) = &self.state { fence.ticks() } else { 0 }
     }
 
-    /// What may end the calls behind the mark; nothing where the mark is merely mentioned. Where the text is cut off
+    /// What may end the calls after the delimiter; nothing where the delimiter is merely mentioned. Where the text is cut off
     /// (`at_end`) any beginning of a call is one.
     pub(super) fn ends(&self, at_end: bool) -> Option<Vec<&'static str>> {
         let State::Owned(dialect, body) = &self.state else { return None };
@@ -131,14 +139,16 @@ impl Candidate {
         self.body_mut().map_or(Step::More, |body| body.feed(text, eof, cx))
     }
 
-    /// Asks the dialects of the mark, in their order, whether the text behind it is theirs.
+    /// Asks the dialects of the delimiter, in their order, whether the text after it is theirs.
     fn decide(&mut self, text: &str, eof: bool) -> Result<State, Step> {
         let mut end = self.lead;
         for (row, kind) in self.opened.clone() {
             let start = match kind {
-                MarkKind::Wrapper | MarkKind::Line | MarkKind::Section => self.behind_mark(row, text, eof),
-                MarkKind::Call | MarkKind::Inner => Ok(Start { at: 0, recipient: None }),
-                MarkKind::Header => self.behind_header(row, text, eof),
+                DelimiterKind::Wrapper | DelimiterKind::Line | DelimiterKind::Section => {
+                    self.after_delimiter(row, text, eof)
+                }
+                DelimiterKind::Call | DelimiterKind::Inner => Ok(Start { at: 0, recipient: None }),
+                DelimiterKind::Header => self.after_header(row, text, eof),
             };
             let start = match start {
                 Ok(start) => start,
@@ -150,8 +160,8 @@ impl Candidate {
                 Err(step) => return Err(step),
             };
             end = end.max(start.at);
-            if kind == MarkKind::Header {
-                // What is no call behind it is not the beginning of another message either.
+            if kind == DelimiterKind::Header {
+                // What is no call after it is not the beginning of another message either.
                 self.lead = start.at;
             }
             for form in row.forms {
@@ -173,18 +183,18 @@ impl Candidate {
         }
     }
 
-    fn own(&self, row: &'static Dialect, form: &Form, kind: MarkKind, start: Start) -> State {
+    fn own(&self, row: &'static Dialect, form: &Form, kind: DelimiterKind, start: Start) -> State {
         let body: Box<dyn Body> = match *form {
             Form::Json(style) => Box::new(JsonBody::new(row, style, start.at, self.bare, self.alone)),
             Form::Named(style) => {
                 let name = start.recipient.filter(|_| matches!(style.head, Head::Recipient));
-                let wrapped = !matches!(kind, MarkKind::Call | MarkKind::Inner);
+                let wrapped = !matches!(kind, DelimiterKind::Call | DelimiterKind::Inner);
                 Box::new(NamedBody::new(
                     row,
                     style,
                     start.at,
                     wrapped,
-                    self.bare || kind == MarkKind::Line,
+                    self.bare || kind == DelimiterKind::Line,
                     name,
                 ))
             }
@@ -192,18 +202,25 @@ impl Candidate {
         State::Owned(row.name, body)
     }
 
-    /// Behind the mark and those that repeat it, white space, and the first line of a fence that some models put
-    /// inside their marks; the fence's end is noise before the closing mark.
-    fn behind_mark(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
-        let mut at = self.mark;
+    /// After the delimiter and those that repeat it, white space, and the first line of a fence that some models put
+    /// inside their delimiters; the fence's end is noise before the closing delimiter.
+    fn after_delimiter(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
+        let mut at = self.delimiter;
         loop {
             at = ahead(text, at, &[]).ok_or(Step::Reject(at + MAX_BLANK))?;
             let inside = rest(text, at);
-            let wrappers =
-                row.marks.iter().filter(|mark| mark.kind == MarkKind::Wrapper).map(|mark| mark.text);
+            let wrappers = row
+                .delimiters
+                .iter()
+                .filter(|delimiter| delimiter.kind == DelimiterKind::Wrapper)
+                .map(|delimiter| delimiter.text);
             match is_any(inside, wrappers.clone()) {
                 Is::Yes if at < MAX_BLANK => {
-                    at += wrappers.filter(|mark| inside.starts_with(mark)).map(str::len).max().unwrap_or(0);
+                    at += wrappers
+                        .filter(|delimiter| inside.starts_with(delimiter))
+                        .map(str::len)
+                        .max()
+                        .unwrap_or(0);
                 }
                 Is::Open if !eof && !inside.is_empty() => return Err(Step::More),
                 _ => break,
@@ -224,10 +241,10 @@ impl Candidate {
         }
     }
 
-    /// Behind a header that addresses a tool, and the mark that may open its calls.
-    fn behind_header(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
-        let Some(style) = row.header else { return Err(Step::Reject(self.mark)) };
-        match style.read(text, self.mark) {
+    /// After a header that addresses a tool, and the delimiter that may open its calls.
+    fn after_header(&self, row: &Dialect, text: &str, eof: bool) -> Result<Start, Step> {
+        let Some(style) = row.header else { return Err(Step::Reject(self.delimiter)) };
+        match style.read(text, self.delimiter) {
             // What of a header was written when the answer was cut off is nothing to the reader.
             Header::More if eof && self.alone && !self.quoted => {
                 Err(Step::Message { end: text.len(), thinking: false })
@@ -238,14 +255,16 @@ impl Candidate {
             Header::Message { end, thinking } => Err(Step::Message { end, thinking }),
             Header::Call { end, recipient } => {
                 let Some(at) = ahead(text, end, &[]) else { return Err(Step::Reject(end)) };
-                let sections = row.marks.iter().filter(|mark| mark.kind == MarkKind::Section);
-                let sections = sections.map(|mark| mark.text);
+                let sections =
+                    row.delimiters.iter().filter(|delimiter| delimiter.kind == DelimiterKind::Section);
+                let sections = sections.map(|delimiter| delimiter.text);
                 match is_any(rest(text, at), sections.clone()) {
                     Is::Open if !eof && at < text.len() => Err(Step::More),
                     Is::Yes => {
                         let inside = rest(text, at);
-                        let mark = sections.filter(|mark| inside.starts_with(mark)).map(str::len).max();
-                        let behind = at + mark.unwrap_or(0);
+                        let delimiter =
+                            sections.filter(|delimiter| inside.starts_with(delimiter)).map(str::len).max();
+                        let behind = at + delimiter.unwrap_or(0);
                         Ok(Start {
                             at: ahead(text, behind, &[]).unwrap_or(behind),
                             recipient: Some(recipient),

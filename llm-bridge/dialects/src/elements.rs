@@ -1,13 +1,13 @@
 //! Values written as trees of elements: `<list><item>…</item></list>`, typed by the schema.
 //!
-//! A tag is a mark, a name and `>`; the mark of a closing tag is that of an opening one and more.
+//! A tag is a delimiter, a name and `>`; the delimiter of a closing tag is that of an opening one and more.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::{
-    Reading,
+    ParseOptions,
     body::cut,
     repair::MAX_DEPTH,
     typing::{Shape, escape},
@@ -24,11 +24,11 @@ pub(super) fn write_argument(
     close: &str,
     root: Option<&Value>,
     name: &str,
-    reading: Reading,
+    parsing: ParseOptions,
     out: &mut String,
 ) -> Option<bool> {
     let tree = parse(text, open, close)?;
-    let mut writer = Writer { reading, repaired: false, out };
+    let mut writer = Writer { parsing, repaired: false, out };
     writer.element(&tree, &Shape::of(root, root).property(name))?;
     Some(writer.repaired)
 }
@@ -84,9 +84,9 @@ fn leave(stack: &mut Vec<Element<'_>>, open: bool) -> Option<()> {
     Some(())
 }
 
-/// The text before the first mark, and from it on.
-fn split<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
-    text.find(mark).filter(|_| !mark.is_empty()).map(|at| text.split_at(at))
+/// The text before the first delimiter, and from it on.
+fn split<'a>(text: &'a str, delimiter: &str) -> Option<(&'a str, &'a str)> {
+    text.find(delimiter).filter(|_| !delimiter.is_empty()).map(|at| text.split_at(at))
 }
 
 fn is_name(name: &str) -> bool {
@@ -101,7 +101,7 @@ impl Element<'_> {
 
 /// Writes a tree as JSON, by the schema.
 struct Writer<'o> {
-    reading: Reading,
+    parsing: ParseOptions,
     repaired: bool,
     out: &'o mut String,
 }
@@ -111,7 +111,7 @@ impl Writer<'_> {
         if element.children.is_empty() {
             return self.text(element, shape);
         }
-        let types = self.reading.types(shape);
+        let types = self.parsing.types(shape);
         let same = |name: &str| element.children.iter().all(|child| child.name == name);
         let items = || same(ITEM) && !shape.property(ITEM).is_known();
         let first = element.children.first()?;
@@ -125,13 +125,13 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, element: &Element<'_>, shape: &Shape<'_>) -> Option<()> {
-        let types = self.reading.types(shape);
+        let types = self.parsing.types(shape);
         let container = if types.has_array() { Some("[]") } else { types.has_object().then_some("{}") };
         match container.filter(|_| element.is_blank() && !types.has_text()) {
             Some(container) => self.out.push_str(container),
             // A value may be what is missing, not its end.
             None if element.open => return None,
-            None => self.repaired |= types.write(&self.reading.value(&element.text.concat()), self.out),
+            None => self.repaired |= types.write(&self.parsing.value(&element.text.concat()), self.out),
         }
         self.repaired |= element.open;
         Some(())
@@ -157,7 +157,7 @@ impl Writer<'_> {
             let shape = shape.property(first.name);
             if member.len() == 1 {
                 self.element(first, &shape)?;
-            } else if self.reading.types(&shape).has_array() {
+            } else if self.parsing.types(&shape).has_array() {
                 self.list(member.iter().copied(), &shape.items())?;
             } else {
                 self.list(member.iter().copied(), &shape)?;
@@ -173,7 +173,7 @@ impl Writer<'_> {
             key(&name, self.out);
             let text = element.text.concat();
             self.out.push('"');
-            escape(&self.reading.value(text.trim()), self.out);
+            escape(&self.parsing.value(text.trim()), self.out);
             self.out.push('"');
             self.repaired = true;
         }
@@ -215,7 +215,7 @@ impl End {
         loop {
             let rest = cut(text, self.pos..text.len());
             let Some((before, from)) = split(rest, open) else {
-                // The mark may have begun.
+                // The delimiter may have begun.
                 let safe = rest.len().saturating_sub(open.len().saturating_sub(1));
                 self.pos += rest.floor_char_boundary(safe);
                 return None;
@@ -237,7 +237,7 @@ impl End {
     }
 }
 
-/// Writes a value as the content of an element; nothing if it cannot be told from tags.
+/// Writes a value as the content of an element; nothing if it cannot be distinguished from tags.
 pub(super) fn render(value: &Value, open: &str, close: &str, out: &mut String) -> Option<()> {
     render_at(value, open, close, 0, out)
 }

@@ -3,8 +3,8 @@
 use super::{
     body::{Body, Cx, Is, Ready, Step, Unfinished, cut, is},
     candidate::Candidate,
-    marks::{Found, Marks},
-    table::{Dialect, Form, MarkKind},
+    delimiters::{Delimiters, Found},
+    table::{DelimiterKind, Dialect, Form},
 };
 
 /// Info strings of fences that can hold calls.
@@ -17,7 +17,7 @@ const MAX_INFO: usize = 40;
 pub(super) struct Fence {
     opener: usize,
     ticks: usize,
-    /// Calls with a mark count as well; they do where the fence is the whole answer.
+    /// Calls with a delimiter count as well; they do where the fence is the whole answer.
     marked: bool,
     /// Its first line says that it holds calls: then these need not be JSON.
     named: bool,
@@ -51,8 +51,8 @@ enum Next {
 }
 
 /// Reads the first line of a fence, which is made of this byte.
-pub(super) fn opening(text: &str, mark: u8, eof: bool) -> Opening {
-    let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == mark).count();
+pub(super) fn opening(text: &str, delimiter: u8, eof: bool) -> Opening {
+    let ticks = text.bytes().take(MAX_INFO).take_while(|byte| *byte == delimiter).count();
     if ticks == text.len() && !eof {
         return Opening::More;
     }
@@ -63,8 +63,8 @@ pub(super) fn opening(text: &str, mark: u8, eof: bool) -> Opening {
     let line = cut(text, ticks..text.floor_char_boundary(ticks + MAX_INFO));
     let info = line.split_once('\n').map(|(info, _)| info);
     match info {
-        _ if mark == b'`' && info.unwrap_or(line).contains('`') => Opening::None,
-        Some(info) if mark == b'`' && INFO.contains(&info.trim()) => {
+        _ if delimiter == b'`' && info.unwrap_or(line).contains('`') => Opening::None,
+        Some(info) if delimiter == b'`' && INFO.contains(&info.trim()) => {
             Opening::Holds(ticks, ticks + info.len() + 1, info.trim().starts_with("tool"))
         }
         None if text.len() < ticks + MAX_INFO && !eof => Opening::More,
@@ -94,28 +94,31 @@ impl Fence {
     }
 
     fn next(&self, rest: &str, eof: bool) -> Next {
-        let marks = Marks::get();
+        let delimiters = Delimiters::get();
         let wanted = |row: &Dialect| self.only.is_none_or(|only| only == row.name);
-        let found = if self.marked { marks.at(rest) } else { Found::Nothing };
+        let found = if self.marked { delimiters.at(rest) } else { Found::Nothing };
         if rest.starts_with(['{', '[']) && matches!(found, Found::Nothing) {
             let json = |row: &Dialect| matches!(row.forms, [Form::Json(_), ..]);
             let fits = |row: &&Dialect| (self.named || json(row)) && wanted(row);
-            let rows = marks.bare().iter().copied().filter(fits);
+            let rows = delimiters.bare().iter().copied().filter(fits);
             return Next::Call(Box::new(Candidate::bare(rows, false)));
         }
-        let words = marks.words().iter().filter(|(_, row)| self.marked && wanted(row));
+        let words = delimiters.words().iter().filter(|(_, row)| self.marked && wanted(row));
         for (word, row) in words {
             match is(rest, word) {
                 Is::Yes => {
-                    return Next::Call(Box::new(Candidate::marked(vec![(row, MarkKind::Line)], word.len())));
+                    return Next::Call(Box::new(Candidate::marked(
+                        vec![(row, DelimiterKind::Line)],
+                        word.len(),
+                    )));
                 }
                 Is::Open if !eof => return Next::More,
                 _ => {}
             }
         }
         match found {
-            Found::Mark(mark, len) => {
-                let rows = mark.rows(self.only, false);
+            Found::Delimiter(delimiter, len) => {
+                let rows = delimiter.rows(self.only, false);
                 if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }
             }
             Found::Partial if !eof => Next::More,

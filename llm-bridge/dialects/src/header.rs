@@ -58,10 +58,10 @@ impl HeaderStyle {
         self.ends.iter().any(|(end, _)| *end == delimiter)
     }
 
-    /// Reads the header whose first mark has `mark` bytes.
-    pub(super) fn read(&self, text: &str, mark: usize) -> Header {
+    /// Reads the header whose first delimiter has `delimiter` bytes.
+    pub(super) fn read(&self, text: &str, delimiter: usize) -> Header {
         let area = cut(text, 0..text.floor_char_boundary(MAX_HEADER));
-        let mut at = mark;
+        let mut at = delimiter;
         let mut words = 0;
         loop {
             let here = rest(area, at);
@@ -74,7 +74,7 @@ impl HeaderStyle {
                 continue;
             }
             let open = self.ends.iter().map(|(end, _)| *end).chain(self.within.iter().copied());
-            if open.into_iter().any(|mark| mark.starts_with(here)) {
+            if open.into_iter().any(|delimiter| delimiter.starts_with(here)) {
                 return if whole { Header::More } else { Header::No(at) };
             }
             if let Some(behind) = here.strip_prefix(' ') {

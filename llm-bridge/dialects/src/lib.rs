@@ -1,9 +1,10 @@
-//! Reads tool calls and reasoning out of the text a model writes, as it is streamed.
+//! Parse tool calls and reasoning from the text that a language model streams, whatever dialect it writes.
 //!
-//! One [`Scanner`] reads the text once, in pieces of any size. Plain text passes through at once; only a suffix that
-//! could still become an opening mark is held back. After a mark one of a few families of readers owns the text
-//! until the call is complete, or until it is known to be none; then it comes back as text. Which dialects there
-//! are is a table, [`dialects`], to which other crates add rows through [`DIALECTS`]. The model's name is never needed.
+//! A [`Scanner`] takes the text in pieces of any size and gives [`Event`]s: text, reasoning, calls. Plain text passes
+//! through at once; only a suffix that could still become an opening delimiter is held back. After a delimiter, one of a
+//! few families of parsers owns the text until the call is complete or turns out to be none; then it comes back as text.
+//! The dialects are rows of a table, [`dialects`], to which other crates add through [`DIALECTS`]. The model's name is
+//! never needed.
 //!
 //! ```
 //! use toolrack_dialects::{Offered, ScanOptions, parse};
@@ -16,25 +17,44 @@
 //! assert_eq!(parsed.dialect, Some("hermes"));
 //! ```
 //!
+//! A stream is parsed piece by piece:
+//!
+//! ```
+//! use toolrack_dialects::{Event, Offered, Parsed, ScanOptions, Scanner};
+//!
+//! let mut scanner = Scanner::new(Offered::any().into(), ScanOptions::default());
+//! let mut parsed = Parsed::default();
+//! for piece in ["<think>Hm.</th", "ink>Sure. [TOOL_CALLS]li", "ght[ARGS]{\"on\": true}"] {
+//!     scanner.push(piece, &mut |event: Event<'_>| parsed.take(event));
+//! }
+//! scanner.finish(&mut |event: Event<'_>| parsed.take(event));
+//! assert_eq!((parsed.reasoning.as_str(), parsed.content.as_str()), ("Hm.", "Sure. "));
+//! assert_eq!(parsed.calls[0].arguments, r#"{"on": true}"#);
+//! ```
+//!
 //! # What is a call
-//! So it is read by default; [`Reading`] has the decisions that can be taken otherwise.
-//! - Behind an explicit mark: a body that can be read, whether or not its tool was offered.
-//! - Without a mark (bare JSON, a fenced block of it, a list of Python calls): only at the start of a line, only if
-//!   the name is an offered tool, and an object has no members but those of a call. A tag line has to match its
-//!   tool's expression.
-//! - In a message that its header addresses to a tool. A header that addresses the user, or nobody, is for nobody
-//!   to see, and what follows that of an analysis is reasoning.
-//! - A call whose arguments are whole but whose closing mark is missing. Not one that is cut off in an argument.
-//! - An array of calls. If any of its elements is none, all of it is text, behind a mark as well.
-//! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`; what stands
-//!   behind its last argument is text if no end of the call follows. Text before the first argument: no call.
-//! - Not what stands in inline code (its backtick has to be closed on the line: behind one that is not, a call that
-//!   is well formed and offered is one), directly behind an opening quote, `<code>`, `<pre>` or `<!--`, in a code fence that shows something (a
-//!   fence counts only if all of it is calls; with marks, only if it also begins the answer), or in reasoning. But
-//!   thinking that is never closed is ended by a call behind a full mark to an offered tool.
+//! These are the defaults; [`ParseOptions`] changes some of them.
+//! - After an explicit delimiter: every body that can be parsed, whether or not its tool was offered.
+//! - Without a delimiter (bare JSON, a code fence with JSON, a list of Python calls): only at the start of a line, only
+//!   if the name is an offered tool, and only if an object has no members but those of a call.
+//! - A tag line: only if nothing stands before it on its line, not even white space, and it matches its tool's
+//!   expression.
+//! - A message that its header addresses to a tool. Other headers are not shown; a message for analysis is reasoning.
+//! - A call with whole arguments whose closing delimiter is missing. Not one that is cut off in an argument.
+//! - An array of calls. If any of its elements is not a call, all of it is text, after a delimiter as well.
+//! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`. Text after its last
+//!   argument is text if no end of the call follows. With text before the first argument it is no call.
+//! - Not what stands in inline code (the backtick has to be closed on its line), directly after an opening quote,
+//!   `<code>`, `<pre>` or `<!--`, in a code fence that shows something (a fence counts only if all of it is calls; with
+//!   delimiters, only if it also begins the answer), or in reasoning.
+//!
+//! # What is reasoning
+//! The text between the delimiters of thinking of any dialect, wherever they stand outside code and quotes. Calls in it are
+//! neither shown nor executed. The end of thinking that has no beginning is not shown. Thinking that is never closed is
+//! ended by a call after a full delimiter to an offered tool.
 //!
 //! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
-//! quotes, or in what could not be read.
+//! quotes, or in what could not be parsed.
 //!
 //! # Bytes
 //! Every byte of the input comes back in exactly one of [`Event::Text`], [`Event::Reasoning`], [`Event::Frame`] and
@@ -42,6 +62,7 @@
 
 mod body;
 mod candidate;
+mod delimiters;
 mod elements;
 mod entities;
 mod envelope;
@@ -49,10 +70,9 @@ mod fence;
 mod header;
 mod json;
 mod literal;
-mod marks;
 mod named;
 mod offered;
-mod reading;
+mod parse_options;
 mod render;
 mod repair;
 mod rows;
@@ -62,33 +82,33 @@ mod typing;
 
 use std::{fmt, sync::Arc};
 
+pub use delimiters::thinking_ends;
 pub use json::JsonStyle;
 pub use literal::LiteralStyle;
-pub use marks::thinking_ends;
 pub use named::{Arguments, Head, NamedStyle, TagStyle};
 pub use offered::{Offered, OfferedTool, Tag};
-pub use reading::Reading;
+pub use parse_options::ParseOptions;
 pub use scanner::Scanner;
-pub use table::{DIALECTS, Dialect, Form, Mark, MarkKind, TAG_LINE, dialect, dialects};
+pub use table::{DIALECTS, Delimiter, DelimiterKind, Dialect, Form, TAG_LINE, dialect, dialects};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/dialects.md")]
 struct Guide;
 
-/// How a text is to be read.
+/// How a text is parsed.
 #[derive(Debug, Clone)]
 pub struct ScanOptions {
     /// The prompt has already opened the thinking block.
     pub thinking: bool,
     /// Give [`Event::CallBegin`] and [`Event::CallDelta`] as well. Without them a call costs no more than itself. What
-    /// they have told cannot be taken back: a call that would have to be mended against that is aborted.
+    /// they have reported cannot be taken back: a call that would have to be repaired against that is aborted.
     pub deltas: bool,
     /// Read calls in this dialect only; [`dialects`] has the names. Tag lines are read in any case.
     pub only: Option<&'static str>,
     /// The most memory one unfinished call may take, in bytes; what is longer comes back as text.
     pub max_call_bytes: usize,
-    /// What is decided otherwise than by default where readers disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Default for ScanOptions {
@@ -98,7 +118,7 @@ impl Default for ScanOptions {
             deltas: false,
             only: None,
             max_call_bytes: 8 << 20,
-            reading: Reading::default(),
+            parsing: ParseOptions::default(),
         }
     }
 }
@@ -110,7 +130,7 @@ pub enum Event<'a> {
     Text(&'a str),
     /// The model's thinking.
     Reasoning(&'a str),
-    /// Marks around thinking, white space after them, closing marks left over behind a call, and what a [`Reading`]
+    /// Delimiters around thinking, white space after them, closing delimiters left over after a call, and what [`ParseOptions`]
     /// drops: for nobody.
     Frame(&'a str),
     /// A call has begun. Only with [`ScanOptions::deltas`]; exactly one `Call` or `Aborted` of its index follows.
@@ -135,7 +155,7 @@ pub enum Event<'a> {
     Aborted {
         /// As in `CallBegin`; if that was not sent, the index the next call will have.
         index: usize,
-        /// What had been read of it. It is still to come, as `Text` (or `Frame`, where the [`Reading`] drops it) and
+        /// What had been read of it. It is still to come, as `Text` (or `Frame`, where the [`ParseOptions`] drops it) and
         /// whatever else is found in it.
         source: &'a str,
         /// Why it is none.
@@ -153,7 +173,7 @@ pub enum Abort {
     Unreadable,
     /// It is longer than [`ScanOptions::max_call_bytes`].
     TooLong,
-    /// Its tool was not offered; only with [`Reading::only_offered`].
+    /// Its tool was not offered; only with [`ParseOptions::only_offered`].
     NotOffered,
 }
 
@@ -168,7 +188,7 @@ impl fmt::Display for Abort {
     }
 }
 
-/// A call as it was read.
+/// A call as it was parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// Its place among the calls of this text, from 0; with deltas, aborted ones are counted too.
@@ -178,11 +198,11 @@ pub struct Call {
     /// A JSON object as text. Where the model wrote valid JSON it is that, to the byte; of a key that is there
     /// twice the last counts, as JSON readers have it.
     pub arguments: String,
-    /// The raw text of the call, with its marks.
+    /// The raw text of the call, with its delimiters.
     pub source: String,
     /// The dialect's name.
     pub dialect: &'static str,
-    /// It could not be read strictly: quotes, commas, brackets or tags were mended.
+    /// It could not be read strictly: quotes, commas, brackets or tags were repaired.
     pub repaired: bool,
     /// Its end was written. Without it, at the end of a text that was cut off, it may be half of a call.
     pub closed: bool,
@@ -190,7 +210,7 @@ pub struct Call {
     pub shown: bool,
 }
 
-/// A whole text, read.
+/// A whole text, parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// The text for the user.
@@ -203,7 +223,7 @@ pub struct Parsed {
     pub dialect: Option<&'static str>,
 }
 
-/// Reads a whole text as one piece.
+/// Parses a whole text as one piece.
 pub fn parse(text: &str, offered: Arc<Offered>, options: ScanOptions) -> Parsed {
     let mut parsed = Parsed::default();
     let mut scanner = Scanner::new(offered, options);

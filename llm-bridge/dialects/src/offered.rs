@@ -72,7 +72,7 @@ impl Offered {
         Self::default()
     }
 
-    /// Exactly these tools. A tag with an empty prefix or a faulty expression is ignored; [`Tag::check`] tells.
+    /// Exactly these tools. A tag with an empty prefix or a faulty expression is ignored; [`Tag::check`] reports it.
     pub fn new(tools: impl IntoIterator<Item = OfferedTool>) -> Self {
         let mut offered = Self::default();
         for OfferedTool { name, schema, tag } in tools {
@@ -84,7 +84,7 @@ impl Offered {
         offered
     }
 
-    /// Whether a call to this name is a call even without an explicit mark.
+    /// Whether a call to this name is a call even without an explicit delimiter.
     pub fn contains(&self, name: &str) -> bool {
         !name.is_empty() && (self.any || self.tools.contains_key(name))
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Offered, OfferedTool, ScanOptions, parse,
-    table::{Dialect, Form, MarkKind},
+    table::{DelimiterKind, Dialect, Form},
 };
 
 impl Dialect {
@@ -18,8 +18,12 @@ impl Dialect {
     }
 
     fn write(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
-        let opens = [MarkKind::Wrapper, MarkKind::Line, MarkKind::Section];
-        let open = self.marks.iter().find(|mark| opens.contains(&mark.kind)).map_or("", |mark| mark.text);
+        let opens = [DelimiterKind::Wrapper, DelimiterKind::Line, DelimiterKind::Section];
+        let open = self
+            .delimiters
+            .iter()
+            .find(|delimiter| opens.contains(&delimiter.kind))
+            .map_or("", |delimiter| delimiter.text);
         let close = if open.is_empty() { "" } else { self.close.first().copied().unwrap_or_default() };
         let line = if self.lines { "\n" } else { "" };
         let (head, body) = match self.forms.first()? {
@@ -40,14 +44,16 @@ impl Dialect {
         Some(format!("{head}{open}{line}{body}{end}{close}"))
     }
 
-    /// The JSON without this dialect's marks: in its strings they are escaped, so that no reader trips over them.
+    /// The JSON without this dialect's delimiters: in its strings they are escaped, so that no reader trips over them.
     pub(super) fn unmarked(&self, mut json: String) -> String {
-        for mark in self.marks.iter().map(|mark| mark.text).chain(self.close.iter().copied()) {
-            let mut rest = mark.chars();
-            if let Some(first) = rest.next().filter(|_| json.contains(mark)) {
+        for delimiter in
+            self.delimiters.iter().map(|delimiter| delimiter.text).chain(self.close.iter().copied())
+        {
+            let mut rest = delimiter.chars();
+            if let Some(first) = rest.next().filter(|_| json.contains(delimiter)) {
                 let mut units = [0; 2];
                 let escaped = first.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}"));
-                json = json.replace(mark, &(escaped.collect::<String>() + rest.as_str()));
+                json = json.replace(delimiter, &(escaped.collect::<String>() + rest.as_str()));
             }
         }
         json
@@ -93,7 +99,7 @@ impl Dialect {
         out + rest
     }
 
-    /// The part of a prompt that tells the model its tools and how to call them. `tools` are definitions as
+    /// The part of a prompt that lists the tools and how to call them. `tools` are definitions as
     /// they are sent: each an object with name, description and parameters.
     pub fn instructions(&self, tools: &[Value]) -> String {
         let mut text = String::from("# Tools\n\nYou may call these functions:\n\n<tools>\n");

@@ -1,4 +1,4 @@
-//! What a dialect is: its marks, the forms its calls are written in, its thinking and how results are given back.
+//! What a dialect is: its delimiters, the forms its calls are written in, its thinking and how results are given back.
 
 use linkme::distributed_slice;
 
@@ -8,11 +8,11 @@ use super::{header::HeaderStyle, json::JsonStyle, named::NamedStyle, rows::ROWS}
 ///
 /// ```
 /// use linkme::distributed_slice;
-/// use toolrack_dialects::{DIALECTS, Dialect, Form, JsonStyle, Mark};
+/// use toolrack_dialects::{DIALECTS, Dialect, Form, JsonStyle, Delimiter};
 ///
 /// #[distributed_slice(DIALECTS)]
 /// static MINE: Dialect = Dialect::new("mine", &[Form::Json(JsonStyle::PLAIN)])
-///     .marks(&[Mark::wrapper("<my_call>")])
+///     .delimiters(&[Delimiter::wrapper("<my_call>")])
 ///     .close(&["</my_call>"])
 ///     .results("<my_result>{content}</my_result>");
 /// # fn main() {
@@ -30,35 +30,35 @@ pub static DIALECTS: [Dialect];
 pub struct Dialect {
     /// The name used in the configuration, in events and in documentation.
     pub name: &'static str,
-    /// What opens a call. A dialect without marks is looked for where a line starts.
-    pub marks: &'static [Mark],
+    /// What opens a call. A dialect without delimiters is looked for where a line starts.
+    pub delimiters: &'static [Delimiter],
     /// What may close what a wrapper has opened; the first is the one that is rendered. A missing one is forgiven.
     pub close: &'static [&'static str],
     /// How calls are written; the first is the one that is rendered.
     pub forms: &'static [Form],
-    /// Opening and closing marks of its models' thinking.
+    /// Opening and closing delimiters of its models' thinking.
     pub thinking: &'static [(&'static str, &'static str)],
     /// Special tokens that mean nothing to the reader of an answer.
     pub noise: &'static [&'static str],
-    /// The closing mark is read, and not written.
-    pub open_ended: bool,
-    /// Marks and calls are written on lines of their own.
-    pub lines: bool,
+    /// The closing delimiter is read, and not written.
+    pub(super) open_ended: bool,
+    /// Delimiters and calls are written on lines of their own.
+    pub(super) lines: bool,
     /// How the headers of its messages are written, where it speaks in messages.
     pub(super) header: Option<&'static HeaderStyle>,
     /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
-    pub result: &'static str,
+    pub(super) result: &'static str,
 }
 
 /// How the Qwen and Hermes templates give results back.
 const RESPONSE: &str = "<tool_response>\n{content}\n</tool_response>";
 
 impl Dialect {
-    /// A row without marks, whose results are given back as most templates do.
+    /// A row without delimiters, whose results are given back as most templates do.
     pub const fn new(name: &'static str, forms: &'static [Form]) -> Self {
         Self {
             name,
-            marks: &[],
+            delimiters: &[],
             close: &[],
             forms,
             thinking: &[],
@@ -70,19 +70,19 @@ impl Dialect {
         }
     }
 
-    /// The row with these opening marks.
-    pub const fn marks(mut self, marks: &'static [Mark]) -> Self {
-        self.marks = marks;
+    /// The row with these opening delimiters.
+    pub const fn delimiters(mut self, delimiters: &'static [Delimiter]) -> Self {
+        self.delimiters = delimiters;
         self
     }
 
-    /// The row with these closing marks.
+    /// The row with these closing delimiters.
     pub const fn close(mut self, close: &'static [&'static str]) -> Self {
         self.close = close;
         self
     }
 
-    /// The row with these thinking marks.
+    /// The row with these thinking delimiters.
     pub const fn thinking(mut self, thinking: &'static [(&'static str, &'static str)]) -> Self {
         self.thinking = thinking;
         self
@@ -94,18 +94,18 @@ impl Dialect {
         self
     }
 
-    /// The row with a closing mark that is read, and not written.
+    /// The row with a closing delimiter that is read, and not written.
     pub const fn open_ended(mut self) -> Self {
         self.open_ended = true;
         self
     }
 
-    /// Whether its calls end without a closing mark.
+    /// Whether its calls end without a closing delimiter.
     pub(super) const fn is_open_ended(&self) -> bool {
         self.open_ended || self.close.is_empty()
     }
 
-    /// The row with its marks and calls on lines of their own.
+    /// The row with its delimiters and calls on lines of their own.
     pub const fn on_lines(mut self) -> Self {
         self.lines = true;
         self
@@ -124,67 +124,67 @@ impl Dialect {
     }
 }
 
-/// An opening mark.
+/// An opening delimiter.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
-    /// The mark, byte for byte.
+pub struct Delimiter {
+    /// The delimiter, byte for byte.
     pub text: &'static str,
-    /// What it is to the call behind it.
-    pub kind: MarkKind,
+    /// What it is to the call after it.
+    pub kind: DelimiterKind,
 }
 
-/// What a mark is to the call behind it.
+/// What a delimiter is to the call after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum MarkKind {
+pub enum DelimiterKind {
     /// It stands before calls and is none of their own text.
     Wrapper,
     /// Every call begins with it.
     Call,
-    /// Calls begin with it that should stand in a wrapper. Such a mark is too weak to end thinking that was left
+    /// Calls begin with it that should stand in a wrapper. Such a delimiter is too weak to end thinking that was left
     /// open.
     Inner,
     /// It stands before calls and is an ordinary word: it counts only where a line starts.
     Line,
     /// It begins the header of a message, which says whom the message is for.
     Header,
-    /// It may stand before calls, behind a header.
+    /// It may stand before calls, after a header.
     Section,
 }
 
-impl Mark {
-    /// A mark that stands before the body.
+impl Delimiter {
+    /// A delimiter that stands before the body.
     pub const fn wrapper(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Wrapper }
+        Self { text, kind: DelimiterKind::Wrapper }
     }
 
-    /// A mark with which each call begins.
+    /// A delimiter with which each call begins.
     pub const fn call(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Call }
+        Self { text, kind: DelimiterKind::Call }
     }
 
-    /// A mark with which a call begins whose wrapper is missing.
+    /// A delimiter with which a call begins whose wrapper is missing.
     pub const fn inner(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Inner }
+        Self { text, kind: DelimiterKind::Inner }
     }
 
     /// A word before the body, where a line starts.
     pub const fn line(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Line }
+        Self { text, kind: DelimiterKind::Line }
     }
 
-    /// A mark that begins a message's header.
+    /// A delimiter that begins a message's header.
     pub(super) const fn header(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Header }
+        Self { text, kind: DelimiterKind::Header }
     }
 
-    /// A mark that may stand before the body, behind a header.
+    /// A delimiter that may stand before the body, after a header.
     pub(super) const fn section(text: &'static str) -> Self {
-        Self { text, kind: MarkKind::Section }
+        Self { text, kind: DelimiterKind::Section }
     }
 }
 
-/// The family of readers that owns a body once a mark has been seen, and how the dialect varies it.
+/// The family of readers that owns a body once a delimiter has been seen, and how the dialect varies it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Form {

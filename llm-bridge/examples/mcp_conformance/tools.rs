@@ -79,7 +79,7 @@ fn trigger(registry: Registry) -> Arc<dyn Handler> {
         let is_there = registry.get(CHANGING).is_some_and(|tool| tool.is_enabled());
         let changed = registry.set_enabled(CHANGING, !is_there);
         std::future::ready(match changed {
-            Ok(()) => Ok(ToolResult::new("The list has changed.")),
+            Ok(_) => Ok(ToolResult::new("The list has changed.")),
             Err(error) => Err(ToolError::failed(error.to_string())),
         })
     })

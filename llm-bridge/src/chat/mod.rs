@@ -4,7 +4,6 @@ mod announce;
 mod answer;
 mod asked;
 mod demo;
-#[cfg(feature = "documents")]
 mod embeddings;
 mod found;
 mod history;
@@ -36,13 +35,12 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use asked::UpstreamModel;
-#[cfg(feature = "documents")]
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
-use toolrack_dialects::Reading;
+use toolrack_dialects::ParseOptions;
 pub use turn::Turn;
 pub use upstream::{Upstream, UpstreamError};
 
@@ -84,8 +82,8 @@ pub struct ChatSettings {
     pub models: Models,
     /// Whether the server's template opens the model's thinking, so that an answer begins inside of it.
     pub thinking: bool,
-    /// What is decided otherwise than by default where readers of text calls disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers of text calls disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Default for ChatSettings {
@@ -99,7 +97,7 @@ impl Default for ChatSettings {
             dialect: None,
             models: Models::default(),
             thinking: false,
-            reading: Reading::default(),
+            parsing: ParseOptions::default(),
         }
     }
 }
@@ -204,7 +202,6 @@ impl Backend {
     }
 
     /// What [`stop`](Self::stop) waits for.
-    #[cfg(feature = "mcp")]
     pub(crate) fn tasks(&self) -> TaskTracker {
         self.shared.turns.clone()
     }
@@ -286,6 +283,14 @@ pub enum TurnEvent {
     CallStatus(ToolEvent),
     /// A tool has finished.
     CallFinished(Box<ToolOutcome>),
+    /// What a tool has to say to the user: a paragraph of the answer that the model has not written. The same text is the `message` in
+    /// [`CallFinished`](Self::CallFinished).
+    Message {
+        /// The call's id.
+        id: String,
+        /// The text, with the line ends that part it from what stands before.
+        text: String,
+    },
     /// Something that the user should know and that is not part of the answer.
     Notice(String),
     /// Fields of the model server's answer that pass through.

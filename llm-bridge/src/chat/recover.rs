@@ -14,7 +14,7 @@ pub(super) fn raw_text(message: &str) -> Option<&str> {
     position.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
 }
 
-/// Whether a server says that it cannot take tools, so that they have to be told in the prompt.
+/// Whether an error may mean that the server does not support tools, so that describing them in the prompt is worth a try.
 pub(super) fn refuses_tools(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     matches!(status, 400 | 422 | 500 | 501)

@@ -18,14 +18,24 @@ use super::{
 
 /// A call on its way: running, or answered already.
 enum Running {
-    Task(JoinHandle<String>),
+    Task(JoinHandle<Told>),
     Answered(String),
 }
 
-/// What the calls came to: for each of the server's, the text for the model.
+/// What a call comes to.
+struct Told {
+    /// The text for the model.
+    text: String,
+    /// The text for the user.
+    message: Option<String>,
+}
+
+/// The results of the calls.
 pub(super) struct Results {
-    /// One for each call, in order; `None` for a client's.
+    /// The texts for the model: one for each call, in order; `None` for a client's.
     pub(super) texts: Vec<Option<String>>,
+    /// The texts for the user, with the ids of their calls.
+    pub(super) messages: Vec<(String, String)>,
     /// The limit that was reached on the way.
     pub(super) reached: Option<Reached>,
 }
@@ -93,18 +103,22 @@ pub(super) async fn run(
         }));
     }
 
-    let mut texts = Vec::with_capacity(running.len());
-    for call in running {
-        texts.push(match call {
+    let (mut texts, mut messages) = (Vec::with_capacity(running.len()), Vec::new());
+    for (call, running) in calls.iter().zip(running) {
+        texts.push(match running {
             None => None,
             Some(Running::Answered(text)) => Some(text),
-            // The registry catches a tool's panic; this is the runtime going down.
-            Some(Running::Task(task)) => {
-                Some(task.await.unwrap_or_else(|error| format!("Error: the call was not finished: {error}")))
-            }
+            Some(Running::Task(task)) => Some(match task.await {
+                Ok(Told { text, message }) => {
+                    messages.extend(message.map(|message| (call.id.clone(), message)));
+                    text
+                }
+                // The registry catches a tool's panic; this is the runtime going down.
+                Err(error) => format!("Error: the call was not finished: {error}"),
+            }),
         });
     }
-    Results { texts, reached }
+    Results { texts, messages, reached }
 }
 
 /// The calls of an answer that broke off are not run.
@@ -124,11 +138,13 @@ fn make(
     context: &ToolContext,
     call: ToolCall,
     events: &mpsc::Sender<TurnEvent>,
-) -> impl Future<Output = String> + Send + 'static {
+) -> impl Future<Output = Told> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
     async move {
         let outcome = offer.selection.execute(&context, call).await;
-        let told = offer.told(&outcome);
+        let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
+        let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
+        let told = Told { text: offer.told(&outcome), message };
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
         told

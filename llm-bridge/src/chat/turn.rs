@@ -217,6 +217,13 @@ impl Run {
                 runner::run(&reader.calls, &self.offer, &mut self.meter, &self.events, &self.tools).await;
             let limit = self.backend.settings().limits.max_result_characters;
             let shorten = |text| runner::shorten(text, limit);
+            for (id, message) in results.messages {
+                self.paragraphs.part();
+                let message = TurnEvent::Message { id, text: shorten(message) };
+                if let Err(end) = self.send_all(&mut vec![message]).await {
+                    return end;
+                }
+            }
             self.history.add(&reader, results.texts.into_iter().map(|text| text.map(shorten)).collect());
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
@@ -245,6 +252,9 @@ impl Run {
         for event in events.drain(..) {
             let event = match event {
                 TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
+                TurnEvent::Message { id, text } => {
+                    TurnEvent::Message { id, text: self.paragraphs.join(text) }
+                }
                 event => event,
             };
             let place = self.events.reserve().await.map_err(|_| End::Gone)?;

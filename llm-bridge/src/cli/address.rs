@@ -1,7 +1,7 @@
 //! Addresses and paths as they are written in flags, variables and the file.
 
 use std::{
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
     path::PathBuf,
 };
 
@@ -20,7 +20,10 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     let fault = |why: String| {
         format!("cannot listen on `{text}`: {why}; write an address and a port, such as 127.0.0.1:7331")
     };
-    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| fault(error.to_string()))?.collect();
+    // `:7331` is what many programs take for this machine.
+    let whole =
+        if text.starts_with(':') { format!("{}{text}", Ipv4Addr::LOCALHOST) } else { text.to_owned() };
+    let found: Vec<SocketAddr> = whole.to_socket_addrs().map_err(|error| fault(error.to_string()))?.collect();
     // What people mean by `localhost` answers at 127.0.0.1.
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| fault("it has no address".to_owned()))
@@ -54,14 +57,13 @@ pub(super) fn check_upstream(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     #[test]
     fn an_address_to_listen_on_may_have_a_name() {
         assert_eq!(parse("localhost:7331"), Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 7331))));
         assert_eq!(parse("[::1]:80").map(|address| address.port()), Ok(80));
+        assert_eq!(parse(":24002"), Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 24002))), "u14");
         for bad in ["localhost", "7331", ":x", "127.0.0.1:99999"] {
             assert!(parse(bad).unwrap_err().contains("such as 127.0.0.1:7331"), "{bad}");
         }

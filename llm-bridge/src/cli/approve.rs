@@ -7,9 +7,10 @@ use registry_core::{
     Registry,
     guard::approval::{AnswerError, ApprovalAnswer},
 };
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
-use super::out::tell;
+use super::{out::tell, terminal::one_line};
 
 /// The lines of standard input, which one reader has to have for itself.
 pub(super) type Input = Lines<BufReader<Stdin>>;
@@ -33,16 +34,16 @@ pub(super) async fn ask(
     let approve = if yes {
         true
     } else if std::io::stdin().is_terminal() {
-        tell(format_args!("{} {}", approval.tool, approval.arguments));
+        tell(question(&approval.tool, &approval.arguments));
         let left = approval.time_left(Timestamp::now());
         tell(format_args!("This call cannot be undone. Run it? [y/N] ({} s to answer)", left.as_secs()));
         let Ok(line) = tokio::time::timeout(left, input.next_line()).await else {
-            tell("Nobody has answered in time.");
+            tell("No answer in time: the tool is not called.");
             return Ok(());
         };
         matches!(line.ok().flatten().unwrap_or_default().trim(), "y" | "Y" | "yes")
     } else {
-        tell(format_args!("{} cannot be undone; {how}", approval.tool));
+        tell(one_line(&format!("{} cannot be undone; {how}", approval.tool)));
         false
     };
     let answer = ApprovalAnswer { approve, by: approval.user, reason: None };
@@ -50,5 +51,22 @@ pub(super) async fn ask(
         // Somebody else has answered, or it has expired: the call knows.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
         Err(AnswerError::Store(cause)) => Err(cause),
+    }
+}
+
+/// The call that a person decides about, on one line: nothing in a name or an argument hides or moves another part of it.
+fn question(tool: &str, arguments: &Value) -> String {
+    one_line(&format!("{tool} {arguments}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn g4_a_person_sees_all_of_the_call_to_approve() {
+        let arguments = json!({"path": "\u{202e}gpj.x\u{200b}", "note": "\u{9b}2J\u{1b}[2J\n"});
+        let shown = r#"del {"path":"\u{202e}gpj.x\u{200b}","note":"\u{9b}2J\u001b[2J\n"}"#;
+        assert_eq!(super::question("del", &arguments), shown);
     }
 }

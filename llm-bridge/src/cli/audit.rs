@@ -17,8 +17,9 @@ use registry_core::{
 use serde_json::Value;
 
 use super::{
-    out::{one_line, print_line, tell},
+    out::{print_line, second, tell},
     tenant,
+    terminal::one_line,
 };
 use crate::chat::known_dialect;
 
@@ -192,6 +193,9 @@ pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<Exit
 
 async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, String> {
     let mut records = log.list(filter).await?;
+    if records.is_empty() {
+        tell("There are no such records.");
+    }
     // The newest were asked for; they are read from above.
     records.reverse();
     for chained in records {
@@ -233,7 +237,9 @@ fn line(record: &Value) -> String {
         Some(_) => text("/origin/text"),
         None => text("/origin"),
     };
-    let (ts, user, level, tool) = (text("/ts"), text("/user"), text("/level"), text("/tool"));
+    let ts = text("/ts");
+    let ts = ts.parse().map(second).unwrap_or(ts);
+    let (user, level, tool) = (text("/user"), text("/level"), text("/tool"));
     let via = match text("/via") {
         via if via.is_empty() => via,
         via => format!(" via {via}"),
@@ -244,7 +250,7 @@ fn line(record: &Value) -> String {
 async fn verify(tenant: &str, log: &dyn AuditLog) -> Result<ExitCode, String> {
     let reports = log.verify(tenant).await?;
     if reports.is_empty() {
-        tell(format_args!("there is no record of the tenant {tenant}"));
+        tell(format_args!("There are no records of the tenant {tenant}."));
     }
     let mut whole = true;
     for report in reports {

@@ -2,7 +2,7 @@
 
 use std::{pin::pin, process::ExitCode, sync::Arc};
 
-use registry_core::{Origin, Permission, Registry, ToolCall};
+use registry_core::{ErrorKind, Origin, Permission, Registry, ToolCall};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -12,6 +12,7 @@ use super::{
     stopped_by_ctrl_c,
     tenant::Tenant,
 };
+use toolrack_apis::names::legal;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -20,10 +21,10 @@ pub(super) struct Arguments {
     /// The arguments, a JSON object
     #[arg(default_value = "{}", value_name = "JSON")]
     arguments: String,
-    /// Call at this level
-    #[arg(long, value_name = "LEVEL")]
-    user: Option<Permission>,
-    /// Make a call that cannot be undone without asking
+    /// Call with the permission of this level: guest, user, admin or owner
+    #[arg(long)]
+    level: Option<Permission>,
+    /// Approve a call that cannot be undone
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub(super) async fn run(
     })?;
     let (asked, mut approvals) = mpsc::unbounded_channel();
     let context = registry
-        .context(caller_at(settings, arguments.user))
+        .context(caller_at(settings, arguments.level))
         .with_cancellation(stopped_by_ctrl_c())
         .with_events(Arc::new(move |event| match (event.approval, event.progress) {
             // Nobody takes it only when the call is over.
@@ -48,17 +49,41 @@ pub(super) async fn run(
             (None, Some(progress)) => tell(format_args!("{:3.0} % {}", progress * 100.0, event.message)),
             (None, None) => tell(event.message),
         }));
-    let call = ToolCall::new(arguments.name, value).with_origin(Origin::CommandLine);
+    let name = as_registered(&registry, arguments.name);
+    let call = ToolCall::new(name, value).with_origin(Origin::CommandLine);
     let mut input = approve::input();
     let mut calling = pin!(registry.execute(&context, call));
-    let reply = loop {
+    let outcome = loop {
         tokio::select! {
-            outcome = &mut calling => break outcome.to_reply(),
+            outcome = &mut calling => break outcome,
             Some(id) = approvals.recv() => {
-                approve::ask(&registry, &id, arguments.yes, &mut input, "say --yes to make the call").await?;
+                approve::ask(&registry, &id, arguments.yes, &mut input, "add --yes to approve the call").await?;
             }
         }
     };
+    let reply = outcome.to_reply();
+    if let Err(error) = &outcome.result
+        && error.kind() == ErrorKind::ToolNotFound
+    {
+        let (name, see) = (&reply.tool_name, "see `toolrack tools list`");
+        tell(match error.nearest().first() {
+            Some(nearest) => format!("There is no tool `{name}`; did you mean `{nearest}`? Else {see}."),
+            None => format!("There is no tool `{name}`; {see}."),
+        });
+    }
     print_line(serde_json::to_string_pretty(&reply).map_err(|error| error.to_string())?)?;
     Ok(if reply.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The registered name for one that a model was given: models see `scheduler_add_job` for `scheduler.add_job`.
+fn as_registered(registry: &Registry, name: String) -> String {
+    if registry.get(&name).is_some() {
+        return name;
+    }
+    let tools = registry.list_all(true);
+    let mut meant = tools.iter().map(|tool| tool.name()).filter(|tool| legal(tool) == name);
+    match (meant.next(), meant.next()) {
+        (Some(only), None) => only.to_owned(),
+        _ => name,
+    }
 }

@@ -8,26 +8,25 @@ use std::{
 
 use registry_core::{Registry, ToolError, ToolEvent, ToolResult};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use toolrack_apis::openai::ChatRequest;
 
 use super::{
     Settings,
     approve::{self, Input},
-    out::{lines, one_line, print, tell},
-    stopped_by_ctrl_c, usage_fault,
+    chat_commands::{self, Reply},
+    interrupts::{INTERRUPTED, Interrupts},
+    out::{print, tell},
+    terminal::one_line,
+    usage_fault,
 };
 use crate::{
     chat::{Backend, TurnEvent},
     server::explained,
 };
 
-/// What a program ends with that was stopped by Ctrl-C.
-const INTERRUPTED: u8 = 130;
-
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The question; without one, questions are read line by line
+    /// The question; without one, questions are read line by line from standard input
     question: Vec<String>,
 }
 
@@ -47,14 +46,13 @@ pub(super) async fn run(
         settings,
         messages: Vec::new(),
         input: approve::input(),
-        terminal: std::io::stdout().is_terminal(),
-        stop: stopped_by_ctrl_c(),
+        interrupts: Interrupts::new(),
     };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
     // Tools that still run leave their records.
     backend.stop().await;
     Ok(match end? {
-        Asked::Answered | Asked::NobodyReads => ExitCode::SUCCESS,
+        Asked::Answered | Asked::Quit | Asked::NobodyReads => ExitCode::SUCCESS,
         Asked::Failed => ExitCode::FAILURE,
         Asked::Stopped => ExitCode::from(INTERRUPTED),
     })
@@ -65,6 +63,8 @@ pub(super) async fn run(
 enum Asked {
     Answered,
     Failed,
+    /// By `/quit`.
+    Quit,
     /// By Ctrl-C.
     Stopped,
     /// Whoever the answer was for has gone.
@@ -76,9 +76,7 @@ struct Chat<'s> {
     settings: &'s Settings,
     messages: Vec<Value>,
     input: Input,
-    /// Whether answers go to a terminal.
-    terminal: bool,
-    stop: CancellationToken,
+    interrupts: Interrupts,
 }
 
 impl Chat<'_> {
@@ -87,7 +85,9 @@ impl Chat<'_> {
         if interactive {
             let upstream = self.backend.upstream();
             let who = if upstream.is_demo() { "the built-in demo model" } else { upstream.address() };
-            tell(format_args!("Chatting with {who}. An empty line or Ctrl-D ends it."));
+            tell(format_args!(
+                "Chatting with {who}. /help lists the commands; Ctrl-D or an empty line ends the chat."
+            ));
         }
         let mut all = Asked::Answered;
         loop {
@@ -96,7 +96,7 @@ impl Chat<'_> {
             }
             let line = tokio::select! {
                 line = self.input.next_line() => line.map_err(|error| format!("cannot read standard input: {error}"))?,
-                () = self.stop.cancelled() => return Ok(Asked::Stopped),
+                () = self.interrupts.next() => return Ok(Asked::Stopped),
             };
             match line {
                 None => return Ok(all),
@@ -105,11 +105,26 @@ impl Chat<'_> {
                         return Ok(all);
                     }
                 }
-                Some(line) => match self.ask(&line).await? {
+                Some(line) => match self.line(&line).await? {
                     Asked::Answered => {}
                     Asked::Failed => all = Asked::Failed,
+                    Asked::Stopped => {
+                        tell("· stopped; press Ctrl-C again to end the chat");
+                    }
                     end => return Ok(end),
                 },
+            }
+        }
+    }
+
+    /// A command, or a question to the model.
+    async fn line(&mut self, line: &str) -> Result<Asked, String> {
+        match chat_commands::reply(line, self.backend.registry(), &self.settings.caller()) {
+            None => self.ask(line).await,
+            Some(Reply::Quit) => Ok(Asked::Quit),
+            Some(Reply::Say(text)) => {
+                tell(text);
+                Ok(Asked::Answered)
             }
         }
     }
@@ -126,7 +141,13 @@ impl Chat<'_> {
         loop {
             let event = tokio::select! {
                 event = turn.next() => event,
-                () = self.stop.cancelled() => return Ok(Asked::Stopped),
+                // Without its turn, a call that runs is cancelled.
+                () = self.interrupts.next() => {
+                    if !answer.is_empty() {
+                        print("\n")?;
+                    }
+                    return Ok(Asked::Stopped);
+                }
             };
             match event {
                 None => {
@@ -134,9 +155,7 @@ impl Chat<'_> {
                     break;
                 }
                 Some(TurnEvent::Text(text)) => {
-                    // A model repeats what it has read, on a page or from a program.
-                    let shown = if self.terminal { lines(&text) } else { text.clone() };
-                    if !print(shown)? {
+                    if !print(&text)? {
                         return Ok(Asked::NobodyReads);
                     }
                     answer.push_str(&text);
@@ -151,7 +170,10 @@ impl Chat<'_> {
                 }
                 Some(TurnEvent::CallStatus(ToolEvent { approval: Some(id), .. })) => {
                     let how = "chat in a terminal, where you can allow it";
-                    approve::ask(self.backend.registry(), &id, false, &mut self.input, how).await?;
+                    tokio::select! {
+                        asked = approve::ask(self.backend.registry(), &id, false, &mut self.input, how) => asked?,
+                        () = self.interrupts.next() => return Ok(Asked::Stopped),
+                    }
                 }
                 Some(event) => {
                     // What happens beside the answer stands on lines of its own.
@@ -180,27 +202,29 @@ impl Chat<'_> {
 fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
     let result = match result {
         Ok(result) => result,
-        Err(error) => return vec![format!("· {name}: {error}")],
+        Err(error) => return vec![one_line(&format!("· {name}: {error}"))],
     };
     let state =
         if result.success { format!("done in {} ms", took.as_millis()) } else { "not done".to_owned() };
     let message = result.message.as_deref().unwrap_or_default().trim();
     // It may quote a page from the web, which must not steer the terminal.
     let message = message.lines().map(|line| format!("  {}", one_line(line)));
-    std::iter::once(format!("· {name}: {state}")).chain(message).collect()
+    std::iter::once(one_line(&format!("· {name}: {state}"))).chain(message).collect()
 }
 
 /// Says what happens beside the answer.
 fn note(event: &TurnEvent) {
     match event {
         TurnEvent::CallStarted { name, arguments, dialect, .. } => {
-            tell(format_args!("· {name} {arguments} ({dialect})"));
+            tell(one_line(&format!("· {name} {arguments} ({dialect})")));
         }
-        TurnEvent::CallStatus(status) => tell(format_args!("· {}: {}", status.tool_name, status.message)),
+        TurnEvent::CallStatus(status) => {
+            tell(one_line(&format!("· {}: {}", status.tool_name, status.message)))
+        }
         TurnEvent::CallFinished(outcome) => {
             told(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
         }
-        TurnEvent::Notice(text) => tell(format_args!("· {text}")),
+        TurnEvent::Notice(text) => tell(one_line(&format!("· {text}"))),
         _ => {}
     }
 }
@@ -219,5 +243,7 @@ mod tests {
         assert_eq!(told(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
         assert_eq!(told(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
         assert_eq!(told(Err(ToolError::failed("no network"))), ["· research: no network"]);
+        let hostile = ToolError::failed("no\u{1b}[2J\u{202e}\nwork");
+        assert_eq!(told(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
     }
 }

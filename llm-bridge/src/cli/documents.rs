@@ -17,8 +17,9 @@ use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
 
 use super::{
     Settings, address, extract,
-    out::{one_line, print_line, tell},
+    out::{count, print_line, second, tell},
     stopped_by_ctrl_c, tenant,
+    terminal::one_line,
 };
 use crate::chat::UpstreamEmbedder;
 
@@ -103,10 +104,10 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     let found =
         tokio::task::spawn_blocking(move || files::below(&named)).await.map_err(|error| error.to_string())?;
     for (path, reason) in &found.skipped {
-        tell(format_args!("left out {}: {reason}", shown(path)));
+        tell(format_args!("skipped {}: {reason}", shown(path)));
     }
-    let count = u64::try_from(found.files.len()).unwrap_or(u64::MAX);
-    let bar = progress(ProgressBar::new(count), "{bar:30} {pos}/{len} {msg} {eta}");
+    let files = u64::try_from(found.files.len()).unwrap_or(u64::MAX);
+    let bar = progress(ProgressBar::new(files), "{bar:30} {pos}/{len} {msg} {eta}");
     let stop = stopped_by_ctrl_c();
     let total = found.files.len();
     let added = stream::iter(found.files)
@@ -133,13 +134,13 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     let done = new + updated + unchanged + failed;
     tell(format_args!("{new} added, {updated} updated, {unchanged} unchanged, {failed} failed"));
     if found.others > 0 {
-        tell(format_args!("{} files of other kinds were left alone", found.others));
+        tell(format_args!("{} of other kinds skipped", count(found.others, "file")));
     }
     if total == 0 {
         return Err("there is nothing to add; Markdown, text, HTML, CSV and PDF can be read".to_owned());
     }
     if done < total {
-        tell(format_args!("stopped with {} files to go; add them again to go on", total - done));
+        tell(format_args!("stopped before {}; add them again to go on", count(total - done, "file")));
     }
     if done == total {
         embed(documents, &stop).await;
@@ -199,11 +200,11 @@ async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, St
             document.kind.to_string(),
             document.bytes.to_string(),
             document.passages.to_string(),
-            document.added.to_string(),
+            second(document.added),
         ]);
     }
     print_line(table)?;
-    tell(format_args!("{} documents", list.len()));
+    tell(count(list.len(), "document"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -228,10 +229,11 @@ async fn remove(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, St
 async fn search(documents: &Documents, question: &str, limit: usize) -> Result<ExitCode, String> {
     let found = documents.search(question, limit, &DocumentFilter::default()).await;
     let found = found.map_err(|error| error.message().to_owned())?;
-    for passage in &found {
+    for (rank, passage) in (1..).zip(&found) {
         let section = if passage.section.is_empty() { &passage.title } else { &passage.section };
         let (path, section, place) = (one_line(&passage.path), one_line(section), passage.place());
-        print_line(format_args!("{path}, {place}: {section} ({:.4})\n", passage.score))?;
+        // The scores of the engines have no common scale; their order is what they say.
+        print_line(format_args!("{rank}. {path}, {place}: {section}\n"))?;
         for line in passage.text.lines() {
             print_line(format_args!("    {}", one_line(line)))?;
         }

@@ -8,9 +8,8 @@ use toolrack_documents::{DocumentFilter, Documents, Extraction};
 use super::{
     Settings,
     documents::{meant, shown},
-    out::tell,
+    out::{count, tell},
     stopped_by_ctrl_c,
-    tools::count,
 };
 
 /// Has the model server draw names and relations from the documents at these paths, or from all, where that was not done yet.

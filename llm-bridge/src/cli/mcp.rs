@@ -14,9 +14,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Offer what a caller of this level may use
-    #[arg(long, value_name = "LEVEL")]
-    user: Option<Permission>,
+    /// Offer the tools of this level: guest, user, admin or owner
+    #[arg(long)]
+    level: Option<Permission>,
     #[command(flatten)]
     pub(super) tenant: Tenant,
 }
@@ -29,7 +29,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, String> {
     let (closing, calls) = (CancellationToken::new(), TaskTracker::new());
     tokio::spawn(serve::stop_on_signal(closing.clone()));
-    let context = registry.context(caller_at(settings, arguments.user));
+    let context = registry.context(caller_at(settings, arguments.level));
     let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?;
     match server.serve_with_ct(transport::stdio(), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),

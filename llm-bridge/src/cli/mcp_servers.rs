@@ -34,7 +34,7 @@ pub(super) async fn ahead(
     servers.settled(PATIENCE).await;
     for report in servers.reports().iter().filter(|report| report.state != McpState::Connected) {
         let why = report.error.as_deref().unwrap_or("it has not answered yet");
-        tell(format_args!("warning: the tools of the MCP server {} are not here: {why}", report.name));
+        tell(format_args!("warning: no tools from the MCP server {}: {why}", report.name));
     }
     let end = command.await;
     servers.close().await;

@@ -14,13 +14,13 @@ use super::{
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum McpServersCommand {
-    /// List the MCP servers, what they have and how they do (what happens without a command)
+    /// List the MCP servers with their tools and health; the default command
     List(Asked),
-    /// Accept a server's tools as they are listed, their changes included
+    /// Accept the tools of a server as listed, with their changes
     Accept {
         /// The server's name
         name: String,
-        /// What the list names these tools by, so that no others are accepted
+        /// Digest from the list: only the tools listed there are accepted
         digest: String,
         #[command(flatten)]
         asked: Asked,
@@ -61,8 +61,7 @@ struct Report {
 
 impl reports::Report for Report {
     const COMMAND: &'static str = "mcp-servers";
-    const NONE: &'static str =
-        "There are no MCP servers. They are named in the configuration, under mcp_servers.";
+    const NONE: &'static str = "There are no MCP servers. Add them to the configuration under `mcp_servers`.";
     const HEADER: &'static [&'static str] =
         &["server", "tools", "state", "breaker", "restarts", "protocol", "address"];
 

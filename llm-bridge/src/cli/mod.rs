@@ -1,12 +1,15 @@
-//! A whole program around a registry: `serve`, `chat`, `parse`, `tools` and `call`.
+//! The command line of a program with tools: `serve`, `chat`, `tools`, `call` and the rest.
 
 mod address;
 mod approve;
 mod audit;
 mod call;
 mod chat;
+mod chat_commands;
 mod documents;
 mod extract;
+mod help;
+mod interrupts;
 mod mcp;
 mod mcp_servers;
 mod mcp_states;
@@ -21,6 +24,7 @@ mod serve;
 pub mod settings;
 mod store;
 mod tenant;
+mod terminal;
 mod tools;
 mod users;
 mod webhooks;
@@ -56,12 +60,12 @@ pub struct Host {
 #[command(
     name = "toolrack",
     version,
-    about = "Tools for local language models: a chat backend that runs them"
+    about = "Tools for local language models, and a server that runs them in a chat"
 )]
 struct Arguments {
     #[command(flatten)]
     flags: Flags,
-    /// Say more: what the server does at each step
+    /// Log each step
     #[arg(long, short, global = true)]
     verbose: bool,
     #[command(subcommand)]
@@ -70,13 +74,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the chat page and the OpenAI API (what happens without a command)
+    /// Serve the chat page and the OpenAI API; the default command
     Serve,
     /// Chat in the terminal, or answer one question
     Chat(chat::Arguments),
-    /// Read a model's output on standard input and print the calls in it
+    /// Parse tool calls from a model's output on standard input
     Parse(parse::Arguments),
-    /// Look at the tools
+    /// List the tools, check them, enable and disable them
     #[command(args_conflicts_with_subcommands = true)]
     Tools {
         #[command(flatten)]
@@ -84,11 +88,11 @@ enum Command {
         #[command(subcommand)]
         command: Option<ToolsCommand>,
     },
-    /// Call a tool and print its reply
+    /// Call a tool and print its result
     Call(call::Arguments),
-    /// Add documents that tools search, list them, search them, remove them
+    /// Add, list, search and remove the documents that tools search
     Documents(documents::Arguments),
-    /// Look at the modules of a server that runs, and have it ask them for their tools
+    /// List the modules of a running server, refresh their tools, accept changes
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
         #[command(flatten)]
@@ -96,7 +100,7 @@ enum Command {
         #[command(subcommand)]
         command: Option<modules::ModulesCommand>,
     },
-    /// Look at the MCP servers of a server that runs, and accept what has changed of their tools
+    /// List the MCP servers of a running server, accept changes to their tools
     #[command(args_conflicts_with_subcommands = true)]
     McpServers {
         #[command(flatten)]
@@ -104,39 +108,38 @@ enum Command {
         #[command(subcommand)]
         command: Option<mcp_states::McpServersCommand>,
     },
-    /// Add users, change what they may use, remove them
+    /// Add, change, list and remove users
     User {
         #[command(subcommand)]
         command: users::UserCommand,
     },
-    /// Make keys, by which users say who they are
+    /// Create, list and revoke the API keys of users
     Key {
         #[command(subcommand)]
         command: users::KeyCommand,
     },
-    /// Serve the tools over standard input and output to a client of the Model Context Protocol
+    /// Serve the tools to an MCP client over standard input and output
     Mcp(mcp::Arguments),
-    /// Look at the record of all calls
+    /// List, verify and export the audit log of all calls
     Audit(audit::Arguments),
 }
 
 #[derive(Debug, Subcommand)]
 enum ToolsCommand {
-    /// List the tools, about how many tokens each takes in a prompt, and whether it can be used (what happens without a command)
+    /// List the tools, their size in a prompt, and why one is off; the default command
     List(tools::ListArguments),
-    /// Check names, descriptions, schemas and the size of the prompt
+    /// Check names, descriptions, schemas and the tokens that all tools take in a prompt
     Check(tools::CheckArguments),
-    /// Switch a tool on, in a server that runs too
+    /// Enable a tool, also in running servers
     Enable(tools::SwitchArguments),
-    /// Switch a tool off, in a server that runs too
+    /// Disable a tool, also in running servers
     Disable(tools::SwitchArguments),
 }
 
 /// Runs the program. The tools are those that are compiled in.
 pub fn main(host: Host) -> ExitCode {
-    let arguments = Arguments::parse();
-    let serving = matches!(arguments.command, None | Some(Command::Serve));
-    if let Err(message) = start_log(serving, arguments.verbose) {
+    let arguments = help::parse();
+    if let Err(message) = start_log(arguments.command.as_ref(), arguments.verbose) {
         return fail(&message);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -221,21 +224,32 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Modules { list, command } => modules::run(list, command, settings).await,
         Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
         Command::User { command } => {
+            let place = Stores::place(settings)?;
+            if command.change().is_none() && !Stores::are_there(settings) {
+                return nothing_stored("users", &place);
+            }
             // Where the tools cannot be made, their names are not known; users are all the same.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
             let change = command.change();
-            let made = users::users(command, stores.store.as_ref(), known);
+            let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
+            let made = users::users(command, stores.store.as_ref(), known, &owner);
             recorded::recorded(stores.audit.as_ref(), change, made).await
         }
         Command::Key { command } => {
+            if command.change().is_none() && !Stores::are_there(settings) {
+                return nothing_stored("keys", &Stores::place(settings)?);
+            }
             let stores = Stores::open(settings).await?;
             let change = command.change();
             let made = users::keys(command, stores.store.as_ref());
             recorded::recorded(stores.audit.as_ref(), change, made).await
         }
         Command::Audit(arguments) => {
+            if !Stores::are_there(settings) {
+                return nothing_stored("records", &Stores::place(settings)?);
+            }
             let stores = Stores::open(settings).await?;
             names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
             audit::run(arguments, stores.log.as_ref()).await
@@ -264,6 +278,7 @@ impl Program<'_> {
             .approval_timeout(Duration::from_secs(guard.approval_seconds))
             .concurrency(guard.concurrency())
             .audit_arguments(guard.audit_arguments)
+            .modules(self.settings.modules.module_services.keys())
             .defer(self.settings.deferred_tools.clone());
         let files = self.settings.tool_files().into_iter().fold(ToolFiles::new(), ToolFiles::file);
         builder = builder.configured(files.read());
@@ -347,12 +362,14 @@ impl Opened {
 }
 
 /// The log goes to standard error; standard output is for what was asked for.
-fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
+fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
-    let level = match (verbose, serving) {
+    let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
-        (false, true) => "info,rmcp=error,rmcp::transport=off",
-        (false, false) => "warn,rmcp=error,rmcp::transport=off",
+        (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
+        // The chat prints why a turn failed itself.
+        (false, Some(Command::Chat(_))) => "warn,llm_bridge::chat::turn=off,rmcp=error,rmcp::transport=off",
+        (false, _) => "warn,rmcp=error,rmcp::transport=off",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);
     let filter = EnvFilter::try_new(asked.as_deref().unwrap_or(level)).map_err(|error| {
@@ -360,7 +377,7 @@ fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
     })?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| terminal::LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         // When nobody reads standard error there is nobody to tell.
@@ -368,6 +385,12 @@ fn start_log(serving: bool, verbose: bool) -> Result<(), String> {
     // A second program in one process, as in a test, keeps the first one's log.
     let _ = log.try_init();
     Ok(())
+}
+
+/// For commands that only read: without a store there is nothing to list, and none is created.
+fn nothing_stored(what: &str, place: &str) -> Result<ExitCode, String> {
+    out::tell(format_args!("There are no {what}: nothing is stored yet in {place}."));
+    Ok(ExitCode::SUCCESS)
 }
 
 fn fail(message: &str) -> ExitCode {

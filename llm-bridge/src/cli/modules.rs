@@ -14,15 +14,15 @@ use super::{
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum ModulesCommand {
-    /// List the modules, what they have and how they do (what happens without a command)
+    /// List the modules with their tools and health; the default command
     List(Asked),
-    /// Have the server ask all modules for their tools now
+    /// Ask all modules for their tools now
     Refresh(Asked),
-    /// Accept a module's tools as they are listed, their changes included
+    /// Accept the tools of a module as listed, with their changes
     Accept {
         /// The module's name
         name: String,
-        /// What the list names these tools by, so that no others are accepted
+        /// Digest from the list: only the tools listed there are accepted
         digest: String,
         #[command(flatten)]
         asked: Asked,
@@ -62,8 +62,7 @@ struct Report {
 
 impl reports::Report for Report {
     const COMMAND: &'static str = "modules";
-    const NONE: &'static str =
-        "There are no modules. They are named in the configuration, under module_services.";
+    const NONE: &'static str = "There are no modules. Add them to the configuration under `module_services`.";
     const HEADER: &'static [&'static str] = &["module", "tools", "breaker", "manifest", "version", "address"];
 
     fn notes(&self) -> &Notes {

@@ -1,4 +1,4 @@
-//! `toolrack parse`: what the scanner makes of a model's output.
+//! `toolrack parse`: parse tool calls from a model's output.
 
 use std::{
     io::{BufRead, Read},
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::out::print_line;
-use toolrack_dialects::{self as dialect, Offered, OfferedTool, Parsed, Reading, ScanOptions, Scanner};
+use toolrack_dialects::{self as dialect, Offered, OfferedTool, ParseOptions, Parsed, ScanOptions, Scanner};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?, "reading"?}, and print one line for each.
+    /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?, "parsing"?}, and print one line for each.
     /// "chunk" is the characters of a piece, or a list of them, of which the last repeats
     #[arg(long)]
     jsonl: bool,
@@ -31,9 +31,9 @@ pub(super) struct Arguments {
     /// The prompt has opened the model's thinking
     #[arg(long)]
     thinking: bool,
-    /// Turn these other readings on, with commas between their names, such as `only_closed`
+    /// Parsing options to turn on, with commas between their names, such as `only_closed`
     #[arg(long, value_name = "NAMES")]
-    reading: Option<Reading>,
+    parsing: Option<ParseOptions>,
 }
 
 /// A line of `--jsonl`.
@@ -49,7 +49,7 @@ struct Case {
     #[serde(default)]
     chunk: Option<Chunk>,
     #[serde(default)]
-    reading: Option<Reading>,
+    parsing: Option<ParseOptions>,
 }
 
 /// How many characters a piece of the text has.
@@ -91,14 +91,14 @@ struct OutputCall<'p> {
     offset: usize,
 }
 
-/// What had begun as a call and is none.
+/// What had begun as a call and is not one.
 #[derive(Debug, Serialize)]
 struct Aborted {
     source: String,
     reason: String,
 }
 
-/// What a text reads as.
+/// What is parsed from a text.
 #[derive(Debug, Default)]
 struct Scan {
     parsed: Parsed,
@@ -143,7 +143,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
             dialect: arguments.dialect,
             thinking: Some(arguments.thinking),
             chunk: arguments.chunk.map(Chunk::All),
-            reading: arguments.reading,
+            parsing: arguments.parsing,
         };
         print_line(output(&case)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -163,7 +163,7 @@ pub(super) fn run(arguments: Arguments) -> Result<ExitCode, String> {
                     tools: case.tools.or_else(|| tools.clone()),
                     dialect: case.dialect.or_else(|| arguments.dialect.clone()),
                     chunk: case.chunk.or(arguments.chunk.map(Chunk::All)),
-                    reading: case.reading.or(arguments.reading),
+                    parsing: case.parsing.or(arguments.parsing),
                     thinking: Some(arguments.thinking || case.thinking.unwrap_or_default()),
                     input: case.input,
                 })
@@ -193,15 +193,15 @@ fn read_tools(file: &std::path::Path) -> Result<Vec<Value>, String> {
 }
 
 fn output(case: &Case) -> Result<String, String> {
-    let reading = read(case)?;
-    let parsed = &reading.parsed;
-    let calls: Result<Vec<_>, _> = parsed.calls.iter().zip(reading.offsets()).map(output_call).collect();
+    let scan = read(case)?;
+    let parsed = &scan.parsed;
+    let calls: Result<Vec<_>, _> = parsed.calls.iter().zip(scan.offsets()).map(output_call).collect();
     json(&Output {
         content: &parsed.content,
         reasoning: &parsed.reasoning,
         calls: calls.map_err(|error| format!("a call's arguments are not JSON: {error}"))?,
         dialect: parsed.dialect,
-        aborted: &reading.aborted,
+        aborted: &scan.aborted,
     })
 }
 
@@ -234,7 +234,7 @@ fn read(case: &Case) -> Result<Scan, String> {
     let options = ScanOptions {
         thinking: case.thinking.unwrap_or_default(),
         only: only.map(|row| row.name),
-        reading: case.reading.unwrap_or_default(),
+        parsing: case.parsing.unwrap_or_default(),
         ..ScanOptions::default()
     };
     let offered = Arc::new(case.tools.as_deref().map_or_else(Offered::any, offered));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_with_its_source_and_its_place() {
+    fn a_call_is_printed_with_its_source_and_its_place() {
         let source = "<tool_call>{\"name\": \"f\",\n\"arguments\": {\"a\":\r\n1,}}</tool_call>";
         for chunk in [json!(null), json!(1)] {
             let line = line(json!({"input": format!("é\n{source}, {source}."), "chunk": chunk})).unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_begun_as_a_call_is_told() {
+    fn what_had_begun_as_a_call_is_printed() {
         let text = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"";
         let line = line(json!({"input": text})).unwrap();
         assert_eq!(line["content"], text);

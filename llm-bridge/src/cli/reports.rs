@@ -6,7 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::out::{one_line, print_line};
+use super::{out::print_line, terminal::one_line};
 
 /// What is told of one of them; somebody below admin is told less.
 pub(super) trait Report: DeserializeOwned {

@@ -9,7 +9,7 @@ use reqwest::{Client, Method, RequestBuilder, Url, redirect};
 use serde_json::{Value, json};
 use toolrack_http::build_client;
 
-use super::{Settings, out::one_line, settings::Secret};
+use super::{Settings, settings::Secret, terminal::one_line};
 
 /// How long the server may take beside the time it gives its modules.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The server that is asked, and how.
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
-    /// Address of the server [default: the one that it listens on by the settings]
+    /// URL of the running server [default: the configured `listen` address]
     #[arg(long, env = "TOOLRACK_SERVER", value_name = "URL")]
     pub(super) server: Option<String>,
-    /// An admin's key [default: the api_key of the settings]
+    /// An admin's key [default: the configured `api_key`]
     #[arg(long, env = "TOOLRACK_KEY", value_name = "KEY", hide_env_values = true)]
     pub(super) key: Option<Secret>,
-    /// Print an array of objects
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

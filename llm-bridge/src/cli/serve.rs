@@ -1,6 +1,6 @@
 //! `toolrack serve`.
 
-use std::process::ExitCode;
+use std::{io, net::SocketAddr, process::ExitCode};
 
 use registry_core::Registry;
 use tokio::net::TcpListener;
@@ -9,9 +9,10 @@ use toolrack_documents::Documents;
 use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{mcp::McpServers, module::Modules};
 
-use super::{Settings, names::Known, store::Stores, tools::count, webhooks};
+use super::{Settings, names::Known, out::count, store::Stores, webhooks};
 use crate::{
     chat::{Backend, Upstream},
+    listing,
     metrics::Metrics,
     server,
 };
@@ -32,9 +33,8 @@ pub(super) async fn run(
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;
-    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
-        format!("cannot listen on {}: {error}. Another one? See --listen", settings.listen)
-    })?;
+    let listener =
+        TcpListener::bind(settings.listen).await.map_err(|error| cannot_listen(settings.listen, &error))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let upstream = settings.upstream().await?;
     if upstream.is_demo() && settings.upstream.is_none() {
@@ -43,14 +43,15 @@ pub(super) async fn run(
         );
     }
     tokio::spawn(warn_of(upstream.clone()));
-    tracing::info!("{}, model: {}", count(registry.len(), "tool"), upstream.address());
+    tracing::info!("Model: {}", upstream.address());
     tracing::info!("Chat at http://{address}/ or point an OpenAI client at http://{address}/v1");
     let calls = registry.clone();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
     // Also without endpoints, for the dead letters that are kept.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
-    server_settings.webhooks = Some(webhooks.map_err(|error| format!("webhooks: {error}"))?);
+    let webhooks = webhooks.map_err(|error| format!("webhooks: {error}"))?;
+    server_settings.webhooks = Some(webhooks.clone());
     server_settings.modules = Some(modules.clone());
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
@@ -60,13 +61,44 @@ pub(super) async fn run(
     }
     // So that the first who asks for tools need not wait for them.
     tokio::spawn(async move { modules.ready().await });
+    tracing::info!("{}", ready(settings, backend.registry())?);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    server::serve(listener, backend, server_settings, stop).await?;
+    let served = server::serve(listener, backend, server_settings, stop).await;
+    if tokio::time::timeout(LAST_RECORDS, webhooks.close()).await.is_err() {
+        tracing::error!("the store did not take the last dead letters in time");
+    }
+    served?;
     if tokio::time::timeout(LAST_RECORDS, calls.finished()).await.is_err() {
         tracing::error!("the store did not take the last records of stopped calls in time");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the server starts with, as the chat page counts it: tools above the user's level are not on the page.
+fn ready(settings: &Settings, registry: &Registry) -> Result<String, String> {
+    let caller = settings.caller();
+    let (user, level) = (&caller.user, caller.level);
+    let rows = listing::rows(registry, &registry.context(caller.clone()), false);
+    let on = rows.iter().filter(|row| row.enabled).count();
+    let (off, above) = (rows.len() - on, registry.len().saturating_sub(rows.len()));
+    let configuration = settings.file().map_or("none".to_owned(), |file| file.display().to_string());
+    let key = if settings.api_key.is_some() { "one is set" } else { "none" };
+    Ok(format!(
+        "{} ready, {off} off, {above} not allowed to user {user} ({level}). Data: {}; configuration: {configuration}; API key: {key}",
+        count(on, "tool"),
+        Stores::place(settings)?
+    ))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return format!("cannot listen on {address}: {error}; choose another address with --listen");
+    }
+    let next = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(7331));
+    format!(
+        "{address} is already in use, perhaps by another toolrack; stop that program, or choose another address: `toolrack serve --listen {next}`"
+    )
 }
 
 /// Says what is wrong with the model server. It may still be starting, so this is no reason to stop, nor to wait.

@@ -43,6 +43,15 @@ impl Stores {
         })
     }
 
+    /// Where the store is, for people.
+    pub(super) fn place(settings: &Settings) -> Result<String, String> {
+        Ok(match place(settings)? {
+            Place::File(file) => std::path::absolute(&file).unwrap_or(file).display().to_string(),
+            // What stands before `@` may be a password.
+            Place::Postgres(url) => format!("PostgreSQL at {}", url.rsplit('@').next().unwrap_or(url)),
+        })
+    }
+
     /// Opens the store; the file and its folder are made where there are none.
     pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
         let sql = Arc::new(open(settings).await?);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
-use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
 use toolrack_apis::{Definer, Definitions, Provider};
@@ -10,9 +10,10 @@ use toolrack_apis::{Definer, Definitions, Provider};
 use super::{
     Settings, caller_at,
     names::Known,
-    out::{print_line, tell},
+    out::{count, print_line, tell},
     recorded::Change,
     tenant::Tenant,
+    terminal::one_line,
 };
 use crate::{
     definition::subject,
@@ -21,30 +22,30 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArguments {
-    /// Print an array of objects
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Only what a caller of this level may use
-    #[arg(long, value_name = "LEVEL")]
-    user: Option<Permission>,
+    /// Only tools of this level: guest, user, admin or owner
+    #[arg(long)]
+    level: Option<Permission>,
     /// Only this module; tools without one are in `local`
     #[arg(long, value_name = "M")]
     module: Option<String>,
-    /// Only these tools, by their names with commas between them
+    /// Only these tools, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     allowed: Option<Vec<String>>,
-    /// Only tools with every one of these words in the name, a tag, the title or the description, the best first; of those
-    /// that the caller is allowed
+    /// Only tools with all of these words in their name, tags, title or description, the best first; tools above the level are
+    /// left out
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Only tools with this tag; with every one of them where there are several
+    /// Only tools with this tag; repeat it for tools with all of several tags
     #[arg(long, value_name = "T")]
     tag: Vec<String>,
-    /// Print the definitions of the tools that can be used, as a provider takes them: openai, responses, ollama, gemini,
-    /// anthropic or mcp. What they do not say of a tool is told on standard error
+    /// Print the definitions of the tools that are ready in the format of a provider: openai, responses, ollama, gemini,
+    /// anthropic or mcp. What the format cannot express is reported on standard error
     #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
     format: Option<Provider>,
-    /// With strict schemas where the provider has such
+    /// Use strict schemas if the provider has them
     #[arg(long, requires = "format")]
     strict: bool,
     #[command(flatten)]
@@ -66,8 +67,9 @@ pub(super) fn list(
     settings: &Settings,
     registry: &Registry,
 ) -> Result<ExitCode, String> {
-    let context = registry.context(caller_at(settings, arguments.user));
+    let context = registry.context(caller_at(settings, arguments.level));
     if let Some(module) = &arguments.module
+        && !registry.has_source(module)
         && !registry.list_all(true).iter().any(|tool| tool.module() == module)
     {
         return Err(format!("there is no module `{module}`"));
@@ -94,14 +96,14 @@ pub(super) fn list(
     }
     let mut rows = match &query {
         Some(query) => listing::found(registry, &context, query),
-        None => listing::rows(registry, &context, arguments.user.is_none()),
+        None => listing::rows(registry, &context, arguments.level.is_none()),
     };
     rows.retain(|row| is_asked_for(&row.name, &row.module));
     if arguments.json {
         print_line(serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?)?;
     } else {
-        print_line(table(&rows))?;
-        print_line(total(&rows))?;
+        print_line(table(&rows, width()))?;
+        print_line(format_args!("\n{}", total(&rows)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,53 +120,76 @@ fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many there are, and what they come to in a prompt.
+/// How many there are, and their tokens in a prompt.
 fn total(rows: &[Row]) -> String {
     let tools = count(rows.len(), "tool");
     let enabled = || rows.iter().filter(|row| row.enabled);
     let tokens =
         |deferred| -> usize { enabled().filter(|row| row.deferred == deferred).map(|row| row.tokens).sum() };
-    let total = format!("{tools}, {} enabled, about {} tokens in a prompt", enabled().count(), tokens(false));
+    let total = format!("{tools}, {} ready, about {} tokens in a prompt", enabled().count(), tokens(false));
     match tokens(true) {
         0 => total,
         deferred => format!("{total}, {deferred} deferred"),
     }
 }
 
-pub(super) fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
+/// One line for each tool, and below the table why tools are off. Where a tool comes from is shown where the lines have room for it.
+fn table(rows: &[Row], width: usize) -> String {
+    let header = ["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].map(str::to_owned);
+    let cells = rows.iter().map(|row| {
+        let version = row.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        let ready = match (row.enabled, row.deferred) {
+            (true, true) => "yes, deferred",
+            (true, false) => "yes",
+            (false, _) => "no",
+        };
+        [
+            one_line(&format!("{}{version}", row.name)),
+            row.level.clone(),
+            row.effect.to_owned(),
+            row.tokens.to_string(),
+            ready.to_owned(),
+            one_line(&match &row.replaces {
+                Some(replaced) => format!("{}, in place of {replaced}", row.source),
+                None => row.source.clone(),
+            }),
+        ]
+    });
+    let lines: Vec<[String; 6]> = std::iter::once(header).chain(cells).collect();
+    let column =
+        |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..6).map(|at| column(at).unwrap_or_default()).collect();
+    let shown = if widths.iter().sum::<usize>() + 2 * 5 <= width { 6 } else { 5 };
+    let line = |cells: &[String; 6]| {
+        let padded = cells.iter().zip(&widths).take(shown).map(|(cell, width)| format!("{cell:width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let table = lines.iter().map(line);
+    let deprecated =
+        rows.iter().filter_map(|row| Some((row, format!("deprecated: {}", row.deprecated.as_ref()?))));
+    let off = rows.iter().filter_map(|row| Some((row, row.reason.clone()?)));
+    // Several tools are often off for one reason.
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (row, reason) in off.chain(deprecated) {
+        let name = one_line(&row.name);
+        let reason = reason
+            .strip_prefix(&format!("{} was refused: ", row.name))
+            .map(one_line)
+            .unwrap_or(one_line(&reason));
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    let reasons = reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", ")));
+    let blank = (!rows.iter().all(|row| row.reason.is_none() && row.deprecated.is_none())).then(String::new);
+    table.chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::stdout().is_terminal() {
-        table.set_width(140);
-        table.force_no_tty();
-    }
-    table.set_header(["name", "level", "effect", "tokens", "from", "enabled"]);
-    for row in rows {
-        let name = match (&row.version, &row.deprecated) {
-            (_, Some(why)) => format!("{} (deprecated: {why})", row.name),
-            (Some(version), None) => format!("{} {version}", row.name),
-            (None, None) => row.name.clone(),
-        };
-        let enabled = match &row.reason {
-            None if row.deferred => Cell::new("yes, deferred").fg(Color::Green),
-            None => Cell::new("yes").fg(Color::Green),
-            Some(why) => Cell::new(format!("no: {why}")).fg(Color::Yellow),
-        };
-        table.add_row([
-            Cell::new(name),
-            Cell::new(&row.level),
-            Cell::new(row.effect),
-            Cell::new(row.tokens),
-            Cell::new(&row.source),
-            enabled,
-        ]);
-    }
-    table
+/// The columns of the terminal; a file or a program takes lines of any length.
+fn width() -> usize {
+    let columns = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
+    columns.map_or(usize::MAX, usize::from)
 }
 
 #[derive(Debug, clap::Args)]
@@ -213,7 +238,8 @@ pub(super) fn check(
     registry: &Registry,
 ) -> Result<ExitCode, String> {
     let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
-    let rows = listing::rows(registry, &context, true);
+    let mut rows = listing::rows(registry, &context, true);
+    rows.retain(|row| registry.get(&row.name).is_some());
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
     faults.extend(registry.faults().iter().map(ToString::to_string));
     for tool in registry.list_all(true) {
@@ -298,4 +324,33 @@ fn faults_of(row: &Row) -> Vec<String> {
         }
     }
     faults
+}
+
+#[cfg(test)]
+mod tests {
+    use registry_core::{Caller, ToolPolicy, ToolSpec};
+
+    use super::*;
+
+    #[test]
+    fn u11_a_tool_has_one_line_of_80_columns_and_reasons_stand_below() {
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        for name in ["file_manager.create_document", "scheduler.add_job", "scheduler.list_jobs"] {
+            let spec = ToolSpec { version: Some("1.0.0".to_owned()), ..ToolSpec::new(name, Value::Null) };
+            let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
+            registry.register(spec, policy, None).unwrap();
+        }
+        let context = registry.context(Caller::new("ada", Permission::User));
+        let rows = listing::rows(&registry, &context, true);
+        let table = table(&rows, 80);
+        let (lines, reasons) = table.split_once("\n\n").unwrap();
+        assert_eq!(lines.lines().count(), 4, "{table}");
+        assert!(lines.lines().all(|line| line.chars().count() <= 80), "{table}");
+        for row in &rows {
+            assert_eq!(lines.lines().filter(|line| line.starts_with(&row.name)).count(), 1, "{table}");
+        }
+        // One reason of several tools is said once.
+        assert_eq!(reasons.lines().count(), 1, "{table}");
+        assert!(reasons.contains("scheduler.add_job, scheduler.list_jobs: "), "{table}");
+    }
 }

@@ -13,9 +13,10 @@ use serde_json::json;
 
 use super::{
     names::{Known, warn_of_tenant},
-    out::{print_line, tell},
+    out::{count, print_line, second, tell},
     recorded::Change,
     tenant::Tenant,
+    terminal::one_line,
 };
 use crate::server::check_user_id;
 
@@ -57,7 +58,7 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         tenant: Tenant,
     },
-    /// Remove a user; the user's keys open nothing any more
+    /// Remove a user and revoke the user's keys
     Remove {
         /// The user's id
         id: String,
@@ -73,17 +74,17 @@ pub(super) enum UserCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Make a key for a user and print it, once
+    /// Create an API key for a user and print it once
     Create {
         /// The user's id
         user: String,
-        /// The user that a call names is believed: for another server that calls this one
+        /// Let calls with this key name the user they are for; meant for another server that calls this one
         #[arg(long)]
         delegate: bool,
         #[command(flatten)]
         tenant: Tenant,
     },
-    /// Let a key open nothing any more
+    /// Revoke a key
     Revoke {
         /// The key's id, from `toolrack key list`
         id: String,
@@ -217,10 +218,33 @@ async fn warn_of_modules(
     known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
 }
 
+/// The user of `[user]` in the configuration, who needs no key, and where the users are stored.
+pub(super) struct Owner<'s> {
+    pub(super) id: &'s str,
+    pub(super) level: Permission,
+    pub(super) place: &'s str,
+}
+
+impl Owner<'_> {
+    fn is(&self, tenant: &str, id: &str) -> bool {
+        tenant == DEFAULT_TENANT && id == self.id
+    }
+
+    /// Which of two users of one name counts.
+    fn note(&self) -> String {
+        format!(
+            "Requests without a key come from the user `{}` of `[user]` in the configuration, who is {}; the stored user `{}` counts \
+             only for requests with a key of that user.",
+            self.id, self.level, self.id
+        )
+    }
+}
+
 pub(super) async fn users(
     command: UserCommand,
     store: &dyn Store,
     names: Option<Known>,
+    owner: &Owner<'_>,
 ) -> Result<ExitCode, String> {
     match command {
         UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
@@ -233,12 +257,25 @@ pub(super) async fn users(
             warn_of_modules(names, store, &tenant, allowed_modules.as_ref()).await;
             let user = User { id: id.clone(), level, allowed_modules, created_at: Timestamp::now() };
             store.put_user(&tenant, user).await?;
-            let create = hint("key create", &id, &tenant);
-            tell(format_args!("added {id} as {level}; make a key with `{create}`"));
+            let (create, place) = (hint("key create", &id, &tenant), owner.place);
+            tell(format_args!("added {id} as {level} in {place}; make a key with `{create}`"));
+            if owner.is(&tenant, &id) {
+                tell(owner.note());
+            }
         }
         UserCommand::Promote { id, level, tenant: Tenant { tenant } } => {
+            let is_owner = owner.is(&tenant, &id);
+            if is_owner && store.user(&tenant, &id).await?.is_none() {
+                return Err(format!(
+                    "{} To change that, set `level = \"{level}\"` under `[user]`",
+                    owner.note()
+                ));
+            }
             let before = change(store, &tenant, &id, |user| user.level = level).await?.level;
             tell(format_args!("{id} was {before} and is {level}"));
+            if is_owner {
+                tell(owner.note());
+            }
         }
         UserCommand::Modules { id, modules, all, tenant: Tenant { tenant } } => {
             if modules.is_none() && !all {
@@ -256,7 +293,7 @@ pub(super) async fn users(
             if !store.remove_user(&tenant, &id, Timestamp::now()).await? {
                 return Err(unknown(store, &tenant, &id).await);
             }
-            tell(format_args!("removed {id}; the user's keys open nothing any more"));
+            tell(format_args!("removed {id} and revoked the user's keys"));
             let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
             if store.keys(&tenant).await?.iter().any(delegates) {
                 tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));
@@ -265,11 +302,15 @@ pub(super) async fn users(
         UserCommand::List { tenant: Tenant { tenant } } => {
             warn_of_tenant(store, &tenant).await;
             let mut table = table(["user", "level", "modules", "since"]);
-            for user in store.users(&tenant).await? {
+            let users = store.users(&tenant).await?;
+            let total = count(users.len(), "user");
+            for user in users {
                 let modules = shown(user.allowed_modules.as_ref());
-                table.add_row([user.id, user.level.to_string(), modules, user.created_at.to_string()]);
+                let row = [user.id, user.level.to_string(), modules, second(user.created_at)];
+                table.add_row(row.map(|cell| one_line(&cell)));
             }
             print_line(table)?;
+            tell(format_args!("{total} in {}", owner.place));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -291,20 +332,20 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
         }
         KeyCommand::Revoke { id, tenant: Tenant { tenant } } => {
             if !store.revoke_key(&tenant, &id, Timestamp::now()).await? {
-                return Err(format!(
-                    "there is no key `{id}` that opens anything; see `{}`",
-                    hint("key list", "", &tenant)
-                ));
+                return Err(format!("there is no valid key `{id}`; see `{}`", hint("key list", "", &tenant)));
             }
-            tell(format_args!("{id} opens nothing any more"));
+            tell(format_args!("revoked {id}"));
         }
         KeyCommand::List { tenant: Tenant { tenant } } => {
             warn_of_tenant(store, &tenant).await;
             let mut table = table(["key", "user", "delegate", "since", "revoked"]);
             for key in store.keys(&tenant).await? {
-                let revoked = key.revoked_at.map_or("no".to_owned(), |at| at.to_string());
+                let revoked = key.revoked_at.map_or("no".to_owned(), second);
                 let delegate = if key.delegate { "yes" } else { "no" };
-                table.add_row([key.id, key.user, delegate.to_owned(), key.created_at.to_string(), revoked]);
+                table.add_row(
+                    [key.id, key.user, delegate.to_owned(), second(key.created_at), revoked]
+                        .map(|cell| one_line(&cell)),
+                );
             }
             print_line(table)?;
         }

@@ -38,7 +38,7 @@ pub(super) async fn tell_of(
     let dead = deliver_now(registry, endpoints, letters, hasty(), event).await;
     for letter in dead.map_err(|error| format!("webhooks: {error}"))? {
         tell(format_args!(
-            "warning: {} was not told: {}; `POST /api/dead-letters/{}` sends it again",
+            "warning: delivery to {} failed: {}; `POST /api/dead-letters/{}` sends it again",
             letter.url, letter.cause, letter.id
         ));
     }

@@ -33,6 +33,8 @@ pub(super) struct Identity {
     pub(super) caller: Caller,
     /// Whether the `user_id` that a call names is believed.
     pub(super) delegate: bool,
+    /// Whether nobody needs a key here, so that all who ask are the configured user.
+    pub(super) keyless: bool,
     /// The key that it was brought with; `None` for the configured user, who stays the same until the server ends.
     key: Option<Arc<Key>>,
 }
@@ -44,6 +46,20 @@ impl Identity {
         match self.standing() {
             Some(standing) => context.with_authority(standing),
             None => context,
+        }
+    }
+
+    /// What to do for somebody who lacks a level, as the end of a sentence that says so.
+    pub(super) fn how_to_get(&self, level: Permission) -> String {
+        let (user, tenant) = (&self.caller.user, self.registry.tenant());
+        let tenant = if tenant == DEFAULT_TENANT { String::new() } else { format!(" --tenant {tenant}") };
+        match self.is_configured() {
+            true => format!(
+                "set `level = \"{level}\"` under [user] in toolrack.toml and restart, or send the key of a user who has it"
+            ),
+            false => format!(
+                "run `toolrack user promote {user} {level}{tenant}`, or send the key of a user who has it"
+            ),
         }
     }
 
@@ -116,12 +132,15 @@ pub(super) struct Identities {
     tenants: Mutex<HashMap<String, Arc<OnceCell<StoredRegistry>>>>,
     /// What keys open.
     known: Cache<UsedKey, Opened>,
+    /// Whether anybody has a key.
+    has_keys: moka::future::Cache<(), bool>,
 }
 
 impl Identities {
     pub(super) fn new(settings: Arc<ServerSettings>, registry: Registry) -> Self {
         let known = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
-        Self { settings, registry, tenants: Mutex::default(), known }
+        let has_keys = moka::future::Cache::builder().time_to_live(BELIEVED).build();
+        Self { settings, registry, tenants: Mutex::default(), known, has_keys }
     }
 
     /// The user that the request's key stands for; the configured user where none is asked for.
@@ -144,14 +163,33 @@ impl Identities {
 
     async fn configured(&self) -> Result<Identity, Stranger> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
-        let caller = self.for_guest(self.settings.caller.clone());
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate: false, key: None })
+        let caller = self.configured_caller().await.map_err(Stranger::Store)?;
+        Ok(Identity {
+            registry: stored.registry().clone(),
+            stored,
+            caller,
+            delegate: false,
+            keyless: !self.settings.access.requires_key(),
+            key: None,
+        })
+    }
+
+    /// The configured user, with what it may do now.
+    async fn configured_caller(&self) -> Result<Caller, String> {
+        let mut caller = self.settings.caller.clone();
+        if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
+            let find = self.has_keys.try_get_with((), self.settings.store.has_keys());
+            if find.await.map_err(|cause: Arc<String>| cause.to_string())? {
+                caller.level = most;
+            }
+        }
+        Ok(self.for_guest(caller))
     }
 
     async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let key = Some(Arc::new(Key { identities: Arc::clone(self), used }));
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, key })
+        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, keyless: false, key })
     }
 
     async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
@@ -179,12 +217,13 @@ impl Identities {
     /// The user of that id, as of now; `None` where there is none who was there at that time already: another one may have got the
     /// name since.
     pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
-        let configured = &self.settings.caller;
-        let known = match self.settings.store.user(tenant, id).await? {
-            Some(user) => (user.created_at <= at).then(|| user.caller()),
-            None => (tenant == DEFAULT_TENANT && id == configured.user).then(|| configured.clone()),
-        };
-        Ok(known.map(|caller| self.for_guest(caller)))
+        match self.settings.store.user(tenant, id).await? {
+            Some(user) => Ok((user.created_at <= at).then(|| self.for_guest(user.caller()))),
+            None if tenant == DEFAULT_TENANT && id == self.settings.caller.user => {
+                self.configured_caller().await.map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     /// The tenant's registry.

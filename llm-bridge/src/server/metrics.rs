@@ -22,8 +22,9 @@ fn refused(identity: &Identity) -> Option<Response> {
         return None;
     }
     let message = format!(
-        "metrics are for the level {least} of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
-        identity.registry.tenant()
+        "metrics are for the level {least} of the tenant {DEFAULT_TENANT}; {user} has {level} in {}; {}",
+        identity.registry.tenant(),
+        identity.how_to_get(least)
     );
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }

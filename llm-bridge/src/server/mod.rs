@@ -4,16 +4,12 @@ mod access;
 mod approvals;
 mod body;
 mod chat;
-#[cfg(feature = "documents")]
 mod document_reading;
-#[cfg(feature = "documents")]
 mod documents;
 mod execute;
 mod identity;
 mod markdown;
-#[cfg(feature = "mcp")]
 mod mcp;
-#[cfg(feature = "mcp")]
 mod mcp_servers;
 mod metrics;
 mod models;
@@ -38,7 +34,7 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, store::Store};
+use registry_core::{Caller, Permission, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::openai;
@@ -47,7 +43,6 @@ use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
-#[cfg(feature = "documents")]
 pub use documents::Upload;
 use identity::Identities;
 #[cfg(feature = "cli")]
@@ -73,6 +68,8 @@ const LAST_BYTES: Duration = Duration::from_secs(1);
 pub struct ServerSettings {
     /// Who a request without further identity is.
     pub caller: Caller,
+    /// The most that this caller may do once somebody has a key; `None` for what it may do anyway.
+    pub level_with_keys: Option<Permission>,
     /// Who may come in.
     pub access: Access,
     /// Where users and their keys are kept.
@@ -84,16 +81,12 @@ pub struct ServerSettings {
     /// What is measured.
     pub metrics: Metrics,
     /// The MCP servers whose tools are in the registry, where there are such.
-    #[cfg(feature = "mcp")]
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     /// The documents that tools search, where the host keeps such.
-    #[cfg(feature = "documents")]
     pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
-    #[cfg(feature = "documents")]
     pub upload: Upload,
     /// The model that names and relations are drawn with from what was added, where that is wanted: a question for each passage.
-    #[cfg(feature = "documents")]
     pub extracting: Option<registry_core::model::Model>,
     /// What this server calls itself where it is a module of another.
     pub module_name: String,
@@ -108,18 +101,15 @@ impl ServerSettings {
     pub fn new(caller: Caller, store: Arc<dyn Store>) -> Self {
         Self {
             caller,
+            level_with_keys: None,
             access: Access::default(),
             store,
             webhooks: None,
             modules: None,
             metrics: Metrics::default(),
-            #[cfg(feature = "mcp")]
             mcp_servers: None,
-            #[cfg(feature = "documents")]
             documents: None,
-            #[cfg(feature = "documents")]
             upload: Upload::default(),
-            #[cfg(feature = "documents")]
             extracting: None,
             module_name: "toolrack".to_owned(),
             schedule: None,
@@ -141,9 +131,7 @@ struct App {
     webhooks: Option<Webhooks>,
     modules: Modules,
     metrics: Metrics,
-    #[cfg(feature = "mcp")]
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
-    #[cfg(feature = "documents")]
     documents: documents::DocumentDoor,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
@@ -170,12 +158,9 @@ fn routes(
     stopping: CancellationToken,
     closing: CancellationToken,
 ) -> Result<Router, String> {
-    #[cfg(not(feature = "mcp"))]
-    drop(stopping);
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
     let with_tools = Routes::new();
-    #[cfg(feature = "mcp")]
     let with_tools =
         with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
     if let Some(schedule) = settings.schedule.clone() {
@@ -183,16 +168,13 @@ fn routes(
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    #[cfg(feature = "documents")]
     let documents = documents::DocumentDoor::new(&backend, &settings, &closing);
     let app = App {
         backend,
         webhooks: settings.webhooks.clone(),
         modules,
         metrics: settings.metrics.clone(),
-        #[cfg(feature = "mcp")]
         mcp_servers: settings.mcp_servers.clone(),
-        #[cfg(feature = "documents")]
         documents,
         module_name: settings.module_name.as_str().into(),
         closing,
@@ -205,11 +187,9 @@ fn routes(
         .get("/api/modules", modules::list, modules::list_operation())
         .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
-    #[cfg(feature = "mcp")]
     let with_tools = with_tools
         .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
         .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
-    #[cfg(feature = "documents")]
     let with_tools = with_tools
         .get("/api/documents", documents::list, documents::list_operation())
         .post("/api/documents", documents::add, documents::add_operation())

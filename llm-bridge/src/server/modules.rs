@@ -94,8 +94,9 @@ pub(super) fn refused(identity: &Identity, what: &str) -> Option<Response> {
         return None;
     }
     let message = format!(
-        "{what} are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}",
-        identity.registry.tenant()
+        "{what} are for the level admin of the tenant {DEFAULT_TENANT}; {user} has {level} in {}; {}",
+        identity.registry.tenant(),
+        identity.how_to_get(Permission::Admin)
     );
     Some(error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }

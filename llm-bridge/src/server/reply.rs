@@ -61,6 +61,14 @@ impl StreamReply {
                 Vec::new()
             }
             TurnEvent::Text(text) => vec![self.delta(json!({"content": text}), None)],
+            TurnEvent::Message { id, text } => {
+                let mut chunk = self.delta(json!({"content": text}), None);
+                if let Value::Object(fields) = &mut chunk {
+                    // Whoever shows the message of `call_finished` passes this text over.
+                    fields.insert("x_toolrack".into(), json!({"type": "message", "id": id}));
+                }
+                vec![chunk]
+            }
             TurnEvent::Reasoning(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
             TurnEvent::Extra(fields) => {
                 self.extra.add(*fields);
@@ -173,6 +181,10 @@ impl WholeReply {
         match event {
             TurnEvent::Model(name) => self.head.model = name,
             TurnEvent::Text(text) => self.content.push_str(&text),
+            TurnEvent::Message { id, text } => {
+                self.content.push_str(&text);
+                self.details.push(json!({"type": "message", "id": id, "text": text}));
+            }
             TurnEvent::Reasoning(text) => self.reasoning.push_str(&text),
             TurnEvent::Extra(fields) => self.extra.add(*fields),
             TurnEvent::ClientCalls(calls) => {

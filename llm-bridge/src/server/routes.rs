@@ -42,7 +42,6 @@ impl Routes {
         self.add(path, HttpMethod::Post, routing::post(handler), operation)
     }
 
-    #[cfg(any(feature = "documents", feature = "mcp"))]
     pub(super) fn delete<T: 'static>(
         self,
         path: &'static str,

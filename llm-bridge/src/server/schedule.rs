@@ -1,7 +1,6 @@
 //! As whom the jobs of the schedule are made, and from when on.
 
 use std::sync::Arc;
-#[cfg(feature = "mcp")]
 use std::time::Duration;
 
 use registry_core::{BoxFuture, Caller, CallerAuthority, Registry, ToolContext};
@@ -11,7 +10,6 @@ use toolrack_stores::schedule::{self, Host, Job, Schedule};
 use super::{ServerSettings, identity::Identities};
 
 /// So long jobs wait for the tools of MCP servers that are still being reached.
-#[cfg(feature = "mcp")]
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Makes the jobs at their times, once the tools that live elsewhere are there.
@@ -25,7 +23,6 @@ pub(super) async fn run(
         if let Some(modules) = &settings.modules {
             modules.ready().await;
         }
-        #[cfg(feature = "mcp")]
         if let Some(servers) = &settings.mcp_servers {
             servers.settled(PATIENCE).await;
         }

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{ChangeError, Permission, Query as Search, RegistryError};
+use registry_core::{Caller, ChangeError, Permission, Query as Search, RegistryError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,16 +99,23 @@ pub(super) fn switch_operation() -> Operation {
         .refuses(409, "This tool cannot be switched (`tool_not_changed`).")
 }
 
+/// Why somebody may not change the tenant's tools.
+fn refused(identity: &Identity, what: &str) -> Option<Response> {
+    let Caller { user, level, .. } = &identity.caller;
+    let how = identity.how_to_get(Permission::Admin);
+    let message = format!("{what} needs the level admin, {user} has {level}; {how}");
+    (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
+}
+
 pub(super) async fn switch(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
     JsonBody(body): JsonBody,
 ) -> Response {
-    let Identity { stored, caller, .. } = identity;
-    if caller.level < Permission::Admin {
-        let message = format!("switching tools needs the level admin, {} has {}", caller.user, caller.level);
-        return error(StatusCode::FORBIDDEN, "permission_denied", &message, None);
+    if let Some(refused) = refused(&identity, "switching tools") {
+        return refused;
     }
+    let Identity { stored, .. } = identity;
     let Switch { enabled } = match serde_json::from_value(body) {
         Ok(switch) => switch,
         Err(fault) => {
@@ -120,7 +127,7 @@ pub(super) async fn switch(
         }
     };
     match stored.set_enabled(&name, enabled).await {
-        Ok(()) => Json(Switched { name, enabled }).into_response(),
+        Ok(_) => Json(Switched { name, enabled }).into_response(),
         Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
             error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
         }

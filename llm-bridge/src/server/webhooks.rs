@@ -24,7 +24,8 @@ const REFUSED: &str = "The user is not of the level admin (`permission_denied`).
 /// Webhooks tell of a tenant's tools, and concern its admins.
 fn refused(identity: &Identity) -> Option<Response> {
     let Caller { user, level, .. } = &identity.caller;
-    let message = format!("dead letters are for the level admin, {user} has {level}");
+    let how = identity.how_to_get(Permission::Admin);
+    let message = format!("dead letters are for the level admin, {user} has {level}; {how}");
     (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }
 

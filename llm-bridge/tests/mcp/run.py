@@ -311,7 +311,7 @@ def load(node, packages):
         expect(ratio >= LEAST_RATIO, f"{ratio:.2f} of the bare server's calls per second; {ours} and {bare}")
 
     if not (RELEASE / "examples" / "mcp_bare").exists():
-        print("skipped: load (cargo build --release -p llm-bridge --bin toolrack --example mcp_bare makes what it needs)")
+        print("skipped: load (cargo build --release -p toolrack -p llm-bridge --bin toolrack --example mcp_bare makes what it needs)")
         return
     check(f"load: at least {LEAST_RATIO} of a bare server's calls")(is_near)
 

@@ -10,7 +10,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let registry = Registry::builder().build()?;
+//! let registry = Registry::builder().without_compiled().build()?;
 //! let settings = ModulesSettings::default().with_module("research", ModuleSettings::new("http://127.0.0.1:1"));
 //! let manifests = Arc::new(MemoryManifests::default());
 //! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;

@@ -30,12 +30,22 @@ pub struct Caller {
     pub allowed_modules: Option<BTreeSet<String>>,
     /// The tools that may be used, by name; `None` for all.
     pub allowed_tools: Option<BTreeSet<String>>,
+    /// Whether only tools that read may be used.
+    #[serde(default)]
+    pub reads_only: bool,
 }
 
 impl Caller {
     /// A user who may use every module.
     pub fn new(user: impl Into<String>, level: Permission) -> Self {
-        Self { user: user.into(), level, via: None, allowed_modules: None, allowed_tools: None }
+        Self {
+            user: user.into(),
+            level,
+            via: None,
+            allowed_modules: None,
+            allowed_tools: None,
+            reads_only: false,
+        }
     }
 
     /// Leaves only the modules that are allowed already and named here.
@@ -55,12 +65,20 @@ impl Caller {
     #[must_use]
     pub fn narrowed_to(mut self, other: &Self) -> Self {
         self.level = self.level.min(other.level);
+        self.reads_only |= other.reads_only;
         if let Some(modules) = &other.allowed_modules {
             self = self.only_modules(modules);
         }
         if let Some(tools) = &other.allowed_tools {
             self = self.only_tools(tools);
         }
+        self
+    }
+
+    /// Leaves only tools whose effect is `read`.
+    #[must_use]
+    pub fn only_reading(mut self) -> Self {
+        self.reads_only = true;
         self
     }
 

@@ -139,7 +139,7 @@ pub(super) fn outcome_of(
         Err(error) => {
             record.success = Some(false);
             record.error = Some(error.kind());
-            record.error_message = Some(error.message().to_owned());
+            record.error_message = Some(error.detail().to_owned());
         }
     }
     record

@@ -69,7 +69,7 @@ impl Fitted<'_> {
             let (result, duration) = self.attempt(arguments.clone()).await;
             match &result {
                 Err(error) if error.is_retryable() && !self.context.is_cancelled() => {
-                    let (tool, call_id, error) = (&*self.name, &*self.id, error.message());
+                    let (tool, call_id, error) = (&*self.name, &*self.id, error.detail());
                     tracing::warn!(tool, call_id, error, "tool_call_failed_retrying");
                 }
                 _ => return (result, duration),

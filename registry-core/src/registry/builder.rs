@@ -1,7 +1,7 @@
 //! Puts a registry together: what the host provides, and the compiled tools.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
     sync::{Arc, Mutex, Weak},
     time::Duration,
@@ -42,6 +42,7 @@ pub struct RegistryBuilder {
     clock: Arc<dyn Clock>,
     guards: Guards,
     compiled: bool,
+    modules: BTreeSet<String>,
     deferral: Deferral,
     configured: ConfiguredTools,
 }
@@ -55,6 +56,7 @@ impl Default for RegistryBuilder {
             clock: Arc::new(SystemClock),
             guards: Guards::default(),
             compiled: true,
+            modules: BTreeSet::new(),
             deferral: Deferral::default(),
             configured: ConfiguredTools::default(),
         }
@@ -162,6 +164,14 @@ impl RegistryBuilder {
         self
     }
 
+    /// Names the modules that the operator has configured. Each owns its prefix: compiled tools of that prefix are left out,
+    /// also while the module cannot be reached, and listed by [`Registry::replaced`].
+    #[must_use]
+    pub fn modules(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.modules.extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// Leaves out the compiled tools: only what the host registers.
     #[must_use]
     pub fn without_compiled(mut self) -> Self {
@@ -183,17 +193,26 @@ impl RegistryBuilder {
             events: broadcast::Sender::new(EVENTS_KEPT),
             guards: self.guards,
             compiled: self.compiled,
+            modules: self.modules,
             configured: self.configured,
             deferral: self.deferral,
             offers: ArcSwap::default(),
             tenants: Mutex::default(),
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
-        if self.compiled && shared.tools.load().sorted().is_empty() {
+        if self.compiled && shared.tools.load().sorted().is_empty() && shared.replaced.is_empty() {
             return Err(RegistryError::Empty);
         }
         // Once, however many tenants there will be.
-        shared.tools.load().sorted().iter().for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
+        if tracing::enabled!(tracing::Level::INFO) {
+            // One that cannot be used is logged with its cause by `check`.
+            let tools = shared.tools.load();
+            let usable = tools.sorted().iter().filter(|tool| tool.fault().is_none());
+            usable.for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
+        }
+        for (tool, by) in shared.replaced.iter().map(|tool| (tool, prefix_of(tool.name()))) {
+            tracing::info!("Replaced tool: {} ({}), by the module {by}", tool.name(), tool.source());
+        }
         shared.duplicates.iter().for_each(|error| tracing::error!("{error}"));
         shared.common.configured.faults.iter().for_each(|fault| tracing::error!("{fault}"));
         Ok(Registry { shared })
@@ -216,7 +235,9 @@ impl Shared {
 
     fn knowing(this: Weak<Self>, common: Arc<Common>, tenant: &str) -> Self {
         let now = common.clock.now();
-        let (mut tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
+        let (tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
+        let (replaced, mut tools): (Vec<_>, Vec<_>) =
+            tools.into_iter().partition(|tool| common.modules.contains(prefix_of(tool.name())));
         for tool in common.configured.tools.iter().map(|configured| Tool::configured(configured, now)) {
             match tools.iter().find(|known| known.name() == tool.name()) {
                 Some(first) => duplicates.push(RegistryError::Duplicate {
@@ -237,16 +258,24 @@ impl Shared {
                 None => tools.push(Arc::new(deferral::search_tools(this.clone(), now))),
             }
         }
+        let own = Arc::new(ToolSet::from_tools(tools));
         Self {
             common,
             tenant: tenant.into(),
-            tools: ArcSwap::from_pointee(ToolSet::from_tools(tools)),
+            tools: ArcSwap::new(Arc::clone(&own)),
+            own,
+            replaced,
             writing: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_KEPT),
             duplicates,
             this,
         }
     }
+}
+
+/// What stands before the first dot of a name.
+fn prefix_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(prefix, _)| prefix)
 }
 
 /// The tools that are compiled into the program, sorted by name; of two with one name the first by file and line.
@@ -296,4 +325,53 @@ fn module_of(plugin: &Plugin, folders: &HashMap<&str, &'static str>) -> &'static
         path = parent;
     }
     ""
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        handler::handler_fn, policy::ToolPolicy, result::ToolResult, source::ConfiguredTool, spec::ToolSpec,
+    };
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn s3_a_tool_that_cannot_be_used_is_not_logged_as_loaded() {
+        let tool = |name: &str, schema| ConfiguredTool {
+            spec: ToolSpec::new(name, schema),
+            policy: ToolPolicy::new(),
+            handler: handler_fn(|_, _| async { Ok(ToolResult::new("")) }),
+            file: "tools.yaml".into(),
+            line: 3,
+        };
+        let tools = vec![tool("good", json!({"type": "object"})), tool("bad", json!({"type": "objekt"}))];
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let builder = Registry::builder().without_compiled();
+            let registry = builder.configured(ConfiguredTools { tools, faults: Vec::new() }).build().unwrap();
+            assert_eq!(registry.check().len(), 1);
+        });
+        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(told.contains("Loaded tool: good") && !told.contains("Loaded tool: bad"), "{told}");
+        assert!(told.contains("Cannot use tool bad (tools.yaml:3)"), "{told}");
+    }
 }

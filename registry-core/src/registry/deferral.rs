@@ -218,10 +218,12 @@ impl SearchTools {
             let tools = registry.shared.tools.load();
             let usable = |tool: &&Arc<Tool>| registry.is_deferred(tool) && refusal(tool, context).is_none();
             let modules = Modules::of(tools.sorted().iter().filter(usable));
-            return Ok(ToolResult::unsuccessful(format!(
+            // For the model alone, so that it is no message to the user.
+            let nothing = ToolResult::new(format!(
                 "No tool was found for this. Search again with other words, such as what the tool works on; there are tools \
                  in {modules}. If that finds nothing either, do without."
-            )));
+            ));
+            return Ok(ToolResult { success: false, ..nothing });
         }
         Ok(ToolResult::new(json!({"tools": found})))
     }

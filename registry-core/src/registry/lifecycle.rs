@@ -6,13 +6,15 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{
     RegistryError, Shared, ToolSet, deferral::SEARCH_TOOLS, snapshot::ToolRegistration, version::is_older,
 };
 use crate::{
+    context::{Caller, ToolContext},
     events::{Change, RegistryEvent},
-    policy::ToolPolicy,
+    policy::{Permission, ToolPolicy},
     source::Source,
     spec::ToolSpec,
     store::StoredTool,
@@ -54,6 +56,21 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// The compiled or configured tool of that name, unless it was removed.
+    fn own(&self, name: &str) -> Option<Arc<Tool>> {
+        self.own.get(name).filter(|tool| !tool.is_removed()).cloned()
+    }
+
+    /// Whether a tool cannot be used, whoever calls it.
+    fn lacks_something(&self, tool: &Tool) -> bool {
+        let context = ToolContext::new(Caller::new("registry", Permission::Owner))
+            .with_resources(Arc::clone(&self.common.resources))
+            .of_tenant(Arc::clone(&self.tenant));
+        tool.lacks_something(&context)
+    }
+}
+
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         self.shared.tools.store(Arc::clone(&self.tools));
@@ -73,8 +90,14 @@ impl Changing<'_> {
     /// What registering the spec would come to.
     ///
     /// # Errors
-    /// When the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
+    /// When a schema is neither an object nor a boolean, the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
     pub(crate) fn weigh(&self, spec: &ToolSpec) -> Result<Verdict, RegistryError> {
+        // Null is no schema at all: nothing is promised.
+        let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean() || schema.is_null();
+        let schemas = [("input_schema", &*spec.input_schema), ("output_schema", &spec.output_schema)];
+        if let Some((field, _)) = schemas.into_iter().find(|(_, schema)| !is_schema(schema)) {
+            return Err(RegistryError::InvalidSchema { name: spec.tool_name.clone(), field });
+        }
         let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
         if *known.source() != Source::Host {
             return Err(RegistryError::Duplicate {
@@ -152,12 +175,16 @@ impl Changing<'_> {
         tool
     }
 
-    pub(crate) fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+    pub(crate) fn set_enabled(
+        &mut self,
+        name: &str,
+        enabled: bool,
+    ) -> Result<ToolRegistration, RegistryError> {
         let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
         if tool.set_enabled(enabled) {
             self.tell(&tool, if enabled { Change::Enabled } else { Change::Disabled });
         }
-        Ok(())
+        Ok(tool.registration())
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
@@ -174,13 +201,19 @@ impl Changing<'_> {
         self.tell(tool, Change::Removed);
     }
 
-    /// Gives a name to the remote source that comes first, unless a tool of this process has it.
+    /// Gives a name to the remote source that comes first, unless a tool of this process has it and can be used.
     pub(crate) fn settle(&mut self, name: &str) {
-        let known = self.known(name);
-        if known.as_ref().is_some_and(|tool| !tool.is_remote()) {
-            return;
-        }
+        let (known, own) = (self.known(name), self.shared.own(name));
         let offers = self.shared.common.offers.load();
+        let gives_way = |own: &Arc<Tool>| offers.get(name).is_some() && self.shared.lacks_something(own);
+        match (&known, own) {
+            (Some(known), Some(own)) if known.is_remote() && !gives_way(&own) => {
+                return self.put_back(known, own);
+            }
+            (Some(known), Some(own)) if Arc::ptr_eq(known, &own) && gives_way(&own) => {}
+            (Some(known), _) if !known.is_remote() => return,
+            _ => {}
+        }
         match (known, offers.get(name)) {
             (None, None) => {}
             (Some(known), None) => {
@@ -199,6 +232,14 @@ impl Changing<'_> {
         }
     }
 
+    /// A tool of this process in its old place, with the switch that both have.
+    fn put_back(&mut self, known: &Tool, own: Arc<Tool>) {
+        let (from, to) = (known.spec().version.clone(), own.spec().version.clone());
+        let older = is_older(to.as_deref(), from.as_deref());
+        Arc::make_mut(&mut self.tools).put(Arc::clone(&own));
+        self.tell(&own, Change::Replaced { from, to, older });
+    }
+
     /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the
     /// rules for what happens at run time.
     pub(crate) fn restore(&mut self, kept: ToolRegistration) -> Result<(), RegistryError> {
@@ -207,7 +248,7 @@ impl Changing<'_> {
             let tool = self.without_code(kept.spec, kept.created_at);
             self.register(tool)?;
         }
-        self.set_enabled(&name, kept.enabled)
+        self.set_enabled(&name, kept.enabled).map(drop)
     }
 
     /// Takes over a store's word, which counts for more than what is here: the switch of a tool that is at home here, and

@@ -99,6 +99,8 @@ pub(crate) struct Common {
     pub(crate) guards: Guards,
     /// Whether the compiled tools are wanted.
     pub(crate) compiled: bool,
+    /// The names of the modules that the operator has configured.
+    pub(crate) modules: BTreeSet<String>,
     /// The tools that files define.
     pub(crate) configured: ConfiguredTools,
     /// The tools that the operator keeps out of prompts.
@@ -119,6 +121,10 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) tenant: Arc<str>,
     pub(crate) tools: ArcSwap<ToolSet>,
+    /// The compiled and the configured tools, also those that have given way to a remote one.
+    pub(crate) own: Arc<ToolSet>,
+    /// The compiled tools whose prefix a configured module owns.
+    pub(crate) replaced: Vec<Arc<Tool>>,
     /// Held by whoever changes something. Inside are the names that a store has switched off, for tools that come later.
     pub(crate) writing: Mutex<BTreeSet<String>>,
     pub(crate) events: broadcast::Sender<RegistryEvent>,
@@ -215,11 +221,12 @@ impl Registry {
         self.shared.changing(Cause::Here).register(tool)
     }
 
-    /// Switches a tool on or off, at once and for running turns too. It is so already: nothing to do.
+    /// Switches a tool on or off, at once and for running turns too. It is so already: nothing to do. Gives the registration as it
+    /// is now.
     ///
     /// # Errors
     /// When there is no tool of that name.
-    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), RegistryError> {
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, RegistryError> {
         self.shared.changing(Cause::Here).set_enabled(name, enabled)
     }
 
@@ -239,6 +246,21 @@ impl Registry {
     pub fn duplicates(&self) -> Vec<RegistryError> {
         let remote = self.shared.common.offers.load().shadowed(&self.shared.tools.load());
         self.shared.duplicates.iter().cloned().chain(remote).collect()
+    }
+
+    /// The tools of this program that others have taken the place of, with what took it, by name: those whose prefix a configured
+    /// [module](RegistryBuilder::modules) owns, and those that lack something they need and whose name a remote source has.
+    pub fn replaced(&self) -> Vec<(Arc<Tool>, Source)> {
+        let (tools, offers) = (self.shared.tools.load(), self.shared.common.offers.load());
+        let by_prefix =
+            self.shared.replaced.iter().map(|tool| (Arc::clone(tool), offers.module_of(tool.name())));
+        let given_way = self.shared.own.sorted().iter().filter_map(|tool| {
+            let holder = tools.get(tool.name()).filter(|holder| holder.is_remote())?;
+            Some((Arc::clone(tool), holder.source().clone()))
+        });
+        let mut replaced: Vec<_> = by_prefix.chain(given_way).collect();
+        replaced.sort_unstable_by(|(a, _), (b, _)| a.name().cmp(b.name()));
+        replaced
     }
 
     /// What is wrong with the tools that files define; those tools were left out.
@@ -300,6 +322,13 @@ pub enum RegistryError {
         /// The version both have.
         version: Option<String>,
     },
+    /// A schema that is neither an object nor a boolean.
+    InvalidSchema {
+        /// The tool's name.
+        name: String,
+        /// `input_schema` or `output_schema`.
+        field: &'static str,
+    },
     /// No tool of that name.
     Unknown {
         /// The name.
@@ -329,6 +358,9 @@ impl fmt::Display for RegistryError {
                 "{name} is registered already with version {} and another spec; give the new one another version",
                 version.as_deref().unwrap_or("none")
             ),
+            Self::InvalidSchema { name, field } => {
+                write!(f, "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value")
+            }
             Self::Unknown { name } => write!(f, "there is no tool named {name}"),
             Self::NotRemovable { name, source } => {
                 write!(f, "{name} cannot be removed here, as it comes from {source}; switch it off instead")

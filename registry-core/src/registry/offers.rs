@@ -39,6 +39,15 @@ impl Offers {
         sources.find_map(|(_, source)| source.unreachable.as_deref())
     }
 
+    /// The module that owns the prefix of a name, as far as it is known by now.
+    pub(crate) fn module_of(&self, tool: &str) -> Source {
+        let name: Arc<str> = tool.split_once('.').map_or(tool, |(prefix, _)| prefix).into();
+        let known = self.by_source.get(&(RemoteKind::Module, Arc::clone(&name)));
+        let unknown =
+            || Remote { kind: RemoteKind::Module, name, address: "an address that is not known yet".into() };
+        Source::Remote(known.map_or_else(unknown, |source| source.remote.clone()))
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_source.values().flat_map(|source| source.by_name.keys()).map(String::as_str)
     }
@@ -104,7 +113,8 @@ impl Registry {
     /// A tool that is the same stays as it is. One that has changed replaces the one before, also in the same version, and
     /// keeps its switch, since that is the operator's; so does one that was away and comes back. A name belongs to the
     /// first that has it in this order, whoever came first: compiled, configured, registered, modules, MCP servers. What was
-    /// left out for that takes its place once it is free.
+    /// left out for that takes its place once it is free. A compiled or configured tool that lacks something it needs gives way for
+    /// as long as that is so.
     ///
     /// Gives one error for each tool that is left out because another has its name.
     pub fn offer(&self, remote: Remote, tools: Vec<Offer>) -> Vec<RegistryError> {

@@ -1,10 +1,13 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    Caller, Permission, ToolCall, ToolContext, ToolResult,
+    BoxFuture, Caller, ConfiguredTool, ConfiguredTools, Permission, ToolCall, ToolContext, ToolError,
+    ToolResult,
     context::Origin,
     handler_fn,
     policy::ToolPolicy,
@@ -237,4 +240,54 @@ fn l4_readers_see_all_of_the_old_set_or_all_of_the_new() {
             assert_eq!((names.len(), versions.len()), (50, 1), "{versions:?}");
         }
     });
+}
+
+#[tokio::test]
+async fn s1_a_tool_that_lacks_something_does_not_hide_one_that_works() {
+    struct Lacking(AtomicBool);
+    impl Handler for Lacking {
+        fn unavailable(&self, _: &ToolContext) -> Option<String> {
+            self.0.load(Ordering::SeqCst).then(|| "needs a key".to_owned())
+        }
+
+        fn call<'a>(
+            &'a self,
+            _: &'a ToolContext,
+            _: serde_json::Map<String, Value>,
+        ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+            Box::pin(std::future::ready(Ok(ToolResult::new("own"))))
+        }
+    }
+    let lacking = Arc::new(Lacking(AtomicBool::new(true)));
+    let own = ConfiguredTool {
+        spec: offer("m.a", "").spec,
+        policy: ToolPolicy::new(),
+        handler: lacking.clone(),
+        file: "tools.toml".into(),
+        line: 1,
+    };
+    let configured = ConfiguredTools { tools: vec![own], faults: Vec::new() };
+    let registry = Registry::builder().without_compiled().configured(configured).build().unwrap();
+    let tools = vec![offer("m.a", "far")];
+    assert_eq!(registry.offer(mcp("m"), tools.clone()), []);
+    assert_eq!(answer(&registry, "m.a").await, "far");
+    let (replaced, by) = registry.replaced().remove(0);
+    assert_eq!((replaced.name(), by.to_string()), ("m.a", "MCP server m at a-server".to_owned()));
+
+    // The switch is the name's, whoever has it.
+    registry.set_enabled("m.a", false).unwrap();
+    lacking.0.store(false, Ordering::SeqCst);
+    assert_eq!(registry.offer(mcp("m"), tools.clone()).len(), 1, "it can be used now and has its name back");
+    assert!(registry.replaced().is_empty());
+    registry.set_enabled("m.a", true).unwrap();
+    assert_eq!(answer(&registry, "m.a").await, "own");
+
+    lacking.0.store(true, Ordering::SeqCst);
+    registry.offer(mcp("m"), tools);
+    assert_eq!(answer(&registry, "m.a").await, "far");
+    registry.offer(mcp("m"), Vec::new());
+    assert!(
+        matches!(registry.get("m.a").unwrap().source(), Source::Configured { .. }),
+        "nothing else has the name"
+    );
 }

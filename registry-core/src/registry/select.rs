@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Registry, deferral};
 use crate::{
     context::ToolContext,
+    policy::Effect,
     result::{ErrorKind, ToolError},
     tool::Tool,
 };
@@ -45,6 +46,8 @@ fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
         format!("it needs the level {needed}, {} has {}", caller.user, caller.level)
     } else if caller.allowed_modules.as_ref().is_some_and(|allowed| !allowed.contains(tool.module())) {
         format!("the module {} is not allowed", tool.module())
+    } else if caller.reads_only && tool.policy().effect != Effect::Read {
+        format!("{} may use only tools that read", caller.user)
     } else if caller.allowed_tools.as_ref().is_some_and(|allowed| !allowed.contains(name)) {
         "it is not among the tools that this request allows".to_owned()
     } else {

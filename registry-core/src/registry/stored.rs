@@ -6,7 +6,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Registry, RegistryError,
+    Registry, RegistryError, ToolRegistration,
     lifecycle::{Cause, Verdict},
 };
 use crate::{
@@ -104,7 +104,7 @@ impl StoredRegistry {
     ///
     /// # Errors
     /// When there is no tool of that name, or the store fails. Then nothing has changed.
-    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
+    pub async fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, ChangeError> {
         let (follower, name) = (Arc::clone(&self.follower), name.to_owned());
         to_its_end(async move { follower.set_enabled(&name, enabled).await }).await
     }
@@ -148,7 +148,7 @@ impl Follower {
         Ok(shared.changing(Cause::Here).register(tool)?)
     }
 
-    async fn set_enabled(&self, name: &str, enabled: bool) -> Result<(), ChangeError> {
+    async fn set_enabled(&self, name: &str, enabled: bool) -> Result<ToolRegistration, ChangeError> {
         let kept = self.keep(|rows| {
             let unknown = || RegistryError::Unknown { name: name.to_owned() };
             let tool = self.registry.get(name).ok_or_else(unknown)?;

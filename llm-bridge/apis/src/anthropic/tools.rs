@@ -1,9 +1,9 @@
 //! Tool definitions of the Anthropic Messages API: <https://docs.anthropic.com/en/api/messages>.
 //!
 //! Names are `[a-zA-Z0-9_-]{1,128}` and unique. A schema is valid JSON Schema 2020-12 whose root is an object without `oneOf`, `allOf`
-//! or `anyOf`; the names of its top properties are `[a-zA-Z0-9_.-]{1,64}`. The last two are what the API says when it refuses a
-//! request. Strict mode is left alone: it takes neither bounds nor many optional properties, and refuses whole requests for the
-//! size of the grammar they make.
+//! or `anyOf`; the names of its top properties are `[a-zA-Z0-9_.-]{1,64}`. The last two are from the API's error
+//! messages. Strict mode is not used: it supports neither bounds nor many optional properties, and rejects whole requests for the
+//! size of their grammar.
 
 use serde_json::{Map, Value};
 

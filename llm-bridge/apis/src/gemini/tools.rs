@@ -1,12 +1,12 @@
 //! Tool definitions of the Gemini API: <https://ai.google.dev/api/caching#FunctionDeclaration>.
 //!
-//! A schema goes under one of two keys. `parameters` is a message of its own, a subset of OpenAPI's schema object: a key it does not know,
+//! A schema goes under one of two keys. `parameters` is a subset of OpenAPI's schema object: an unknown key,
 //! a list of types, an array without `items` and an object without properties are each a 400 for the whole request
-//! (<https://ai.google.dev/api/caching#Schema>). `parametersJsonSchema` takes more of JSON Schema, but fewer of its bounds. The
-//! first is the one that every version of the API has and is preferred; a schema that it cannot hold goes under the second.
+//! (<https://ai.google.dev/api/caching#Schema>). `parametersJsonSchema` supports more of JSON Schema, but fewer bounds. The
+//! first exists in every version of the API and is preferred; a schema that it cannot express goes under the second.
 //!
-//! Names begin with a letter or `_`, may have dots, colons and dashes, and 128 characters; parameters have no such signs and 64.
-//! Of formats, the API takes `date-time` for texts, `float` and `double`, `int32` and `int64`.
+//! Names start with a letter or `_`, may contain dots, colons and dashes, and have at most 128 characters; names of parameters have no
+//! such signs and at most 64. The formats are `date-time` for strings, `float` and `double`, `int32` and `int64`.
 
 use serde_json::{Map, Value, json};
 
@@ -125,7 +125,7 @@ fn write(parts: &Parts<'_>) -> Value {
     declaration.into()
 }
 
-/// Whether the tool takes any argument. Both keys are optional, and `parameters` without properties is refused.
+/// Whether the tool takes any argument. Both keys are optional, and `parameters` without properties is rejected.
 fn has_parameters(parts: &Parts<'_>) -> bool {
     let schema = parts.schema;
     schema.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty())
@@ -133,7 +133,7 @@ fn has_parameters(parts: &Parts<'_>) -> bool {
         || parts.subject.input_schema.get("patternProperties").is_some()
 }
 
-/// One entry declares all functions.
+/// One entry with all declarations.
 fn list(declarations: Vec<Value>) -> Value {
     if declarations.is_empty() {
         return json!([]);

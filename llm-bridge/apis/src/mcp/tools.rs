@@ -1,9 +1,10 @@
 //! Tool definitions of the Model Context Protocol, as in the `tools` of a `tools/list` result:
 //! <https://modelcontextprotocol.io/specification/draft/server/tools>.
 //!
-//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 whole, and those of older drafts are said
-//! in its words; the root of the input's has type `object`. So has that of the output's here: the revisions before 2026-07-28 take no other, and say nothing where it is left out.
-//! Properties whose schemas are `true` or `false` become objects of the same meaning, which more readers take.
+//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 without restrictions, and those of older
+//! drafts are translated; the root of the input schema has type `object`. An output schema with another root is left out, as revisions
+//! before 2026-07-28 accept no other. Properties whose schemas are `true` or `false` become equivalent objects, which more clients can
+//! read.
 
 use serde_json::{Map, Value, json};
 
@@ -37,8 +38,8 @@ fn write(parts: &Parts<'_>) -> Value {
     tool.into()
 }
 
-/// Without `destructiveHint` a tool that writes counts as destructive. `idempotentHint` says that a second call with the same arguments
-/// changes nothing more; of a tool that only reads that means nothing, so it is not said.
+/// Without `destructiveHint` a tool that writes counts as destructive. `idempotentHint` has no meaning for a tool that only
+/// reads.
 fn annotations(hints: Hints) -> Value {
     if hints.read_only {
         return json!({ "readOnlyHint": true });

@@ -2,9 +2,9 @@
 //!
 //! They have the shape of OpenAI's. The server reads schemas into a struct (`api/types.go` of <https://github.com/ollama/ollama>, version 0.33)
 //! and drops what has no field there before the model sees it: of the parameters it keeps `type`, `$defs`, `items`, `required`
-//! and `properties`; of a property `anyOf`, `type`, `items`, `description`, `enum`, `properties` and `required`. A `$ref` is among what is
-//! dropped, so references are written out. No rule for names is enforced; these are the ones that every provider takes, which is
-//! what models have seen.
+//! and `properties`; of a property `anyOf`, `type`, `items`, `description`, `enum`, `properties` and `required`. `$ref` is
+//! dropped, so references are inlined. Ollama enforces no rule for names; these are the names that every provider accepts, which
+//! models know.
 
 use crate::{
     names::NameRule,

@@ -1,10 +1,10 @@
-//! Fields of an answer that are not known here.
+//! Unknown fields of an answer, which are passed on.
 
 use serde_json::{Map, Value, map::Entry};
 
 use super::Object;
 
-/// Unknown fields of an answer, by where they stand in it.
+/// Unknown fields of an answer, by their place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra {
     /// Those of the reply or chunk itself.
@@ -24,13 +24,13 @@ impl Extra {
     }
 }
 
-/// Puts two parts together as a client would that reads one after the other: lists are gone on with, and the texts of a message.
+/// Merges two parts as a client of a stream does: lists are appended, and so are the strings of a message.
 fn merge(before: &mut Map<String, Value>, later: Map<String, Value>, join_texts: bool) {
     for (field, value) in later {
         match before.entry(field) {
             Entry::Vacant(place) => drop(place.insert(value)),
             Entry::Occupied(mut place) => {
-                // What a thing is called is said again, not gone on with.
+                // Identifiers are repeated in each part, not continued.
                 let join = join_texts && !matches!(place.key().as_str(), "id" | "type" | "name");
                 match (place.get_mut(), value) {
                     (_, Value::Null) => {}

@@ -1,33 +1,33 @@
-//! A request as a client sends it.
+//! Requests of clients.
 
 use serde_json::{Value, json};
 
 use super::{Object, role};
 use crate::number::whole_number_or_null;
 
-/// A tool that the client brought and runs itself.
+/// A tool that the client defines and runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientTool {
     /// Its name.
     pub name: String,
-    /// Its JSON Schema, where it has one.
+    /// JSON Schema of its arguments, if it has one.
     pub parameters: Option<Value>,
-    /// The whole definition, as the client sent it.
+    /// The definition as the client sent it.
     pub definition: Value,
 }
 
-/// What the client says about calling tools.
+/// Which tools the model may or has to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.
     Auto,
     /// No tool.
     None,
-    /// Some tool.
+    /// At least one tool.
     Required,
-    /// This one.
+    /// This tool.
     Named(String),
-    /// Only these; `required` whether one has to be called.
+    /// Only these tools.
     Allowed {
         /// Their names.
         names: Vec<String>,
@@ -41,17 +41,17 @@ pub enum ToolChoice {
 pub struct ChatRequest {
     /// The conversation.
     pub messages: Vec<Value>,
-    /// The model; `None` where the client leaves it to the server.
+    /// The model; `None` for the server's default.
     pub model: Option<String>,
     /// The client's own tools.
     pub tools: Vec<ClientTool>,
-    /// What it says about calling them.
+    /// Which of the tools the model may or has to call.
     pub tool_choice: ToolChoice,
-    /// Whether it wants the answer as it is written.
+    /// Whether to stream the answer.
     pub stream: bool,
-    /// Whether it wants the usage at the end of a stream.
+    /// Whether to send the usage at the end of a stream.
     pub include_usage: bool,
-    /// Narrowing and context for the registry and how calls are sent, from the field `toolrack`.
+    /// The field `toolrack`.
     pub toolrack: Extension,
     /// All other fields.
     pub rest: Object,
@@ -69,21 +69,21 @@ pub struct Extension {
     /// The chat this belongs to.
     #[schemars(length(min = 1, max = 256))]
     pub chat_id: Option<String>,
-    /// What a knowledge base gave for this turn.
+    /// Context from a knowledge base for this turn.
     pub kb_context: Option<String>,
-    /// How sure the model says it is, from 0 to 1.
+    /// The model's own confidence, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: Option<f64>,
-    /// How long a call may wait for a person's approval, in seconds. Where nothing is said: in a stream until the approval
+    /// How long a call may wait for a person's approval, in seconds. By default, in a stream until the approval
     /// expires, otherwise not at all; the answer then says that the call has to be made again.
     #[serde(deserialize_with = "whole_number_or_null")]
     pub approval_wait_seconds: Option<u64>,
     /// Whether a call is reported while the model writes it. By default it is reported once it is complete.
-    #[schemars(description = "Calls are told of while the model writes them. It goes with `stream` only.")]
+    #[schemars(description = "Whether a call is reported while the model writes it. Requires `stream`.")]
     pub deltas: bool,
 }
 
-/// A request that cannot be understood: which field, and what is wrong.
+/// An invalid request: which field, and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRequest {
     /// The field.
@@ -100,7 +100,7 @@ impl ChatRequest {
     /// Reads a request.
     ///
     /// # Errors
-    /// When a field that the bridge acts on is not of its documented form.
+    /// If a field that Toolrack uses is not in its documented form.
     pub fn from_json(body: Value) -> Result<Self, BadRequest> {
         let Value::Object(mut rest) = body else {
             return Err(bad("body", "the request has to be a JSON object"));
@@ -138,7 +138,7 @@ impl ChatRequest {
             None | Some(Value::Null) => Extension::default(),
             Some(value @ Value::Object(_)) => serde_json::from_value(value)
                 .map_err(|error| bad("toolrack", format!("`toolrack` is not understood: {error}")))?,
-            // To `serde` an array could be an object as well.
+            // `serde` would deserialize an array into a struct, too.
             Some(_) => return Err(bad("toolrack", "`toolrack` has to be an object")),
         };
         if toolrack.deltas && !stream {
@@ -166,9 +166,9 @@ impl ChatRequest {
     }
 }
 
-/// The longest id of a chat, in bytes.
+/// The maximum length of a chat's id, in bytes.
 const MAX_CHAT_ID: usize = 256;
-/// The longest text of a knowledge base, in bytes: each tool and each gate is handed it.
+/// The maximum length of the knowledge base context, in bytes; each tool and each gate gets it.
 const MAX_KB_CONTEXT: usize = 1 << 20;
 
 fn is_chat_id(id: &str) -> bool {
@@ -228,7 +228,7 @@ fn read_tool_choice(value: Option<Value>) -> Result<ToolChoice, BadRequest> {
     }
 }
 
-/// The body of an error.
+/// The body of an error response.
 pub fn error_body(kind: &str, message: &str, param: Option<&str>) -> Value {
     json!({"error": {"message": message, "type": kind, "param": param, "code": Value::Null}})
 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn m8_what_tools_are_told_of_the_conversation_is_within_bounds() {
+    fn m8_the_context_of_tools_is_bounded() {
         let messages = json!([{"role": "user", "content": "hi"}]);
         for confidence in [0.0, 0.5, 1.0] {
             let toolrack = json!({

@@ -1,8 +1,8 @@
-//! The OpenAI chat completions API, as clients speak it to the bridge and as the bridge speaks it to a model server.
+//! The OpenAI chat completions API: requests of clients, answers of model servers, and tool definitions.
 //!
-//! Shapes: <https://platform.openai.com/docs/api-reference/chat>. Fields that are not known here pass through untouched,
-//! so requests and replies stay JSON objects; only what the bridge acts on is read. Local servers deviate (ids missing,
-//! arguments as objects, `reasoning` or `reasoning_content`), and reading is tolerant of that.
+//! Shapes: <https://platform.openai.com/docs/api-reference/chat>. Unknown fields pass through untouched, so
+//! requests and replies stay JSON objects, of which only what Toolrack uses is parsed. Local servers deviate (ids missing, arguments
+//! as objects, `reasoning` or `reasoning_content`), and parsing tolerates that.
 
 mod extra;
 mod front;
@@ -18,7 +18,7 @@ pub use wire::{CallPiece, Piece, read_chunk, read_json, read_reply};
 /// A JSON object.
 pub type Object = Map<String, Value>;
 
-/// The text of an error in any of the forms that servers use.
+/// The message of an error in any form that servers use.
 fn error_message(error: &Value) -> Option<String> {
     match error {
         Value::Null | Value::Bool(false) => None,
@@ -32,13 +32,13 @@ fn error_message(error: &Value) -> Option<String> {
     }
 }
 
-/// What the body of a refusal says.
+/// The message in the body of an error response.
 pub fn error_text(body: String) -> String {
     if let Ok(json) = serde_json::from_str::<Value>(&body) {
         let error = json.get("error").filter(|error| !error.is_null());
         return error.or(Some(&json)).and_then(error_message).unwrap_or(body);
     }
-    // A proxy's page says it in its title.
+    // The title of a proxy's error page has the message.
     if body.trim_start().starts_with('<') {
         let title = body.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
         return title
@@ -47,7 +47,7 @@ pub fn error_text(body: String) -> String {
     body
 }
 
-/// The text of a message's content, which is a string, an array of parts, or nothing.
+/// The text of a message's content: a string, an array of parts, or nothing.
 pub fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -60,7 +60,7 @@ pub fn text_of(content: &Value) -> String {
     }
 }
 
-/// A call as it stands in an assistant's message.
+/// A call in an assistant's message.
 pub fn tool_call(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
@@ -70,7 +70,7 @@ pub fn tool_message(id: &str, content: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": content})
 }
 
-/// The sum of the tokens of several requests, number by number; what is no number is that of the last.
+/// The sum of the usage of several requests, number by number; other values are those of the last.
 pub fn add_usage(total: Option<Value>, more: Value) -> Value {
     match (total, more) {
         (Some(total), Value::Null) => total,
@@ -89,7 +89,7 @@ pub fn add_usage(total: Option<Value>, more: Value) -> Value {
     }
 }
 
-/// Who a message is from; empty where it does not say.
+/// The role of a message; empty if it has none.
 pub fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_in_its_own_words() {
+    fn an_error_response_keeps_its_own_message() {
         for (body, text) in [
             ("{\"error\": {\"message\": \"no\"}}", "no"),
             ("{\"error\": \"no\"}", "no"),

@@ -1,10 +1,10 @@
 //! Tool definitions of the chat completions API.
 //!
-//! Facts and where they are from:
+//! Rules and their sources:
 //! - shape, name `[A-Za-z0-9_-]{1,64}`: the API reference, <https://platform.openai.com/docs/api-reference/chat>, and its OpenAPI
 //!   document, <https://github.com/openai/openai-openapi>
 //! - the root has type `object` and no `oneOf`, `anyOf`, `allOf`, `enum` or `not`; arrays have `items`; at most 128 tools and 1024
-//!   characters of description: what the API says when it refuses a request
+//!   characters of description: the API's error messages
 //! - the strict subset and its limits: <https://platform.openai.com/docs/guides/structured-outputs>
 
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub(crate) const RULES: Rules = Rules {
     list: Value::Array,
 };
 
-/// What is taken without `strict`.
+/// What is accepted without `strict`.
 pub(crate) const FORM: Form = Form {
     field: "parameters",
     at_root: Keywords::AllBut(&["oneOf", "anyOf", "allOf", "enum", "const", "not"]),
@@ -33,7 +33,7 @@ pub(crate) const FORM: Form = Form {
     ..Form::JSON_SCHEMA
 };
 
-/// What is taken with `strict`. References are written out: one with a description beside it is refused.
+/// What is accepted with `strict`. References are inlined: one with a description beside it is rejected.
 pub(crate) const STRICT: Form = Form {
     field: "parameters",
     keywords: Keywords::Only(&[

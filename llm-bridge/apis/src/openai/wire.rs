@@ -1,30 +1,30 @@
-//! An answer as a model server gives it, in a stream or whole.
+//! Answers of model servers, streamed or complete.
 
 use serde_json::Value;
 
 use super::{Extra, Object, error_message, error_text, text_of};
 
-/// A part of an answer as a model server gives it: in a stream one after the other, otherwise all at once.
+/// A part of a model server's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
     /// Text of the answer, as the model wrote it.
     Text(String),
-    /// Text that the server itself says is reasoning.
+    /// Text that the server marks as reasoning.
     Reasoning(String),
-    /// A call that the server itself says is one, or a piece of it.
+    /// A native tool call, or a piece of one.
     Call(CallPiece),
     /// Why the model stopped: `stop`, `length`, `tool_calls` and so on.
     Finish(String),
     /// The tokens used.
     Usage(Value),
-    /// Fields that are not known here.
+    /// Unknown fields.
     Extra(Box<Extra>),
 }
 
-/// A call, or a piece of one, as a model server gives it.
+/// A native tool call, or a piece of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallPiece {
-    /// Which call of the answer it belongs to, where the server says.
+    /// The index of the call in the answer, if the server sends one.
     pub index: Option<u64>,
     /// The call's id; only in its first piece.
     pub id: Option<String>,
@@ -34,23 +34,23 @@ pub struct CallPiece {
     pub arguments: String,
 }
 
-/// How much of a reply without an answer is told, in characters.
-const TOLD: usize = 300;
+/// How much of a reply without an answer is quoted, in characters.
+const MAX_QUOTED: usize = 300;
 
-/// Reads a whole reply into its pieces.
+/// Parses a complete reply.
 ///
 /// # Errors
-/// The message of an error object, or what else stands in place of an answer.
+/// The message of an error object, or the reply that is not an answer.
 pub fn read_reply(reply: Value) -> Result<Vec<Piece>, String> {
     let choices = reply.get("choices").and_then(Value::as_array);
     if is_failure(&reply) || choices.is_some_and(|choices| choices.iter().any(is_first)) {
         return read_chunk(reply);
     }
-    let told: String = error_text(reply.to_string()).chars().take(TOLD).collect();
-    Err(format!("its reply has no answer in it: {told}"))
+    let quoted: String = error_text(reply.to_string()).chars().take(MAX_QUOTED).collect();
+    Err(format!("its reply has no answer in it: {quoted}"))
 }
 
-/// Reads a chunk of a stream into its pieces.
+/// Parses a chunk of a stream.
 ///
 /// # Errors
 /// The message of an error object, which is how a server fails after it has begun to answer.
@@ -83,15 +83,15 @@ fn is_failure(answer: &Value) -> bool {
         || answer.get("object").is_some_and(|object| object == "error")
 }
 
-/// Whether a choice is the one that was asked for: a server may make more of them than that.
+/// Whether a choice is the first; a server may send more than one.
 fn is_first(choice: &Value) -> bool {
     choice.is_object() && matches!(choice.get("index").map(Value::as_u64), None | Some(None | Some(0)))
 }
 
-/// Reads JSON in which an escape may be half a character, as servers write it that cut a text anywhere.
+/// Parses JSON that may contain escaped lone surrogates, as sent by servers that cut a text anywhere.
 ///
 /// # Errors
-/// When it is not JSON for another reason.
+/// If it is invalid JSON for another reason.
 pub fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| match replace_halves(text) {
         mended if mended == text => Err(error),
@@ -99,7 +99,7 @@ pub fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// The text with U+FFFD for every escaped surrogate that is not one of a pair.
+/// Replaces every escaped lone surrogate with U+FFFD.
 fn replace_halves(text: &str) -> String {
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;
@@ -109,7 +109,7 @@ fn replace_halves(text: &str) -> String {
         let (taken, kept) = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, escape.get(..12)),
             (Some(_), _) => (6, Some("\\ufffd")),
-            // A backslash and what it escapes.
+            // A backslash and the character that it escapes.
             (None, _) => (2, escape.get(..2)),
         };
         let Some(kept) = kept else { return text.to_owned() };
@@ -119,7 +119,7 @@ fn replace_halves(text: &str) -> String {
     mended + rest
 }
 
-/// The surrogate that an escape at the beginning of a text is.
+/// The surrogate that is escaped at the start of a text.
 fn surrogate(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_reply_without_an_answer_is_a_failure() {
-        for (reply, told) in [
+        for (reply, expected) in [
             (json!({"detail": "no such model"}), "no such model"),
             (json!({"object": "error", "message": "too long"}), "too long"),
             (json!({}), "{}"),
@@ -237,7 +237,7 @@ mod tests {
             (json!({"choices": [{"index": 1, "message": {"content": "b"}}]}), "no answer"),
         ] {
             let failure = read_reply(reply.clone()).unwrap_err();
-            assert!(failure.contains(told), "{reply}: {failure}");
+            assert!(failure.contains(expected), "{reply}: {failure}");
         }
         let long = read_reply(json!({"x": "y".repeat(5000)})).unwrap_err();
         assert!(long.len() < 400, "{long}");

@@ -1,7 +1,7 @@
 //! Tool definitions of the OpenAI Responses API: <https://platform.openai.com/docs/api-reference/responses>.
 //!
-//! A definition is flat, and `strict` is always said: where it is not, the API tries strict mode by itself, which changes what the model may
-//! leave out. Names are `[a-zA-Z0-9_-]{1,128}`. What the API says of schemas is what it says for [chat completions](crate::openai).
+//! A definition is flat and always has `strict`: by default the API tries strict mode, which changes what the model may leave out. Names are
+//! `[a-zA-Z0-9_-]{1,128}`. The rules for schemas are those of [chat completions](crate::openai).
 
 use serde_json::{Map, Value, json};
 

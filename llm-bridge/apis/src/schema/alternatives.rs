@@ -1,4 +1,4 @@
-//! What a form says with other alternatives: `const`, `oneOf`, tuples, values and lists of types.
+//! Keywords that a form expresses with others: `const`, `oneOf`, tuples, `enum` and lists of types.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `oneOf` as `anyOf`, which is the same where no two of them take the same value.
+    /// `oneOf` as `anyOf`, which is equivalent if the branches are disjoint.
     pub(super) fn settle_one_of(
         &mut self,
         schema: &mut Schema,
@@ -58,7 +58,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A branch with its references followed, to be looked at only.
+    /// Resolves the references of a branch, only to inspect it.
     pub(super) fn peek(&mut self, branch: &Value) -> Result<Option<Schema>, String> {
         let (open, losses) = (self.references.len(), self.losses.len());
         let resolved = self.resolve(branch, false);
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         resolved
     }
 
-    /// A tuple as a list of what its places take.
+    /// A tuple as an array of what its places accept.
     pub(super) fn settle_tuple(
         &mut self,
         schema: &mut Schema,
@@ -85,7 +85,7 @@ impl Lowering<'_> {
         let Some(places) = schema.shift_remove("prefixItems") else { return Ok(()) };
         words.extend(say("prefixItems", &places));
         let mut kinds = list("prefixItems", places)?;
-        // Where no more than the tuple is let in, what else might come need not be.
+        // Without further items, their schema does not matter.
         let is_whole = schema.get("maxItems").and_then(Value::as_u64).is_some_and(|max| max <= count as u64);
         let others = schema.shift_remove("items").unwrap_or(json!(true));
         kinds.extend(Some(others).filter(|_| !is_whole));
@@ -101,7 +101,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// A condition is one thing to say, whatever keywords it has.
+    /// `if`, `then` and `else` are one loss.
     pub(super) fn settle_conditions(&mut self, schema: &mut Schema, words: &mut Vec<String>) {
         if !self.keeps("if") && schema.contains_key("if") {
             let keywords = ["if", "then", "else"].into_iter();
@@ -110,7 +110,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Values that `enum` does not take become types, or alternatives of their own.
+    /// Turns values that are not accepted in `enum` into types or alternatives.
     pub(super) fn settle_values(
         &mut self,
         schema: &mut Schema,
@@ -131,11 +131,11 @@ impl Lowering<'_> {
         }
         match kinds.as_slice() {
             [] => {
-                // Nothing fits: the values are of other types than the schema asks for.
+                // Nothing matches: the values have other types than `type`.
                 schema.insert("enum".to_owned(), json!([]));
             }
             [kind] => {
-                // Of one kind: it can be told by its type too.
+                // Values of one kind have a common type.
                 schema.insert("type".to_owned(), json!(narrowest(kind, schema)?));
                 schema.insert("enum".to_owned(), values.clone().into());
                 self.settle_values_of(kind, values, schema, words)?;
@@ -204,7 +204,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The type that a schema speaks of without naming it. What it says of no other type would be lost, so this is narrower.
+    /// Infers the missing type from the keywords. This narrows the schema, as other types would match it too.
     fn find_type(&mut self, schema: &mut Schema) -> Result<(), String> {
         if schema.contains_key("anyOf") {
             return Ok(());
@@ -226,17 +226,17 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Alternatives that each stand for themselves: what is said beside them is said in each.
+    /// Moves the constraints beside `anyOf` into each branch.
     pub(super) fn spread(&mut self, schema: &mut Schema) -> Result<(), String> {
         let branches = list("anyOf", schema.shift_remove("anyOf").unwrap_or_default())?;
         self.split(schema, branches)
     }
 
-    /// The schema once for each branch, as `anyOf`.
+    /// Merges the schema into each branch, as `anyOf`.
     fn split(&mut self, schema: &mut Schema, branches: Vec<Value>) -> Result<(), String> {
-        let (told, constraints): (Schema, Schema) =
+        let (annotations, constraints): (Schema, Schema) =
             std::mem::take(schema).into_iter().partition(|(keyword, _)| is_annotation(keyword));
-        *schema = told;
+        *schema = annotations;
         let mut all = Vec::with_capacity(branches.len());
         for branch in branches {
             self.count(constraints.values())?;
@@ -254,7 +254,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Lowers `anyOf` into a schema; whether anything fits.
+    /// Lowers `anyOf` into a schema; false if nothing can match.
     pub(super) fn any_of(&mut self, lowered: &mut Schema, branches: Value) -> Result<bool, String> {
         let mut kept: Vec<Schema> = Vec::new();
         let mut takes_null = false;
@@ -296,7 +296,7 @@ impl Lowering<'_> {
         Ok(true)
     }
 
-    /// Null has a type of its own only among alternatives.
+    /// Null is accepted as a type only among alternatives.
     pub(super) fn not_null(&self, lowered: Schema) -> Result<Schema, String> {
         if self.form.nullable && is_null(&lowered) {
             return Err(format!("`{}`: null alone is not taken", self.path));
@@ -309,7 +309,7 @@ fn is_null(schema: &Schema) -> bool {
     schema.get("type").is_some_and(|name| *name == "null")
 }
 
-/// Whether no value fits both.
+/// Whether no value matches both.
 fn are_apart(one: Option<&Schema>, other: Option<&Schema>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return true };
     let values = |schema: &Schema| match (schema.get("const"), schema.get("enum")) {
@@ -318,7 +318,7 @@ fn are_apart(one: Option<&Schema>, other: Option<&Schema>) -> bool {
         _ => None,
     };
     if let (Some(one), Some(other)) = (values(one), values(other)) {
-        // `1` and `1.0` are the same to a schema.
+        // To a schema, `1` and `1.0` are equal.
         let is_same = |a: &Value, b: &Value| a == b || (a.is_number() && a.as_f64() == b.as_f64());
         let flat = one.iter().chain(&other).all(|value| !value.is_array() && !value.is_object());
         return flat && !one.iter().any(|a| other.iter().any(|b| is_same(a, b)));
@@ -329,7 +329,7 @@ fn are_apart(one: Option<&Schema>, other: Option<&Schema>) -> bool {
     if !types.iter().any(|a| other_types.iter().any(|b| meets(a, b))) {
         return true;
     }
-    // Objects that a property of both tells apart.
+    // Objects with a property that discriminates between them.
     let objects = types == ["object"] && other_types == ["object"];
     let required = |schema: &Schema, name: &String| {
         schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|n| n == name))
@@ -365,7 +365,7 @@ fn is_of(value: &Value, name: &str) -> bool {
     name == type_of(value) || (name == "integer" && is_whole())
 }
 
-/// The type of values of one kind: what the schema says of it where it does.
+/// The type of values of one kind, as narrow as the schema's own.
 fn narrowest(kind: &str, schema: &Schema) -> Result<&'static str, String> {
     let named = types(schema)?.unwrap_or_default();
     Ok(match kind {

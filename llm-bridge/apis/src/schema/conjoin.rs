@@ -1,4 +1,4 @@
-//! Two schemas as one: what fits it fits both, and the other way round.
+//! Merges two schemas: exactly what matches both matches the result.
 
 use serde_json::{Map, Value, json};
 
@@ -7,24 +7,24 @@ use super::vocabulary::{is_annotation, modernize};
 type Schema = Map<String, Value>;
 
 const PROPERTIES: [&str; 3] = ["properties", "patternProperties", "additionalProperties"];
-/// Keywords that mean something only together.
+/// Keywords that depend on each other.
 const GROUPS: [&[&str]; 4] = [
     &PROPERTIES,
     &["items", "prefixItems", "unevaluatedItems"],
     &["contains", "minContains", "maxContains"],
     &["if", "then", "else"],
 ];
-/// Keywords whose schemas apply at the same place.
+/// Keywords whose subschemas apply to the same instance.
 pub(super) const IN_PLACE: [&str; 9] =
     ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "$dynamicRef", "patternProperties"];
 
-/// Adds what `inner` says to `outer`, of which `inner` is a part. What does not go into one keyword goes into `allOf`. Texts for people
-/// stay the outer's.
+/// Merges `inner`, a part of `outer`, into `outer`. What cannot be merged into one keyword goes into `allOf`. Annotations of `outer`
+/// take precedence.
 pub(super) fn conjoin(outer: &mut Schema, mut inner: Schema) {
     settle_unevaluated(&mut inner);
     let mut rest = Map::new();
     if has_unevaluated(&inner) {
-        // It is about what the inner one has said, which would not be seen any more.
+        // It depends on the keywords of `inner`, which would no longer be visible to it.
         rest = inner;
     } else {
         conjoin_properties(outer, &mut inner);
@@ -41,7 +41,7 @@ pub(super) fn conjoin(outer: &mut Schema, mut inner: Schema) {
                 }
                 Some(same) if *same == value || is_annotation(&keyword) => {}
                 Some(other) if keyword == "type" && common_types(other, &value).is_none() => {
-                    // Nothing is of both types.
+                    // No value has both types.
                     outer.insert("enum".to_owned(), json!([]));
                 }
                 Some(other) => match merge(&keyword, other, &value) {
@@ -66,7 +66,7 @@ fn has_unevaluated(schema: &Schema) -> bool {
     schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems")
 }
 
-/// Two schemas as one, neither part of the other, where they may be true or false too.
+/// Merges two schemas, neither part of the other, which may be booleans.
 pub(super) fn both(outer: &Value, inner: &Value) -> Value {
     match (outer, inner) {
         (Value::Bool(false), _) | (_, Value::Bool(false)) => json!(false),
@@ -77,7 +77,7 @@ pub(super) fn both(outer: &Value, inner: &Value) -> Value {
             modernize(&mut inner);
             settle_unevaluated(&mut outer);
             if has_unevaluated(&outer) {
-                // Neither is part of the other, so what it is about is not what the inner one has said.
+                // Neither is part of the other, so it must not see the keywords of the other.
                 return json!({ "allOf": [outer, inner] });
             }
             conjoin(&mut outer, inner);
@@ -87,7 +87,7 @@ pub(super) fn both(outer: &Value, inner: &Value) -> Value {
     }
 }
 
-/// Says `unevaluatedProperties` as `additionalProperties` where that means the same.
+/// Replaces `unevaluatedProperties` with `additionalProperties` where they are equivalent.
 pub(super) fn settle_unevaluated(schema: &mut Schema) {
     if IN_PLACE.iter().any(|keyword| *keyword != "patternProperties" && schema.contains_key(*keyword)) {
         return;
@@ -97,7 +97,7 @@ pub(super) fn settle_unevaluated(schema: &mut Schema) {
     }
 }
 
-/// A property is under everything that either schema says of it, by name or of all the rest.
+/// A property has to match what either schema requires of it, by name or by `additionalProperties`.
 fn conjoin_properties(outer: &mut Schema, inner: &mut Schema) {
     let has = |schema: &Schema, keyword: &str| schema.contains_key(keyword);
     if has(outer, "patternProperties")
@@ -149,7 +149,7 @@ fn conjoin_items(outer: &mut Schema, inner: &mut Schema) {
     }
 }
 
-/// One value that says what both say, where there is one.
+/// One value that is equivalent to both, if there is one.
 fn merge(keyword: &str, one: &Value, other: &Value) -> Option<Value> {
     let numbers = || one.as_f64().zip(other.as_f64());
     let pick = |first: bool| if first { one.clone() } else { other.clone() };
@@ -177,7 +177,7 @@ fn merge(keyword: &str, one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// What both lists of types hold; a whole number is a number too.
+/// The types in both lists; an integer is also a number.
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
     let list = |value: &Value| -> Option<Vec<String>> {
         match value {

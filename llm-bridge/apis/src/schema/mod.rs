@@ -1,9 +1,8 @@
-//! Schemas as a provider takes them.
+//! Lowers schemas to what a provider accepts.
 //!
-//! A schema goes through in one walk. At each place references are followed and `allOf` is made one schema where the form has no such
-//! word; then what the form says otherwise is said that way ([`alternatives`]), and what it cannot say is taken out, told to the model in
-//! the description where words help, and put on record. Whatever fits the outcome fits the original, unless a loss says that it
-//! is wider.
+//! One pass over the schema. At each place, references are inlined and `allOf` is merged if the form does not support them; keywords with
+//! an equivalent are rewritten ([`alternatives`]); what cannot be expressed is removed, described to the model if there are words for it,
+//! and reported as a loss. What matches the result matches the original, unless a loss is marked as widening.
 
 mod alternatives;
 mod conjoin;
@@ -30,25 +29,25 @@ use crate::rules::Form;
 
 type Schema = Map<String, Value>;
 
-/// How deep a schema may be, references followed.
+/// The maximum depth of a schema, with references resolved.
 const MAX_DEPTH: usize = 64;
-/// How many schemas a schema may have in it, references followed.
+/// The maximum number of subschemas, with references resolved.
 const MAX_SCHEMAS: usize = 10_000;
-/// How many values a schema may have in it.
+/// The maximum number of JSON values in a schema.
 const MAX_VALUES: usize = 100_000;
-/// How many values may be copied, for a large part that is referred to often.
+/// The maximum number of values copied, which bounds large subschemas that are referenced often.
 const MAX_COPIED: usize = 500_000;
 
-/// A schema in a provider's form.
+/// A lowered schema.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) schema: Schema,
     pub(crate) losses: Vec<Lost>,
-    /// What the model is to be told about the arguments as a whole.
+    /// What the tool's description has to add about the arguments.
     pub(crate) words: Vec<String>,
 }
 
-/// A keyword that the form could not hold.
+/// A keyword that the form could not express.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) path: String,
@@ -60,7 +59,7 @@ pub(crate) struct Lost {
 /// Lowers the schema of a tool's arguments.
 ///
 /// # Errors
-/// Why the form cannot hold it.
+/// Why the form cannot express it.
 pub(crate) fn lower(schema: &Value, form: &Form) -> Result<Lowered, String> {
     check_size(schema)?;
     if form.whole {
@@ -75,7 +74,7 @@ pub(crate) fn lower(schema: &Value, form: &Form) -> Result<Lowered, String> {
     Ok(Lowered { schema: lowered, losses: lowering.losses, words: lowering.words })
 }
 
-/// Deep values would end the stack of what walks them.
+/// Recursion over deep values would overflow the stack.
 fn check_size(schema: &Value) -> Result<(), String> {
     let (values, depth) = size([schema]);
     if depth > 2 * MAX_DEPTH || values > MAX_VALUES {
@@ -84,7 +83,7 @@ fn check_size(schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// How many values there are in some, and how deep they nest.
+/// The number of values, and how deep they nest.
 fn size<'v>(values: impl IntoIterator<Item = &'v Value>) -> (usize, usize) {
     let mut open: Vec<(&Value, usize)> = values.into_iter().map(|value| (value, 0)).collect();
     let (mut count, mut deepest) = (0, 0);
@@ -100,21 +99,21 @@ fn size<'v>(values: impl IntoIterator<Item = &'v Value>) -> (usize, usize) {
     (count, deepest)
 }
 
-/// A walk through one schema.
+/// The state of lowering one schema.
 struct Lowering<'s> {
     document: &'s Value,
     form: &'s Form,
-    /// The place, as a JSON pointer; empty at the root.
+    /// The current place, as a JSON pointer; empty at the root.
     path: String,
     depth: usize,
     schemas: usize,
     copied: usize,
-    /// The references that are being written out, by their pointers. Those from `own_references` on are of this very place.
+    /// The pointers of the references that are being inlined. Those from `own_references` on belong to the current place.
     references: Vec<String>,
     own_references: usize,
-    /// The targets of references that stay, by pointer and by name in `$defs`.
+    /// The targets of references that are kept, by pointer and by name in `$defs`.
     targets: Vec<(String, String)>,
-    /// How many optional properties were made to take null.
+    /// The number of optional properties that were made nullable.
     nulls: usize,
     losses: Vec<Lost>,
     words: Vec<String>,
@@ -143,7 +142,7 @@ impl<'s> Lowering<'s> {
         keywords.hold(keyword)
     }
 
-    /// Does something a step further down.
+    /// Runs a closure one step further down.
     fn inside<T>(&mut self, key: &str, run: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::take(&mut self.path);
         self.path = step(&outer, key);
@@ -157,7 +156,7 @@ impl<'s> Lowering<'s> {
         self.losses.push(lost);
     }
 
-    /// Takes a keyword out and says it in words where that can be done.
+    /// Removes a keyword and describes it in words if possible.
     fn drop_keyword(&mut self, keyword: &str, value: &Value, words: &mut Vec<String>) {
         let said = say(keyword, value);
         let done = if said.is_some() { "is said in the description" } else { "was dropped" };
@@ -165,7 +164,7 @@ impl<'s> Lowering<'s> {
         self.lose(keyword, done, is_constraint(keyword, value));
     }
 
-    /// Keeps the work within bounds: one more schema, of which a copy is made.
+    /// Counts one more subschema and what is copied for it against the limits.
     fn count<'v>(&mut self, copied: impl IntoIterator<Item = &'v Value>) -> Result<(), String> {
         self.schemas += 1;
         self.copied += size(copied).0;
@@ -175,7 +174,7 @@ impl<'s> Lowering<'s> {
         Ok(())
     }
 
-    /// A schema below the root; `None` where nothing fits it.
+    /// Lowers a subschema; `None` if nothing can match it.
     fn schema(&mut self, schema: &Value) -> Result<Option<Schema>, String> {
         let outer = (self.references.len(), self.own_references);
         self.own_references = outer.0;
@@ -188,7 +187,7 @@ impl<'s> Lowering<'s> {
         lowered
     }
 
-    /// A schema without references to follow, in the form's words.
+    /// Lowers a subschema whose references are resolved.
     fn resolved(&mut self, mut schema: Schema) -> Result<Option<Schema>, String> {
         for (keyword, value) in &schema {
             check(keyword, value).map_err(|fault| format!("`{}`: {fault}", self.path))?;
@@ -209,7 +208,7 @@ impl<'s> Lowering<'s> {
         }
         let Some(mut lowered) = self.keywords(schema, &mut words)? else { return Ok(None) };
         self.complete(&mut lowered)?;
-        self.tell(&mut lowered, words);
+        self.describe(&mut lowered, words);
         Ok(Some(lowered))
     }
 
@@ -224,7 +223,7 @@ impl<'s> Lowering<'s> {
             types(&schema)?.map(|names| names.into_iter().map(str::to_owned).collect());
         let is_object = named.as_deref() == Some(&["object".to_owned()]);
         for (keyword, value) in schema {
-            // What is said of other types than the schema's says nothing.
+            // Keywords for other types have no effect.
             let is_apt = domain(&keyword).is_none_or(|domain| {
                 named.as_ref().is_none_or(|named| named.iter().any(|name| domain.contains(&name.as_str())))
             });
@@ -260,7 +259,7 @@ impl<'s> Lowering<'s> {
         Ok(Some(lowered))
     }
 
-    /// The value of a keyword, with the schemas in it lowered.
+    /// The value of a keyword, with its subschemas lowered.
     fn parts(&mut self, keyword: &str, value: Value) -> Result<Value, String> {
         match kind(keyword) {
             Kind::Plain => Ok(value),
@@ -287,7 +286,7 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// The schema under a key, as a value.
+    /// Lowers the subschema under a key.
     fn part(&mut self, keyword: &str, key: &str, part: &Value) -> Result<Value, String> {
         let may_be_bool = keyword.starts_with("additional") || keyword.starts_with("unevaluated");
         if may_be_bool && part.is_boolean() {
@@ -304,7 +303,7 @@ impl<'s> Lowering<'s> {
         })
     }
 
-    /// What stands where nothing fits, in a form that cannot say so.
+    /// The replacement for a schema that nothing matches, in a form that cannot express it.
     fn anything(&mut self, keyword: &str) -> Result<Schema, String> {
         if self.form.typed {
             return Err(format!("`{}`: a part that nothing fits is not taken", self.path));
@@ -320,8 +319,8 @@ impl<'s> Lowering<'s> {
         self.form.formats.is_some_and(|formats| !formats.iter().any(is_taken))
     }
 
-    /// Tells the model what the schema does not say.
-    fn tell(&mut self, lowered: &mut Schema, words: Vec<String>) {
+    /// Adds what the schema does not express to the description.
+    fn describe(&mut self, lowered: &mut Schema, words: Vec<String>) {
         if self.path.is_empty() {
             self.words.extend(words);
         } else if !words.is_empty() {
@@ -332,7 +331,7 @@ impl<'s> Lowering<'s> {
     }
 }
 
-/// A schema that nothing fits.
+/// A schema that nothing matches.
 fn never() -> Schema {
     Map::from_iter([("not".to_owned(), json!({}))])
 }

@@ -1,12 +1,12 @@
-//! Arguments from a strict definition, as the tool takes them.
+//! Arguments of a strict definition, converted back to the tool's own schema.
 
 use serde_json::{Map, Value};
 
 use super::{Lowering, Schema, check_size, conjoin::conjoin};
 use crate::openai::tools::STRICT;
 
-/// Takes out the nulls that a model gave in a strict definition for what it left out: those of optional properties that do not
-/// take null. `schema` is the tool's own.
+/// Removes the nulls that a model sent for omitted properties under a strict definition: those of optional properties that are not
+/// nullable. `schema` is the tool's own.
 pub fn remove_nulls(schema: &Value, arguments: &mut Value) {
     if check_size(schema).is_ok() {
         Lowering::new(schema, &STRICT).remove_nulls(schema, arguments);
@@ -20,7 +20,7 @@ impl Lowering<'_> {
         }
         let open = self.references.len();
         self.depth += 1;
-        // A schema that is not read has no strict definition either.
+        // A schema that cannot be read has no strict definition.
         let branches = self.branches(schema).unwrap_or_default();
         match value {
             Value::Array(items) => {
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         self.references.truncate(open);
     }
 
-    /// Whether a property is optional where it is known, and takes no null anywhere.
+    /// Whether a property is optional in each alternative that has it, and nullable in none.
     fn stands_for_nothing(&mut self, branches: &[Schema], name: &str) -> bool {
         let known: Vec<(&Schema, &Value)> = branches
             .iter()
@@ -73,7 +73,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A schema with references followed, once for each of its alternatives.
+    /// A schema with references resolved, once for each of its alternatives.
     fn branches(&mut self, schema: &Value) -> Result<Vec<Schema>, String> {
         self.path = "/".to_owned();
         let Some(mut whole) = self.resolve(schema, false)? else { return Ok(Vec::new()) };
@@ -94,7 +94,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What a schema says of a property, by its name or of all the rest.
+/// The subschema of a property, by its name or from `additionalProperties`.
 fn property<'s>(schema: &'s Schema, name: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(|properties| properties.get(name));
     named.or_else(|| schema.get("additionalProperties"))

@@ -1,4 +1,4 @@
-//! Properties: their names, the required ones, and what a form asks of every object and array.
+//! Properties: their names, the required ones, and what a form requires of every object and array.
 
 use serde_json::{Map, Value, json};
 
@@ -6,14 +6,14 @@ use super::{Lowering, Schema, vocabulary::types};
 use crate::rules::Depth;
 
 impl Lowering<'_> {
-    /// Adds what is required to the properties where the form asks for that.
+    /// Declares required properties if the form needs that.
     pub(super) fn declare(&self, schema: &mut Schema) -> Result<(), String> {
         let is_object = types(schema)?.is_none_or(|names| names.contains(&"object"));
         let Some(Value::Array(required)) = schema.get("required").cloned() else { return Ok(()) };
         if !self.form.declared || !is_object || required.is_empty() {
             return Ok(());
         }
-        // A pattern may say more of it, and is dropped as a loss of its own.
+        // A pattern may constrain it further; that is a loss of its own.
         let others = schema.get("additionalProperties").filter(|_| !schema.contains_key("patternProperties"));
         let others = others.cloned().unwrap_or(json!(true));
         if let Value::Object(all) = schema.entry("properties").or_insert_with(|| json!({})) {
@@ -24,7 +24,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Lowers the properties of an object; `None` where nothing fits.
+    /// Lowers the properties of an object; `None` if nothing can match.
     pub(super) fn properties(
         &mut self,
         properties: Value,
@@ -57,7 +57,7 @@ impl Lowering<'_> {
         Ok(Some(kept))
     }
 
-    /// A property; `None` where there can be none.
+    /// Lowers a property; `None` if nothing can match it.
     fn property(
         &mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl Lowering<'_> {
             Some(lowered) => self.not_null(lowered).map(Some),
             None if self.keeps("not") => Ok(Some(super::never())),
             None => {
-                // Left out of a closed object it is as impossible as before.
+                // Omitted from a closed object, it stays impossible.
                 if !closed && !is_required {
                     self.lose("properties", "was dropped, though nothing fits here", true);
                 }
@@ -87,7 +87,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Adds what the form asks of every object and array.
+    /// Adds what the form requires of every object and array.
     pub(super) fn complete(&mut self, lowered: &mut Schema) -> Result<(), String> {
         let is = |schema: &Schema, name: &str| {
             types(schema).ok().flatten().is_some_and(|names| names.contains(&name))

@@ -1,4 +1,4 @@
-//! What a `$ref` leads to, written out or kept.
+//! `$ref`, inlined or kept.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Lowering<'_> {
-    /// A schema as an object, with references followed and `allOf` made part of it where they cannot stay.
+    /// A schema as an object, with references inlined and `allOf` merged if they cannot be kept.
     pub(super) fn resolve(
         &mut self,
         schema: &Value,
@@ -54,17 +54,17 @@ impl Lowering<'_> {
         Ok(Some(schema))
     }
 
-    /// The place that a reference leads to.
+    /// The target of a reference.
     fn target(&self, reference: &Value) -> Result<String, String> {
         pointer(self.document, reference.as_str().ok_or("`$ref` has to be a text")?)
     }
 
-    /// Writes a reference out; whether anything fits.
+    /// Inlines a reference; false if nothing can match.
     fn write_out(&mut self, schema: &mut Schema, at: String) -> Result<bool, String> {
         let document = self.document;
         let Some(target) = document.pointer(&at) else { return Ok(true) };
         match self.references.iter().position(|open| *open == at) {
-            // It says again what is being said of this place.
+            // It is being inlined at this very place, so it adds nothing.
             Some(open) if open >= self.own_references => {}
             Some(_) if self.form.typed => {
                 return Err(format!("`{}`: `$ref` leads back to what it is part of", self.path));
@@ -72,8 +72,8 @@ impl Lowering<'_> {
             Some(_) => {
                 self.lose("$ref", "leads back to what it is part of and was cut there", true);
                 let name = at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("whole");
-                let told = format!("The same form again as the {name} that it is part of.");
-                schema.entry("description").or_insert_with(|| told.into());
+                let description = format!("The same form again as the {name} that it is part of.");
+                schema.entry("description").or_insert_with(|| description.into());
                 if let Some(named) = target.get("type") {
                     conjoin(schema, Map::from_iter([("type".to_owned(), named.clone())]));
                 }
@@ -106,7 +106,7 @@ impl Lowering<'_> {
         Ok(name)
     }
 
-    /// Puts the targets of references that stayed into `$defs`.
+    /// Adds the targets of the references that were kept to `$defs`.
     pub(super) fn lower_targets(&mut self, root: &mut Schema) -> Result<(), String> {
         let mut definitions = Map::new();
         // Targets refer to further ones.
@@ -127,7 +127,7 @@ impl Lowering<'_> {
 /// The JSON pointer of a reference within its own document.
 ///
 /// # Errors
-/// Why it leads nowhere.
+/// Why it cannot be resolved.
 pub(super) fn pointer(root: &Value, reference: &str) -> Result<String, String> {
     let own = root.get("$id").and_then(Value::as_str).unwrap_or_default();
     let fragment = reference.strip_prefix('#').or_else(|| {
@@ -144,7 +144,7 @@ pub(super) fn pointer(root: &Value, reference: &str) -> Result<String, String> {
     found.ok_or_else(nowhere)
 }
 
-/// With its percent signs read.
+/// Percent-decodes a fragment.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes().iter();
@@ -160,7 +160,7 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The place of the schema with an `$anchor`. A dynamic one is the same to a reference that is not.
+/// The place of the schema with an `$anchor`. To `$ref`, a `$dynamicAnchor` is the same.
 fn anchored(root: &Value, name: &str) -> Option<String> {
     let mut open = vec![(String::new(), root)];
     while let Some((place, value)) = open.pop() {
@@ -182,7 +182,7 @@ fn anchored(root: &Value, name: &str) -> Option<String> {
     None
 }
 
-/// A JSON pointer one step further.
+/// Extends a JSON pointer by one step.
 pub(super) fn step(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,4 +1,4 @@
-//! The root: an object, and alternatives of it as one where the form has no `anyOf` there.
+//! The root: an object, whose alternatives are merged if the form has no `anyOf` there.
 
 use serde_json::{Map, Value, json};
 
@@ -33,12 +33,12 @@ impl Lowering<'_> {
         self.resolved(root)?.ok_or_else(nothing)
     }
 
-    /// Alternatives of the whole object as one that takes the properties of each; `None` where nothing fits any.
+    /// Merges alternatives of the whole object into one with the properties of each; `None` if nothing can match any.
     fn one_object(&mut self, mut root: Schema, words: &mut Vec<String>) -> Result<Option<Schema>, String> {
         let Some(branches) = root.shift_remove("anyOf") else { return Ok(Some(root)) };
         let mut forms: Vec<Schema> = Vec::new();
         for branch in list("anyOf", branches)? {
-            // What one branch refers to is not said by the next.
+            // References of one branch are not open in the next.
             let open = self.references.len();
             let branch = self.resolve(&branch, false)?;
             self.references.truncate(open);
@@ -57,8 +57,7 @@ impl Lowering<'_> {
             return Ok(forms.pop());
         }
         let needs: Vec<String> = forms.iter().map(outline).collect();
-        let told = format!("takes one of these forms: {}", needs.join(" or "));
-        words.push(told);
+        words.push(format!("takes one of these forms: {}", needs.join(" or ")));
         self.lose(
             "anyOf",
             "became one object with the properties of all, and is said in the description",
@@ -79,12 +78,12 @@ impl Lowering<'_> {
     }
 }
 
-/// Each property with what any of the forms says of it.
+/// Each property with what any of the forms accepts for it.
 fn all_properties(forms: &[Schema]) -> Schema {
     let mut all: Vec<(&String, Vec<&Value>)> = Vec::new();
     for form in forms {
         let properties = form.get("properties").and_then(Value::as_object);
-        // A property that one form rules out is one that another may have.
+        // A property that one form forbids may be in another.
         for (name, property) in properties.into_iter().flatten().filter(|(_, property)| **property != false) {
             match all.iter_mut().find(|(known, _)| *known == name) {
                 None => all.push((name, vec![property])),
@@ -100,7 +99,7 @@ fn all_properties(forms: &[Schema]) -> Schema {
     all.into_iter().map(|(name, several)| (name.clone(), one(several))).collect()
 }
 
-/// What tells a form from the others: what it needs, else what it takes.
+/// What distinguishes a form: its required properties, else its properties.
 fn outline(form: &Schema) -> String {
     let needed = names(form.get("required"));
     let taken = || form.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned();

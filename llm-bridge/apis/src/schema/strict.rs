@@ -1,25 +1,25 @@
-//! Objects under OpenAI's strict mode: <https://platform.openai.com/docs/guides/structured-outputs>.
+//! Objects in OpenAI's strict mode: <https://platform.openai.com/docs/guides/structured-outputs>.
 
 use serde_json::{Map, Value, json};
 
 use super::{Lowering, Schema};
 
-/// How deep objects and arrays may nest.
+/// The maximum nesting of objects and arrays.
 const MAX_NESTING: usize = 10;
 const MAX_PROPERTIES: usize = 5_000;
 const MAX_VALUES: usize = 1_000;
-/// The most characters of all names and values together.
+/// The maximum length of all names and values together, in characters.
 const MAX_CHARACTERS: usize = 120_000;
-/// With more values than this in one `enum`, their characters are bounded too.
+/// The number of values in one `enum` above which their total length is limited too.
 const MANY_VALUES: usize = 250;
 const MAX_CHARACTERS_OF_MANY: usize = 15_000;
 
 impl Lowering<'_> {
-    /// Makes all properties required, the optional ones with null, and takes no others.
+    /// Makes all properties required, the optional ones nullable, and closes the object.
     pub(super) fn close(&mut self, lowered: &mut Schema, is_empty: bool) -> Result<(), String> {
         let others = lowered.insert("additionalProperties".to_owned(), json!(false)).unwrap_or(json!(true));
         if others != false {
-            // Without names of its own it would be an object that is always empty.
+            // Without declared properties, the object would always be empty.
             if is_empty && !self.path.is_empty() {
                 return Err(format!(
                     "`{}`: an object with names of the caller's choice is not taken",
@@ -56,7 +56,7 @@ fn takes_null(property: &Value) -> bool {
         || branches.is_some_and(|all| all.iter().any(takes_null))
 }
 
-/// Lets a property be null; its description stays with the whole.
+/// Makes a property nullable; its description stays outside of `anyOf`.
 fn add_null(property: &mut Value) {
     let Value::Object(schema) = property else { return };
     if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {
@@ -74,10 +74,10 @@ fn add_null(property: &mut Value) {
     }
 }
 
-/// Whether a schema is within the bounds of the mode.
+/// Checks the limits of strict mode.
 ///
 /// # Errors
-/// Which one it is over.
+/// The limit that is exceeded.
 pub(super) fn check_limits(schema: &Schema) -> Result<(), String> {
     let (mut properties, mut values, mut characters) = (0, 0, 0);
     let mut open: Vec<(&Schema, usize)> = vec![(schema, 1)];

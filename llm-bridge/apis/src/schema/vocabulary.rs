@@ -1,10 +1,10 @@
-//! What the keywords of JSON Schema are, and older drafts in the words of 2020-12.
+//! The keywords of JSON Schema 2020-12, and the translation of older drafts.
 //!
 //! Source: <https://json-schema.org/draft/2020-12/json-schema-core> and `json-schema-validation`.
 
 use serde_json::{Map, Value};
 
-/// What a keyword's value is made of.
+/// The kind of a keyword's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A schema.
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Map,
     /// A list of schemas.
     List,
-    /// No schema.
+    /// No subschema.
     Plain,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn kind(keyword: &str) -> Kind {
     }
 }
 
-/// The types a keyword says anything about; `None` for one that is about all.
+/// The types that a keyword applies to; `None` for all.
 pub(super) fn domain(keyword: &str) -> Option<&'static [&'static str]> {
     match keyword {
         "properties"
@@ -59,7 +59,7 @@ pub(super) fn domain(keyword: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Whether values may fit without the keyword that do not fit with it.
+/// Whether removing the keyword may let more values match.
 pub(super) fn is_constraint(keyword: &str, value: &Value) -> bool {
     const APPLIED: [&str; 9] = ["type", "enum", "const", "not", "if", "allOf", "anyOf", "oneOf", "$ref"];
     match keyword {
@@ -70,7 +70,7 @@ pub(super) fn is_constraint(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether a format is one that JSON Schema knows; others say nothing that is checked.
+/// Whether JSON Schema defines a format; others are not validated.
 pub(super) fn is_format(name: &str) -> bool {
     const FORMATS: [&str; 19] = [
         "date-time",
@@ -96,7 +96,7 @@ pub(super) fn is_format(name: &str) -> bool {
     FORMATS.contains(&name)
 }
 
-/// Whether a keyword only tells.
+/// Whether a keyword is an annotation.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -109,7 +109,7 @@ pub(super) const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "
 /// The types that `type` names.
 ///
 /// # Errors
-/// What it should have been.
+/// What it has to be.
 pub(super) fn types(schema: &Map<String, Value>) -> Result<Option<Vec<&str>>, String> {
     let named: Vec<&Value> = match schema.get("type") {
         None => return Ok(None),
@@ -124,10 +124,10 @@ pub(super) fn types(schema: &Map<String, Value>) -> Result<Option<Vec<&str>>, St
     Ok(Some(known))
 }
 
-/// Whether the value of a keyword without schemas is what the keyword takes.
+/// Checks the value of a keyword without subschemas.
 ///
 /// # Errors
-/// What it should have been.
+/// What it has to be.
 pub(super) fn check(keyword: &str, value: &Value) -> Result<(), String> {
     let texts = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
     let is_count = |value: &Value| value.as_f64().is_some_and(|count| count >= 0.0 && count.fract() == 0.0);
@@ -148,7 +148,7 @@ pub(super) fn check(keyword: &str, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("`{keyword}` has to be {wanted}")) }
 }
 
-/// Says in the words of 2020-12 what older drafts say otherwise, and takes away what constrains nothing.
+/// Translates older drafts to 2020-12, and removes what constrains nothing.
 pub(super) fn modernize(schema: &mut Map<String, Value>) {
     const SILENT: [&str; 10] = [
         "$schema",
@@ -160,7 +160,7 @@ pub(super) fn modernize(schema: &mut Map<String, Value>) {
         "$anchor",
         "$dynamicAnchor",
         "$recursiveAnchor",
-        // OpenAPI's; to JSON Schema it means nothing.
+        // OpenAPI's; JSON Schema does not define it.
         "nullable",
     ];
     schema.retain(|keyword, _| !SILENT.contains(&keyword.as_str()));

@@ -1,5 +1,5 @@
-//! A schema that is JSON Schema 2020-12 already, for a form that takes all of that: it stays as it is, `$schema`, `$id`, anchors and
-//! dynamic references included.
+//! JSON Schema 2020-12 for a form that accepts all of it: the schema is kept, including `$schema`, `$id`, anchors and dynamic
+//! references.
 
 use serde_json::{Map, Value, json};
 
@@ -9,20 +9,20 @@ use super::{
     vocabulary::{Kind, check, kind, types},
 };
 
-/// Words of older drafts, and of OpenAPI, that mean nothing in 2020-12, or something else.
+/// Keywords of older drafts and of OpenAPI that 2020-12 does not define, or defines otherwise.
 const OTHERS: [&str; 5] =
     ["dependencies", "additionalItems", "$recursiveRef", "$recursiveAnchor", "nullable"];
 
-/// The schema as it is, with an object at the root, and properties that are objects too, as the protocol's readers ask.
+/// The schema with an object at the root, and properties that are objects too, as MCP clients expect.
 ///
 /// # Errors
-/// Why it has to be lowered: it is of an older draft, or is no schema.
+/// Why it has to be lowered: it is of an older draft, or invalid.
 pub(super) fn keep(schema: &Value) -> Result<Lowered, String> {
     let Value::Object(root) = schema else { return Err("the schema is no object".to_owned()) };
     if !types(root)?.is_none_or(|names| names.contains(&"object")) {
         return Err("arguments are an object, and its schema asks for something else".to_owned());
     }
-    // Hosts look for `properties` at the root and go nowhere for them.
+    // Hosts look for `properties` at the root and do not resolve references.
     if root.contains_key("$ref") {
         return Err("the root is a reference".to_owned());
     }
@@ -36,12 +36,12 @@ pub(super) fn keep(schema: &Value) -> Result<Lowered, String> {
     Ok(Lowered { schema: root, losses: Vec::new(), words: Vec::new() })
 }
 
-/// What is found on the way through.
+/// What was found in the schema.
 #[derive(Default)]
 struct Reading {
     is_below_root: bool,
-    /// Whether parts have an `$id` of their own, so that what a reference means depends on where it stands. The registry has
-    /// followed them when it took the tool.
+    /// Whether subschemas have an `$id`, so that the meaning of a reference depends on its place. The registry resolved them when
+    /// the tool was registered.
     has_resources: bool,
     references: Vec<String>,
 }

@@ -1,13 +1,13 @@
-//! What a schema cannot say, said to the model in the description.
+//! Describes in words what a lowered schema does not express.
 
 use serde_json::Value;
 
 use super::vocabulary::is_format;
 
-/// A keyword that has no words of its own is shown as JSON where it is not longer than this, in bytes.
+/// The maximum length of JSON in a description, for keywords without words of their own, in bytes.
 const MAX_JSON: usize = 200;
 
-/// A keyword in words; `None` where a model has no use for it.
+/// A keyword in words; `None` if it is of no use to a model.
 pub(super) fn say(keyword: &str, value: &Value) -> Option<String> {
     let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Some(match keyword {
@@ -50,7 +50,7 @@ pub(super) fn say(keyword: &str, value: &Value) -> Option<String> {
 }
 
 fn as_json(keyword: &str, value: &Value) -> Option<String> {
-    // That nothing else is taken goes without saying.
+    // Closed objects need no description.
     let json = bounded(value).filter(|_| !value.is_boolean())?;
     Some(format!("fits the JSON Schema {{\"{keyword}\":{json}}}"))
 }
@@ -74,7 +74,7 @@ fn counted(count: &Value, what: &str) -> String {
     format!("{count} {}", if *count == 1 { what } else { plural })
 }
 
-/// A description with words after it; `None` where there is neither.
+/// Appends words to a description; `None` if there is neither.
 pub(crate) fn with_words(description: Option<&str>, words: &[String]) -> Option<String> {
     let words = words.join("; ");
     match description.map(str::trim_end).filter(|text| !text.is_empty()) {

@@ -65,7 +65,7 @@ const PIECES: &[&str] = &[
     "</seed:think>",
 ];
 
-/// The common pieces, and for each dialect its marks and a call as it is written, whole and in parts.
+/// The common pieces, and for each dialect its delimiters and a call as it is written, whole and in parts.
 static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut pieces: Vec<String> = PIECES.iter().map(|piece| (*piece).to_owned()).collect();
     let mut add = |piece: &str| {
@@ -74,7 +74,7 @@ static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(|| {
         }
     };
     for row in dialects() {
-        row.marks.iter().for_each(|mark| add(mark.text));
+        row.delimiters.iter().for_each(|delimiter| add(delimiter.text));
         row.close.iter().for_each(|close| add(close));
         for (name, key, value) in [("f", "a", "x"), ("Name", "Key", "Value")] {
             let arguments = Map::from_iter([(key.to_owned(), Value::from(value))]);
@@ -92,7 +92,7 @@ static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(|| {
     pieces
 });
 
-/// The text these bytes stand for: a byte that UTF-8 never has, and the one behind it, are a piece of the vocabulary.
+/// The text these bytes stand for: a byte that UTF-8 never has, and the one after it, are a piece of the vocabulary.
 pub fn text(mut bytes: &[u8]) -> String {
     let mut text = String::new();
     while let Some(place) = bytes.iter().position(|byte| *byte >= 0xf8) {
@@ -114,7 +114,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The setup, and the bytes behind it.
+    /// The setup, and the bytes after it.
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let ([flags, sizes @ ..], rest) = bytes.split_first_chunk::<5>()?;
         let cap = if flags & 0x40 == 0 { ScanOptions::default().max_call_bytes } else { 40 };

@@ -44,38 +44,14 @@ pub fn same_calls(one: &[Called], two: &[Called]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.same(two))
 }
 
-/// The places in `more` that are left over when `less` is taken out of it in its order; none if `less` is not in it.
-pub fn left_over(more: &[Called], less: &[Called]) -> Option<Vec<usize>> {
-    let mut wanted = less.iter().peekable();
-    let mut over = Vec::new();
-    for (index, call) in more.iter().enumerate() {
-        if wanted.next_if(|less| less.same(call)).is_none() {
-            over.push(index);
-        }
-    }
-    (wanted.peek().is_none() && more.len() > less.len()).then_some(over)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn calls(names: &[&str]) -> Vec<Called> {
-        names.iter().map(|name| Called::from_text(*name, "{}")).collect()
-    }
 
     #[test]
     fn numbers_are_compared_by_value() {
         assert!(Called::from_text("f", r#"{"a": 1}"#).same(&Called::from_text("f", r#"{"a": 1.0}"#)));
         assert!(!Called::from_text("f", r#"{"a": 1}"#).same(&Called::from_text("f", r#"{"a": "1"}"#)));
         assert_eq!(Called::from_text("f", "{cut").arguments, Value::String("{cut".into()));
-    }
-
-    #[test]
-    fn what_is_left_over() {
-        assert_eq!(left_over(&calls(&["a", "b", "c"]), &calls(&["a", "c"])), Some(vec![1]));
-        assert_eq!(left_over(&calls(&["a"]), &[]), Some(vec![0]));
-        assert_eq!(left_over(&calls(&["a", "b"]), &calls(&["b", "a"])), None);
-        assert_eq!(left_over(&calls(&["a"]), &calls(&["a"])), None);
     }
 }

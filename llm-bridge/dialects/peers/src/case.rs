@@ -46,17 +46,6 @@ impl Case {
         self.tools.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// The name was offered, or the names are not known.
-    pub fn offers(&self, name: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool.name == name))
-    }
-
-    /// The schema of one argument.
-    pub fn schema(&self, tool: &str, argument: &str) -> Option<&Value> {
-        let tool = self.tools.as_ref()?.iter().find(|offered| offered.name == tool)?;
-        tool.parameters.as_ref()?.get("properties")?.get(argument)
-    }
-
     /// The tools, or, where none are named, one without a schema for each name that is expected: some peers drop
     /// every call to a tool they were not told of.
     pub fn tools_or_expected(&self) -> Vec<Tool> {

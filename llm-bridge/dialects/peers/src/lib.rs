@@ -1,13 +1,11 @@
-//! Compares Toolrack's scanner with other parsers of tool calls, its peers: what they read (`differential`) and how
-//! fast (`speed`). The README says how to run them.
+//! Compares Toolrack's scanner with other parsers of tool calls, its peers: what they find (`score`) and how fast
+//! (`speed`). The README explains how to run them.
 
 pub mod call;
 pub mod case;
-pub mod explained;
 pub mod ours;
 pub mod peer;
-pub mod report;
-pub mod why;
+pub mod score;
 
 use std::{
     future::Future,

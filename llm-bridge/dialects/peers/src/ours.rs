@@ -1,8 +1,8 @@
-//! Toolrack's scanner, which is never told the dialect.
+//! Toolrack's scanner, which never knows the dialect.
 
 use std::sync::Arc;
 
-use toolrack_dialects::{Abort, Call, Event, Offered, OfferedTool, ScanOptions, Scanner};
+use toolrack_dialects::{Event, Offered, OfferedTool, ScanOptions, Scanner};
 
 use crate::{
     call::Called,
@@ -10,19 +10,6 @@ use crate::{
     peer::{Mode, PIECE},
     pieces,
 };
-
-/// What the scanner finds in a case.
-#[derive(Debug, Clone, Default)]
-pub struct Reading {
-    /// The calls, to compare.
-    pub calls: Vec<Called>,
-    /// The same calls as the scanner gives them.
-    pub raw: Vec<Call>,
-    /// There was thinking.
-    pub thought: bool,
-    /// Why what had begun as calls was none.
-    pub aborted: Vec<Abort>,
-}
 
 /// The tools of a case as the scanner takes them.
 pub fn offered(tools: Option<&[Tool]>) -> Arc<Offered> {
@@ -34,20 +21,16 @@ pub fn offered(tools: Option<&[Tool]>) -> Arc<Offered> {
     })))
 }
 
-/// Reads a case; in pieces also with deltas.
-pub fn read(case: &Case, mode: Mode) -> Reading {
+/// The calls that the scanner finds in a case; in pieces also with deltas.
+pub fn read(case: &Case, mode: Mode) -> Vec<Called> {
     let deltas = mode == Mode::Pieces;
     let options = ScanOptions { thinking: case.thinking, deltas, ..ScanOptions::default() };
     let mut scanner = Scanner::new(offered(case.tools.as_deref()), options);
-    let mut reading = Reading::default();
-    let mut sink = |event: Event<'_>| match event {
-        Event::Call(call) => {
-            reading.calls.push(Called::from_text(&call.name, &call.arguments));
-            reading.raw.push(call);
+    let mut calls = Vec::new();
+    let mut sink = |event: Event<'_>| {
+        if let Event::Call(call) = event {
+            calls.push(Called::from_text(&call.name, &call.arguments));
         }
-        Event::Reasoning(text) => reading.thought |= !text.trim().is_empty(),
-        Event::Aborted { reason, .. } => reading.aborted.push(reason),
-        _ => {}
     };
     match mode {
         Mode::Whole => scanner.push(&case.input, &mut sink),
@@ -58,5 +41,5 @@ pub fn read(case: &Case, mode: Mode) -> Reading {
         }
     }
     scanner.finish(&mut sink);
-    reading
+    calls
 }

@@ -14,7 +14,8 @@ fn tags(text: &str) -> String {
 fn value(schema: Value, text: &str) -> Option<(Value, bool)> {
     let root = json!({"properties": {"x": schema}});
     let mut out = String::new();
-    let repaired = write_argument(&tags(text), OPEN, CLOSE, Some(&root), "x", Reading::default(), &mut out)?;
+    let repaired =
+        write_argument(&tags(text), OPEN, CLOSE, Some(&root), "x", ParseOptions::default(), &mut out)?;
     Some((serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}")), repaired))
 }
 
@@ -58,7 +59,7 @@ fn without_a_schema_all_is_text() {
     strict(json!({}), "<item>a</item><item>b</item>", json!({"item": ["a", "b"]}));
     let mut out = String::new();
     let text = tags("<a>1</a><a>2</a>");
-    assert_eq!(write_argument(&text, OPEN, CLOSE, None, "x", Reading::default(), &mut out), Some(false));
+    assert_eq!(write_argument(&text, OPEN, CLOSE, None, "x", ParseOptions::default(), &mut out), Some(false));
     assert_eq!(out, r#"{"a":["1","2"]}"#);
 }
 
@@ -170,7 +171,7 @@ proptest! {
         if render(&value, OPEN, CLOSE, &mut text).is_some() {
             let mut out = String::new();
             let root = json!({"properties": {"x": schema}});
-            let repaired = write_argument(&text, OPEN, CLOSE, Some(&root), "x", Reading::default(), &mut out);
+            let repaired = write_argument(&text, OPEN, CLOSE, Some(&root), "x", ParseOptions::default(), &mut out);
             prop_assert_eq!(repaired, Some(false), "{}", text);
             prop_assert_eq!(serde_json::from_str::<Value>(&out).unwrap(), value);
         }
@@ -183,7 +184,7 @@ proptest! {
         for schema in [json!({}), json!({"type": "array", "items": {"type": ["object", "integer"]}})] {
             let mut out = String::new();
             let root = json!({"properties": {"x": schema}});
-            if write_argument(&tags(&parts.concat()), OPEN, CLOSE, Some(&root), "x", Reading::default(), &mut out).is_some() {
+            if write_argument(&tags(&parts.concat()), OPEN, CLOSE, Some(&root), "x", ParseOptions::default(), &mut out).is_some() {
                 prop_assert!(serde_json::from_str::<Value>(&out).is_ok(), "{}", out);
             }
         }

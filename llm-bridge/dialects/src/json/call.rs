@@ -18,7 +18,7 @@ impl JsonBody {
     }
 
     pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
-        // Without a mark a name proves little: the call begins when its arguments do.
+        // Without a delimiter a name proves little: the call begins when its arguments do.
         let proven = !self.bare || self.arguments.is_some();
         if let Some(name) = self.name.as_deref().filter(|_| proven && self.begun.is_none()) {
             self.begun = cx.begin(name, self.row.name);
@@ -88,12 +88,12 @@ impl JsonBody {
         Some(Envelope { name, arguments, has_arguments: true, repaired })
     }
 
-    /// The marks behind the body.
+    /// The delimiters after the body.
     fn closes(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         self.ends.unwrap_or_default().iter().chain(self.row.close).copied()
     }
 
-    /// What follows the value: closing marks, another object, or other text.
+    /// What follows the value: closing delimiters, another object, or other text.
     pub(super) fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
         if self.ends.is_some() {
             return Some(Step::Done(self.pos));
@@ -133,19 +133,21 @@ impl JsonBody {
         Some(Step::Done(self.pos))
     }
 
-    /// A `<` outside a string: the closing mark came too early, or another call begins.
+    /// A `<` outside a string: the closing delimiter came too early, or another call begins.
     pub(super) fn angle(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         if self.bare {
             return Some(Step::Reject(self.pos));
         }
         let rest = cut(text, self.pos..text.len());
         let row = self.row;
-        let marks = self.closes().chain(row.marks.iter().map(|mark| mark.text));
-        if !eof && marks.clone().any(|mark| rest.len() < mark.len() && mark.starts_with(rest)) {
+        let delimiters = self.closes().chain(row.delimiters.iter().map(|delimiter| delimiter.text));
+        if !eof
+            && delimiters.clone().any(|delimiter| rest.len() < delimiter.len() && delimiter.starts_with(rest))
+        {
             return Some(Step::More);
         }
         if let Some(close) = self.closes().find(|close| rest.starts_with(close)) {
-            // The marks that end a call are for whoever has read its name.
+            // The delimiters that end a call are for whoever has read its name.
             let end = self.pos + if self.ends.is_some() { 0 } else { close.len() };
             if self.between() && !self.ready.is_empty() {
                 // Only the array's own end is missing.
@@ -161,7 +163,7 @@ impl JsonBody {
             }
             return Some(Step::Reject(self.pos));
         }
-        if marks.into_iter().any(|mark| rest.starts_with(mark)) {
+        if delimiters.into_iter().any(|delimiter| rest.starts_with(delimiter)) {
             return Some(Step::Reject(self.pos));
         }
         self.expects(false);
@@ -188,7 +190,7 @@ impl JsonBody {
             return Step::Reject(end);
         }
         if self.quote.is_some() {
-            // A quote that was not escaped may have swallowed the closing mark: read up to the first one.
+            // A quote that was not escaped may have swallowed the closing delimiter: read up to the first one.
             let body = cut(text, self.object..end);
             let found = self.closes().filter_map(|close| Some((body.find(close)?, close.len()))).min();
             let close = found.map(|(at, len)| (at, if self.ends.is_some() { 0 } else { len }));

@@ -21,11 +21,11 @@ use super::{
 pub(super) struct JsonBody {
     row: &'static Dialect,
     style: JsonStyle,
-    /// No mark stands before it: shape and name have to prove it, early.
+    /// No delimiter stands before it: shape and name have to prove it, early.
     bare: bool,
     /// Nothing but white space was written before it.
     alone: bool,
-    /// It is the arguments only, of a call whose name stands before them and which these marks end.
+    /// It is the arguments only, of a call whose name stands before them and which these delimiters end.
     ends: Option<&'static [&'static str]>,
     pos: usize,
     stack: Vec<u8>,
@@ -69,7 +69,7 @@ enum Expect {
     Comma,
     Scalar,
     Comment(u8),
-    /// A whole value has been read: more objects, or the closing mark.
+    /// A whole value has been read: more objects, or the closing delimiter.
     Tail,
 }
 
@@ -312,7 +312,7 @@ impl JsonBody {
                 self.expect = Scalar;
             }
             (_, Start) => return Some(Step::Reject(self.pos)),
-            // Loose: an unquoted key, or text after a quote that was not escaped. Reading it is the repair's job.
+            // Loose: an unquoted key, or text after a quote that was not escaped. ParseOptions it is the repair's job.
             _ if self.bare => return Some(self.refuse()),
             (_, KeyOrEnd | WantKey) => {
                 self.expects(false);

@@ -67,7 +67,7 @@ impl JsonBody {
     }
 }
 
-/// Whether this, behind a backslash, is an escape of JSON. Digits that have not come are none.
+/// Whether this, after a backslash, is an escape of JSON. Digits that have not come are none.
 fn is_escape(rest: &[u8]) -> bool {
     match rest.first() {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => true,

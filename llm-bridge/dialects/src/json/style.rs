@@ -4,15 +4,15 @@
 #[derive(Debug, Clone, Copy)]
 pub struct JsonStyle {
     /// Keys whose value is the tool's name.
-    pub names: &'static [&'static str],
+    pub(crate) names: &'static [&'static str],
     /// Keys whose value is the arguments: an object, or an object written as a string.
-    pub arguments: &'static [&'static str],
+    pub(crate) arguments: &'static [&'static str],
     /// The only key is the tool's name, and its value is the arguments.
-    pub keyed: bool,
+    pub(crate) keyed: bool,
     /// Calls are written as elements of an array.
-    pub array: bool,
+    pub(crate) array: bool,
     /// The key of an object around the call, where there is one; else empty.
-    pub outer: &'static str,
+    pub(crate) outer: &'static str,
 }
 
 impl JsonStyle {

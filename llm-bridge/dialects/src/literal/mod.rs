@@ -38,7 +38,7 @@ impl LiteralStyle {
 pub(super) enum Read {
     /// It needs more text.
     More,
-    /// The closing byte was read; the position is behind it.
+    /// The closing byte was read; the position is after it.
     Done,
     /// This is not written in this notation, which is known at the position.
     Fail,
@@ -76,7 +76,7 @@ enum Part {
     /// In a value without quotes that begins here.
     Word(usize),
     Text(Text),
-    /// Behind a value.
+    /// After a value.
     After,
     Ended(Read),
 }
@@ -92,7 +92,7 @@ pub(super) struct Literals {
 }
 
 impl Literals {
-    /// `at` is the offset behind the opening bracket.
+    /// `at` is the offset after the opening bracket.
     pub(super) fn new(style: LiteralStyle, at: usize) -> Self {
         Self { style, pos: at, part: Part::Begin, stack: Vec::new(), repaired: false }
     }

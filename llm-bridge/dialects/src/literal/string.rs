@@ -26,7 +26,7 @@ enum Quote {
 impl Quote {
     fn len(self) -> usize {
         match self {
-            Self::Own(mark) | Self::Three(mark) => mark.len(),
+            Self::Own(delimiter) | Self::Three(delimiter) => delimiter.len(),
             Self::One(_) => 1,
         }
     }
@@ -78,7 +78,7 @@ impl Literals {
     /// Reads on in a string. All of it up to the position has been written.
     pub(super) fn text(&mut self, string: Text, text: &str, eof: bool, out: &mut String) -> Option<Read> {
         let read = match string.quote {
-            Quote::Own(mark) => self.own(mark, text, out),
+            Quote::Own(delimiter) => self.own(delimiter, text, out),
             Quote::One(_) | Quote::Three(_) => self.escaped(string, text, eof, out),
         };
         if read == Read::Done {
@@ -90,18 +90,18 @@ impl Literals {
         Some(read)
     }
 
-    fn own(&mut self, mark: &str, text: &str, out: &mut String) -> Read {
+    fn own(&mut self, delimiter: &str, text: &str, out: &mut String) -> Read {
         let rest = cut(text, self.pos..text.len());
-        let first = mark.bytes().next().unwrap_or_default();
+        let first = delimiter.bytes().next().unwrap_or_default();
         let mut end = 0;
         let (end, read) = loop {
             let after = cut(rest, end..rest.len());
             let Some(at) = memchr(first, after.as_bytes()) else { break (rest.len(), Read::More) };
             let found = cut(after, at..after.len());
-            if found.starts_with(mark) {
+            if found.starts_with(delimiter) {
                 break (end + at, Read::Done);
             }
-            if mark.starts_with(found) {
+            if delimiter.starts_with(found) {
                 break (end + at, Read::More);
             }
             end += at + found.chars().next().map_or(1, char::len_utf8);
@@ -165,13 +165,13 @@ impl Literals {
         }
     }
 
-    /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is told by what
-    /// no literal has behind its end: a letter, or too many closing brackets.
+    /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is recognized by what
+    /// no literal has after its end: a letter, or too many closing brackets.
     fn closes(&self, quote: Quote, rest: &str, eof: bool) -> Ends<()> {
-        if let Quote::Three(mark) = quote {
-            return if rest.starts_with(mark) {
+        if let Quote::Three(delimiter) = quote {
+            return if rest.starts_with(delimiter) {
                 Ends::Yes(())
-            } else if mark.starts_with(rest) && !eof {
+            } else if delimiter.starts_with(rest) && !eof {
                 Ends::More
             } else {
                 Ends::No
@@ -267,7 +267,7 @@ fn code(rest: &str, digits: usize, eof: bool) -> Escape {
     Escape::Char(char::REPLACEMENT_CHARACTER, 2 + digits)
 }
 
-/// The digits behind a backslash and a letter.
+/// The digits after a backslash and a letter.
 fn hex(rest: &str, digits: usize) -> Ends<u32> {
     let found = rest.bytes().skip(2).take(digits).take_while(u8::is_ascii_hexdigit).count();
     if found == digits {
@@ -276,8 +276,8 @@ fn hex(rest: &str, digits: usize) -> Ends<u32> {
     if rest.len() == 2 + found { Ends::More } else { Ends::No }
 }
 
-/// Whether a style's own delimiter could not be told from the text before it.
-pub(super) fn hides(style: &LiteralStyle, mark: &str, text: &str) -> bool {
+/// Whether a style's own delimiter could not be distinguished from the text before it.
+pub(super) fn hides(style: &LiteralStyle, delimiter: &str, text: &str) -> bool {
     style.quotes.iter().any(|own| text.contains(own))
-        || format!("{text}{mark}").find(mark).is_none_or(|at| at < text.len())
+        || format!("{text}{delimiter}").find(delimiter).is_none_or(|at| at < text.len())
 }

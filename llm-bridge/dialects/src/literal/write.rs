@@ -75,11 +75,11 @@ fn value(style: LiteralStyle, value: &Value, depth: usize, out: &mut String) -> 
 }
 
 fn string(style: LiteralStyle, text: &str, out: &mut String) -> Option<()> {
-    if let Some(mark) = style.quotes.first() {
-        if hides(&style, mark, text) {
+    if let Some(delimiter) = style.quotes.first() {
+        if hides(&style, delimiter, text) {
             return None;
         }
-        out.push_str(&format!("{mark}{text}{mark}"));
+        out.push_str(&format!("{delimiter}{text}{delimiter}"));
         return Some(());
     }
     out.push('"');

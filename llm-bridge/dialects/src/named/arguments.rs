@@ -1,4 +1,4 @@
-//! The arguments behind a name: which notation they are in, and reading those that are no tags.
+//! The arguments after a name: which notation they are in, and reading those that are no tags.
 
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::{
@@ -60,7 +60,7 @@ impl NamedBody {
         None
     }
 
-    /// No mark that opens arguments stands behind the name.
+    /// No delimiter that opens arguments stands after the name.
     fn nothing_but_name(&self, text: &str) -> bool {
         let head = cut(text, self.start..text.len()).trim_end();
         self.name.as_deref().is_some_and(|name| head.ends_with(name))

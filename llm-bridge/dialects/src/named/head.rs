@@ -11,11 +11,11 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Head {
-    /// Between two marks, as in `<function=NAME>`.
+    /// Between two delimiters, as in `<function=NAME>`.
     Between {
         /// Stands before the name.
         open: &'static str,
-        /// What may stand behind it; the first is the one that is rendered. With an empty one among them the name
+        /// What may stand after it; the first is the one that is rendered. With an empty one among them the name
         /// ends where its letters do.
         close: &'static [&'static str],
         /// What a name begins with that does not belong to it, as in `functions.NAME`.
@@ -39,7 +39,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// A name between two marks.
+    /// A name between two delimiters.
     pub const fn between(open: &'static str, close: &'static [&'static str]) -> Self {
         Self::Between { open, close, before: "", id: "", written_id: "" }
     }
@@ -71,7 +71,7 @@ pub(super) const MAX_NAME: usize = 256;
 pub(super) struct Named<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) tag: &'a str,
-    /// Where the text behind it begins, counted from behind `open`.
+    /// Where the text after it begins, counted from after `open`.
     pub(super) end: usize,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Named<'a> {
 pub(super) enum Found<'a> {
     Name(Named<'a>),
     More,
-    /// It is none, which is known here, counted from behind `open`.
+    /// It is none, which is known here, counted from after `open`.
     No(usize),
 }
 
-/// Reads the name that stands behind `head.open()`.
+/// Reads the name that stands after `head.open()`.
 pub(super) fn name<'a>(head: &Head, text: &'a str, eof: bool) -> Found<'a> {
     let area = text.get(..text.floor_char_boundary(MAX_NAME)).unwrap_or_default();
     let found = match head {
@@ -120,13 +120,13 @@ fn letters<'a>(text: &'a str, close: &[&str], id: &str, eof: bool) -> Found<'a> 
     }
     let behind = rest(text, end);
     let next = behind.trim_start_matches([' ', '\t']);
-    let marks = close.iter().copied().chain([id]).filter(|mark| !mark.is_empty());
-    if !eof && (next.is_empty() || is_any(next, marks.clone()) == Is::Open) {
+    let delimiters = close.iter().copied().chain([id]).filter(|delimiter| !delimiter.is_empty());
+    if !eof && (next.is_empty() || is_any(next, delimiters.clone()) == Is::Open) {
         return Found::More;
     }
     let name = text.get(start..end).unwrap_or_default();
-    if let Some(mark) = marks.filter(|mark| next.starts_with(mark)).max() {
-        end += behind.len() - next.len() + mark.len();
+    if let Some(delimiter) = delimiters.filter(|delimiter| next.starts_with(delimiter)).max() {
+        end += behind.len() - next.len() + delimiter.len();
     }
     Found::Name(Named { name: name.into(), tag: "", end })
 }
@@ -136,7 +136,7 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
     let firsts = |char: char| matches!(char, '<' | '\n') || close.iter().any(|close| close.starts_with(char));
     for (at, char) in text.char_indices().filter(|(_, char)| firsts(*char)) {
         let here = rest(text, at);
-        // The longest mark counts: that it has come whole has to be known.
+        // The longest delimiter counts: that it has come whole has to be known.
         if !eof && is_any(here, close.iter().copied().filter(|close| !here.starts_with(close))) == Is::Open {
             return Found::More;
         }

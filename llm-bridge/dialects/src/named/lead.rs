@@ -25,8 +25,8 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
         match text.bytes().next() {
             Some(b'[') => unblanked(rest(text, 1)),
             None => return Lead::More,
-            // Where a mark stands before them, a single call needs no list.
-            Some(_) if row.marks.is_empty() => return Lead::No,
+            // Where a delimiter stands before them, a single call needs no list.
+            Some(_) if row.delimiters.is_empty() => return Lead::No,
             Some(_) => text,
         }
     } else {
@@ -41,13 +41,13 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
     match behind.chars().next() {
         None => Lead::More,
         Some(first) if first.is_whitespace() || "{[<>(`".contains(first) => Lead::No,
-        // Nothing but the bracket behind a name tells these from a word.
+        // Nothing but the bracket after a name distinguishes these from a word.
         Some(_) if literals && style.head.open().is_empty() => match head::name(&style.head, behind, false) {
             Found::Name(found) if plain(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
             Found::More if plain(behind) => Lead::More,
             Found::Name(_) | Found::More | Found::No(_) => Lead::No,
         },
-        // A name without a mark around it begins as names do.
+        // A name without a delimiter around it begins as names do.
         Some(first) if head::is_plain(&style.head) && !first.is_alphanumeric() && first != '_' => Lead::No,
         Some(_) => Lead::Yes,
     }
@@ -58,7 +58,7 @@ fn unblanked(text: &str) -> &str {
     rest(text, ahead(text, 0, &[]).unwrap_or(0))
 }
 
-/// Only what names are made of, and white space and a bracket behind it.
+/// Only what names are made of, and white space and a bracket after it.
 fn plain(name: &str) -> bool {
     let name = name.trim_end_matches(['(', '{']).trim_end();
     let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');

@@ -55,7 +55,7 @@ pub(super) struct NamedBody {
     style: NamedStyle,
     /// It stands in a wrapper, in which more calls may follow.
     wrapped: bool,
-    /// No mark stands before it: the name has to be that of an offered tool.
+    /// No delimiter stands before it: the name has to be that of an offered tool.
     bare: bool,
     pos: usize,
     part: Part,
@@ -81,7 +81,7 @@ pub(super) struct NamedBody {
     ended: bool,
     params: usize,
     repaired: bool,
-    /// Where text that is no argument begins, behind the last one.
+    /// Where text that is no argument begins, after the last one.
     stray: Option<usize>,
     /// How much of the value, from `start` on, is already in `arguments`.
     taken: Option<usize>,
@@ -108,9 +108,9 @@ enum Part {
     Key,
     /// In a value.
     Value,
-    /// Behind the arguments.
+    /// After the arguments.
     End,
-    /// Behind the call.
+    /// After the call.
     Tail,
 }
 
@@ -227,7 +227,7 @@ impl NamedBody {
         None
     }
 
-    /// Passes over the marks that end the call; the arguments before them are whole.
+    /// Passes over the delimiters that end the call; the arguments before them are whole.
     fn end(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
         let fence: &[u8] = if matches!(self.style.arguments, Arguments::Json) { b"`" } else { b"" };
         let next = ahead(text, self.pos, fence).unwrap_or(self.pos);
@@ -300,7 +300,7 @@ impl NamedBody {
         Some(Step::Done(self.pos))
     }
 
-    /// Behind an element of a list: its next one or its end.
+    /// After an element of a list: its next one or its end.
     fn after_element(&mut self, text: &str, eof: bool) -> Option<Step> {
         let Some(at) = ahead(text, self.pos, &[]) else { return Some(Step::Reject(self.pos)) };
         match text.as_bytes().get(at) {

@@ -14,17 +14,17 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct TagStyle {
     /// Where the argument's name stands.
-    pub key: Head,
-    /// What opens the value behind the name, where that is a tag of its own; else empty.
-    pub value: &'static str,
+    pub(crate) key: Head,
+    /// What opens the value after the name, where that is a tag of its own; else empty.
+    pub(crate) value: &'static str,
     /// What ends the value.
-    pub end: &'static str,
+    pub(crate) end: &'static str,
     /// One line end on each side of the value belongs to the tags.
-    pub framed: bool,
+    pub(crate) framed: bool,
     /// Values are written on lines of their own.
-    pub lines: bool,
+    pub(crate) lines: bool,
     /// The end repeats the argument's name, and values may be trees of such elements.
-    pub elements: bool,
+    pub(crate) elements: bool,
     /// What the tag says of the value's type when it is rendered.
     pub(super) types: TypeAttribute,
 }
@@ -98,7 +98,7 @@ impl NamedBody {
         let Some(tags) = self.tags() else { return Some(Step::Reject(self.pos)) };
         self.skip_blank(text);
         let behind = self.rest(text);
-        // Where the tag of an argument begins as the end of the call does, the longer mark decides.
+        // Where the tag of an argument begins as the end of the call does, the longer delimiter decides.
         let end = is_any(behind, self.style.end.iter().copied());
         let param = if end == Is::Yes { Is::No } else { is(behind, tags.key.open()) };
         if param == Is::Yes && end != Is::Open {
@@ -111,7 +111,7 @@ impl NamedBody {
         if end == Is::Yes {
             let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
             if self.params == 0 && !self.wrapped && head::is_plain(&self.style.head) && !offered() {
-                // A word between marks is a call only of a tool that is there: else they are just mentioned.
+                // A word between delimiters is a call only of a tool that is there: else they are just mentioned.
                 return Some(Step::Reject(self.pos));
             }
             self.repaired |= self.stray.take().is_some();
@@ -120,7 +120,7 @@ impl NamedBody {
             return None;
         }
         let tail = tail(text, self.pos, self.row.close, &[], eof);
-        let next = is_any(behind, self.row.marks.iter().map(|mark| mark.text));
+        let next = is_any(behind, self.row.delimiters.iter().map(|delimiter| delimiter.text));
         let open = param == Is::Open || end == Is::Open || tail == Tail::Open || next == Is::Open;
         if open && !eof {
             return Some(Step::More);
@@ -142,7 +142,7 @@ impl NamedBody {
             return Some(Step::Reject(if eof && open { text.len() } else { self.pos }));
         }
         if behind.is_empty() || next == Is::Yes || (eof && open) {
-            // No end: what stands behind the last argument is text.
+            // No end: what stands after the last argument is text.
             self.pos = self.stray.take().unwrap_or(self.pos);
             self.repaired |= !self.style.end.is_empty();
             self.finish_call(self.pos, cx);
@@ -191,7 +191,7 @@ impl NamedBody {
         }
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
         let shape = Shape::of(schema, schema).property(&key);
-        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.reading.types(&shape));
+        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.parsing.types(&shape));
         self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
         // Only what the schema says is text cannot be a tree.
         let text = shape.is_known() && self.types.is_text();

@@ -6,7 +6,7 @@ use super::{MAX_NAME, NamedBody, Part, head};
 use crate::{
     body::{Cx, Is, MAX_BLANK, Step, Tail, ahead, cut, is, is_any, rest, tail},
     elements,
-    table::MarkKind,
+    table::DelimiterKind,
     typing::escape,
 };
 
@@ -77,9 +77,10 @@ impl NamedBody {
             return Some(Step::Reject(text.len()));
         }
         let closes = self.row.close.iter().chain(self.style.end);
-        let marks = self.row.marks.iter().map(|mark| mark.text);
-        let plain =
-            |value: &&str| !closes.clone().copied().chain(marks.clone()).any(|mark| value.contains(mark));
+        let delimiters = self.row.delimiters.iter().map(|delimiter| delimiter.text);
+        let plain = |value: &&str| {
+            !closes.clone().copied().chain(delimiters.clone()).any(|delimiter| value.contains(delimiter))
+        };
         if let Some(value) = closes.clone().find_map(|close| whole.strip_suffix(close)).filter(plain) {
             self.pos = self.start + value.len();
             let end = self.pos;
@@ -156,16 +157,20 @@ impl NamedBody {
     /// Whether this can be the second byte of a tag that ends a value; most angle brackets are none.
     fn begins_tag(&self, second: Option<u8>) -> bool {
         let Some(second) = second else { return true };
-        let is_second = |mark: &str| mark.as_bytes().get(1) == Some(&second);
+        let is_second = |delimiter: &str| delimiter.as_bytes().get(1) == Some(&second);
         self.tags().is_some_and(|tags| is_second(tags.end) || is_second(tags.key.open()))
-            || self.style.end.iter().chain(self.row.close).any(|mark| is_second(mark))
+            || self.style.end.iter().chain(self.row.close).any(|delimiter| is_second(delimiter))
     }
 
-    /// Whether another call with arguments begins here, where each begins with its own mark: then this one has ended.
+    /// Whether another call with arguments begins here, where each begins with its own delimiter: then this one has ended.
     fn next_call(&self, text: &str, at: usize, eof: bool) -> Is {
         let Some(at) = ahead(text, at, &[]).filter(|at| *at < text.len()) else { return Is::No };
         let open = self.style.head.open();
-        let marked = self.row.marks.iter().any(|mark| mark.kind == MarkKind::Call && mark.text == open);
+        let marked = self
+            .row
+            .delimiters
+            .iter()
+            .any(|delimiter| delimiter.kind == DelimiterKind::Call && delimiter.text == open);
         let (true, Some(tags)) = (marked, self.tags()) else { return Is::No };
         match is(rest(text, at), open) {
             Is::Yes => {}
@@ -188,7 +193,7 @@ impl NamedBody {
         schema.and_then(|schema| schema.get("properties")?.get(key.trim())).is_some()
     }
 
-    /// The offset behind the framing newline with which a value may begin; nothing while that is not known.
+    /// The offset after the framing newline with which a value may begin; nothing while that is not known.
     fn framed(&self, text: &str) -> Option<usize> {
         if !self.tags().is_some_and(|tags| tags.framed) {
             return Some(0);
@@ -232,14 +237,14 @@ impl NamedBody {
                 tags.end,
                 root,
                 &self.key,
-                cx.reading,
+                cx.parsing,
                 &mut self.arguments,
             ) {
                 Some(repaired) => self.repaired |= repaired,
                 None => return false,
             }
         } else {
-            self.repaired |= self.types.write(&cx.reading.value(whole), &mut self.arguments);
+            self.repaired |= self.types.write(&cx.parsing.value(whole), &mut self.arguments);
         }
         true
     }
@@ -249,7 +254,7 @@ impl NamedBody {
         if self.begun.is_none() {
             return;
         }
-        if self.types.is_text() && self.element.is_none() && cx.reading.is_verbatim() {
+        if self.types.is_text() && self.element.is_none() && cx.parsing.is_verbatim() {
             let value = cut(text, self.start..self.pos);
             let safe = match self.tags() {
                 Some(tags) if tags.framed => {

@@ -6,7 +6,7 @@ use super::{Arguments, Head, NamedStyle, TagStyle, tags::TypeAttribute};
 use crate::{elements, literal, render::type_name, table::Dialect};
 
 impl NamedStyle {
-    /// A call, without the marks of a wrapper; nothing where it cannot be written.
+    /// A call, without the delimiters of a wrapper; nothing where it cannot be written.
     pub(crate) fn write(&self, row: &Dialect, name: &str, arguments: &Map<String, Value>) -> Option<String> {
         let line = if row.lines { "\n" } else { "" };
         let mut out = self.head.write(name)?;

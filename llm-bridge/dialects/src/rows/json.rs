@@ -3,7 +3,7 @@
 use super::THINK;
 use crate::{
     json::JsonStyle,
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 const OBJECT: &[Form] = &[Form::Json(JsonStyle::PLAIN)];
@@ -11,63 +11,63 @@ const ARRAY: &[Form] = &[Form::Json(JsonStyle::PLAIN.in_array())];
 
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("hermes", OBJECT)
-        .marks(&[Mark::wrapper("<tool_call>")])
+        .delimiters(&[Delimiter::wrapper("<tool_call>")])
         .close(&["</tool_call>"])
         .on_lines()
         .thinking(THINK),
     Dialect::new("ernie45", OBJECT)
-        .marks(&[Mark::wrapper("<tool_call>")])
+        .delimiters(&[Delimiter::wrapper("<tool_call>")])
         .close(&["</tool_call>"])
         .on_lines()
         .noise(&["<response>", "</response>"])
         .results("<tool_output>\n{content}\n</tool_output>"),
     Dialect::new("bare_json", OBJECT)
-        // Left over where a server has eaten the opening mark of another dialect as a special token.
+        // Left over where a server has eaten the opening delimiter of another dialect as a special token.
         .close(&["</tool_call>"]),
     Dialect::new("xlam", ARRAY),
     Dialect::new("llama3_json", &[Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"]))])
-        .marks(&[Mark::wrapper("<|python_tag|>")])
+        .delimiters(&[Delimiter::wrapper("<|python_tag|>")])
         .noise(&["<|eom_id|>"])
         .results("<|start_header_id|>ipython<|end_header_id|>\n\n{content}<|eot_id|>"),
-    Dialect::new("phi4_mini_json", ARRAY).marks(&[Mark::line("functools")]),
-    Dialect::new("firefunction", ARRAY).marks(&[Mark::line("functools")]),
+    Dialect::new("phi4_mini_json", ARRAY).delimiters(&[Delimiter::line("functools")]),
+    Dialect::new("firefunction", ARRAY).delimiters(&[Delimiter::line("functools")]),
     Dialect::new("nemotron_deci", ARRAY)
-        .marks(&[Mark::wrapper("<TOOLCALL>")])
+        .delimiters(&[Delimiter::wrapper("<TOOLCALL>")])
         .close(&["</TOOLCALL>"])
         .results("<TOOL_RESPONSE>[{content}]</TOOL_RESPONSE>"),
     Dialect::new("jamba", ARRAY)
-        .marks(&[Mark::wrapper("<tool_calls>")])
+        .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
         .on_lines()
         .noise(&["[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"]),
     Dialect::new("hunyuan_a13b", ARRAY)
-        .marks(&[Mark::wrapper("<tool_calls>")])
+        .delimiters(&[Delimiter::wrapper("<tool_calls>")])
         .close(&["</tool_calls>"])
         .noise(&["<answer>", "</answer>"]),
     Dialect::new("granite", ARRAY)
-        .marks(&[Mark::wrapper("<|tool_call|>")])
+        .delimiters(&[Delimiter::wrapper("<|tool_call|>")])
         .close(&["<|end_of_text|>"])
         .open_ended(),
-    Dialect::new("granite_20b_fc", OBJECT).marks(&[Mark::wrapper("<function_call>")]),
+    Dialect::new("granite_20b_fc", OBJECT).delimiters(&[Delimiter::wrapper("<function_call>")]),
     Dialect::new("internlm2", &[Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"]))])
-        .marks(&[
-            Mark::wrapper("<|action_start|><|plugin|>"),
-            Mark::wrapper("<|action_start|> <|plugin|>"),
-            Mark::wrapper("<|action_start|>\n<|plugin|>"),
+        .delimiters(&[
+            Delimiter::wrapper("<|action_start|><|plugin|>"),
+            Delimiter::wrapper("<|action_start|> <|plugin|>"),
+            Delimiter::wrapper("<|action_start|>\n<|plugin|>"),
         ])
         .close(&["<|action_end|>"]),
     Dialect::new("longcat", OBJECT)
-        .marks(&[Mark::wrapper("<longcat_tool_call>")])
+        .delimiters(&[Delimiter::wrapper("<longcat_tool_call>")])
         .close(&["</longcat_tool_call>"])
         .thinking(&[("<longcat_think>", "</longcat_think>")]),
     Dialect::new("apertus", &[Form::Json(JsonStyle::KEYED.in_array())])
-        .marks(&[Mark::wrapper("<|tools_prefix|>")])
+        .delimiters(&[Delimiter::wrapper("<|tools_prefix|>")])
         .close(&["<|tools_suffix|>"])
         .thinking(&[("<|inner_prefix|>", "<|inner_suffix|>")]),
     Dialect::new("gigachat3", OBJECT)
-        .marks(&[
-            Mark::wrapper("<|function_call|>"),
-            Mark::wrapper("<|message_sep|>\n\nfunction call<|role_sep|>"),
+        .delimiters(&[
+            Delimiter::wrapper("<|function_call|>"),
+            Delimiter::wrapper("<|message_sep|>\n\nfunction call<|role_sep|>"),
         ])
         .noise(&["<|message_sep|>"])
         .results("function result<|role_sep|>\n{content}<|message_sep|>"),
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Dialect] = &[
         "cohere_command",
         &[Form::Json(JsonStyle::new(&["tool_name", "name"], &["parameters", "arguments"]).in_array())],
     )
-    .marks(&[Mark::wrapper("<|START_ACTION|>")])
+    .delimiters(&[Delimiter::wrapper("<|START_ACTION|>")])
     .close(&["<|END_ACTION|>"])
     .on_lines()
     .thinking(&[("<|START_THINKING|>", "<|END_THINKING|>")])
@@ -85,8 +85,8 @@ pub(super) const ROWS: &[Dialect] = &[
         "command_r_plus",
         &[Form::Json(JsonStyle::new(&["tool_name", "name"], &["parameters", "arguments"]).in_array())],
     )
-    .marks(&[Mark::line("Action:\n```json\n"), Mark::line("Action:")])
+    .delimiters(&[Delimiter::line("Action:\n```json\n"), Delimiter::line("Action:")])
     .close(&["\n```", "```"]),
-    Dialect::new("sarashina", ARRAY).marks(&[Mark::wrapper("<|tool_calls|>")]),
+    Dialect::new("sarashina", ARRAY).delimiters(&[Delimiter::wrapper("<|tool_calls|>")]),
     Dialect::new("generic", &[Form::Json(JsonStyle::PLAIN.nested("tool_call"))]),
 ];

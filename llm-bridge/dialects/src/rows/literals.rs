@@ -5,7 +5,7 @@ use crate::{
     json::JsonStyle,
     literal::LiteralStyle,
     named::{Arguments, Head, NamedStyle},
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 const fn python(list: bool) -> Form {
@@ -19,7 +19,7 @@ const fn braces(open: &'static str, quotes: &'static [&'static str]) -> Form {
     Form::Named(NamedStyle { head: Head::between(open, &["{"]), arguments, end: &[], list: false })
 }
 
-/// The string marks of Gemma 4.
+/// The string delimiters of Gemma 4.
 const QUOTES: &[&str] = &["<|\"|>"];
 /// As braces, in the brackets of an ordinary call.
 const PARENTHESES: Form = Form::Named(NamedStyle {
@@ -32,25 +32,25 @@ const PARENTHESES: Form = Form::Named(NamedStyle {
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("pythonic", &[python(true)]),
     Dialect::new("llama4_pythonic", &[python(true)])
-        .marks(&[Mark::wrapper("<|python_start|>")])
+        .delimiters(&[Delimiter::wrapper("<|python_start|>")])
         .close(&["<|python_end|>"]),
     Dialect::new("lfm2", &[python(true), Form::Json(JsonStyle::PLAIN)])
-        .marks(&[Mark::wrapper("<|tool_call_start|>")])
+        .delimiters(&[Delimiter::wrapper("<|tool_call_start|>")])
         .close(&["<|tool_call_end|>"])
         .results("<|tool_response_start|>{content}<|tool_response_end|>")
         .thinking(THINK),
     Dialect::new("olmo3", &[python(false), python(true)])
-        .marks(&[Mark::wrapper("<function_calls>")])
+        .delimiters(&[Delimiter::wrapper("<function_calls>")])
         .close(&["</function_calls>"])
         .on_lines(),
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
-        .marks(&[Mark::wrapper("<|tool_call>"), Mark::line("call:")])
+        .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])
         .noise(&["<turn|>", "<eos>"])
         .close(&["<tool_call|>"])
         .thinking(&[("<|channel>thought\n", "<channel|>")])
         .results("<|tool_response>response:{name}{value:<|\"|>{content}<|\"|>}<tool_response|>"),
     Dialect::new("functiongemma", &[braces("call:", &["<escape>"])])
-        .marks(&[Mark::wrapper("<start_function_call>")])
+        .delimiters(&[Delimiter::wrapper("<start_function_call>")])
         .close(&["<end_function_call>"])
         .results("<start_function_response>response:{name}{value:<escape>{content}<escape>}<end_function_response>"),
 ];

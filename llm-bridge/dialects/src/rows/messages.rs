@@ -4,11 +4,11 @@ use crate::{
     header::{HeaderStyle, Kind},
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle, TagStyle},
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 /// Where a header may begin. The first has been written by the prompt, often.
-const HEADERS: &[Mark] = &[Mark::header("<|start|>"), Mark::header("<|channel|>")];
+const HEADERS: &[Delimiter] = &[Delimiter::header("<|start|>"), Delimiter::header("<|channel|>")];
 
 /// `<|start|>assistant<|channel|>commentary to=f <|constrain|>json<|message|>`, and parts of it.
 pub(crate) const HEADER: HeaderStyle = HeaderStyle {
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Dialect] = &[
         })],
     )
     .header(&HARMONY)
-    .marks(HEADERS)
+    .delimiters(HEADERS)
     .close(&["<|call|>", "<|end|>", "<|return|>"])
     .noise(&["<|call|>", "<|end|>", "<|return|>", "<|message|>"])
     .results("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{content}<|end|>"),
@@ -73,20 +73,23 @@ pub(super) const ROWS: &[Dialect] = &[
         })],
     )
     .header(&BEAM)
-    .marks(HEADERS)
+    .delimiters(HEADERS)
     .close(&["<|call|>", "<|end|>"]),
     Dialect::new("muse", MUSE)
         .header(&HEADER)
-        .marks(&[
-            Mark::header("<|start|>"),
-            Mark::header("<|channel|>"),
-            Mark::section("<atem:function_calls>"),
+        .delimiters(&[
+            Delimiter::header("<|start|>"),
+            Delimiter::header("<|channel|>"),
+            Delimiter::section("<atem:function_calls>"),
         ])
         .close(&["</atem:function_calls><|eom|>", "</atem:function_calls>", "<|eom|>"])
         .noise(&["<|eom|>", "<|eot|>"]),
     Dialect::new("inkling", &[Form::Json(JsonStyle::new(&["name"], &["args", "arguments"]))])
         .header(&HEADER)
-        .marks(&[Mark::wrapper("<|content_invoke_tool_json|>"), Mark::header("<|message_model|>")])
+        .delimiters(&[
+            Delimiter::wrapper("<|content_invoke_tool_json|>"),
+            Delimiter::header("<|message_model|>"),
+        ])
         .close(&["<|end_message|>"])
         .thinking(&[("<|content_thinking|>", "<|end_message|>")])
         .noise(&[

@@ -1,4 +1,4 @@
-//! The dialects of this crate, in the order in which they are asked where several share a mark.
+//! The dialects of this crate, in the order in which they are asked where several share a delimiter.
 //!
 //! They are not in the slice because an entry there is a static with a link section of its own, which this crate,
 //! without any unsafe code, may not have.
@@ -17,7 +17,7 @@ pub(super) use messages::HEADER;
 pub(super) const ROWS: &[&[Dialect]] =
     &[json::ROWS, tags::ROWS, wrapped::ROWS, literals::ROWS, messages::ROWS];
 
-/// Thinking marks that many models share.
+/// Thinking delimiters that many models share.
 const THINK: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),

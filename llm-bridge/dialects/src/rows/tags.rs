@@ -4,7 +4,7 @@ use super::THINK;
 use crate::{
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle, TagStyle},
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 const fn tags(head: Head, tags: TagStyle, end: &'static [&'static str]) -> NamedStyle {
@@ -27,7 +27,7 @@ const INVOKE: NamedStyle = tags(
 const PAIRS: TagStyle = TagStyle::new(Head::between("<arg_key>", &["</arg_key>"]), "</arg_value>")
     .value("<arg_value>")
     .verbatim();
-/// A call begins with the mark and the name, with nothing around the name.
+/// A call begins with the delimiter and the name, with nothing around the name.
 const PLAIN_NAME: &[&str] = &["", "\n", "<tool_sep>"];
 
 /// The markup of DeepSeek since V3.2, with its prefix for every tag.
@@ -48,12 +48,12 @@ macro_rules! markup {
 
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("qwen3_coder", &[Form::Named(FUNCTION)])
-        .marks(&[Mark::wrapper("<tool_call>"), Mark::inner("<function=")])
+        .delimiters(&[Delimiter::wrapper("<tool_call>"), Delimiter::inner("<function=")])
         .close(&["</tool_call>"])
         .on_lines()
         .thinking(THINK),
     Dialect::new("seed_oss", &[Form::Named(FUNCTION)])
-        .marks(&[Mark::wrapper("<seed:tool_call>")])
+        .delimiters(&[Delimiter::wrapper("<seed:tool_call>")])
         .close(&["</seed:tool_call>"])
         .on_lines()
         .thinking(&[("<seed:think>", "</seed:think>")]),
@@ -65,13 +65,13 @@ pub(super) const ROWS: &[Dialect] = &[
             &["</function>"],
         ))],
     )
-    .marks(&[Mark::wrapper("<tool_call>")])
+    .delimiters(&[Delimiter::wrapper("<tool_call>")])
     .close(&["</tool_call>"]),
     Dialect::new(
         "glm47",
         &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
     )
-    .marks(&[Mark::call("<tool_call>")])
+    .delimiters(&[Delimiter::call("<tool_call>")])
     .thinking(THINK)
     .noise(&["<|role_end|>"])
     .results("<tool_response>{content}</tool_response>"),
@@ -79,13 +79,13 @@ pub(super) const ROWS: &[Dialect] = &[
         "glm45",
         &[Form::Named(tags(Head::between("<tool_call>", &["\n", ""]), PAIRS, &["</tool_call>"]))],
     )
-    .marks(&[Mark::call("<tool_call>")])
+    .delimiters(&[Delimiter::call("<tool_call>")])
     .on_lines(),
     Dialect::new(
         "poolside_v1",
         &[Form::Named(tags(Head::between("<tool_call>", &["\n", ""]), PAIRS, &["</tool_call>"]))],
     )
-    .marks(&[Mark::call("<tool_call>")])
+    .delimiters(&[Delimiter::call("<tool_call>")])
     .on_lines(),
     Dialect::new(
         "iquest_q1",
@@ -95,19 +95,19 @@ pub(super) const ROWS: &[Dialect] = &[
             &["</iquest_tool_call>"],
         ))],
     )
-    .marks(&[Mark::call("<iquest_tool_call>")]),
+    .delimiters(&[Delimiter::call("<iquest_tool_call>")]),
     Dialect::new(
         "hy_v3",
         &[Form::Named(tags(Head::between("<tool_call>", &["<tool_sep>", ""]), PAIRS, &["</tool_call>"]))],
     )
-    .marks(&[Mark::wrapper("<tool_calls>")])
+    .delimiters(&[Delimiter::wrapper("<tool_calls>")])
     .close(&["</tool_calls>"])
     .on_lines(),
     Dialect::new(
         "hy_v4",
         &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
     )
-    .marks(&[Mark::wrapper("<tool_calls>")])
+    .delimiters(&[Delimiter::wrapper("<tool_calls>")])
     .close(&["</tool_calls>"]),
     Dialect::new(
         "k2_horizon",
@@ -122,14 +122,14 @@ pub(super) const ROWS: &[Dialect] = &[
             Form::Json(JsonStyle::PLAIN),
         ],
     )
-    .marks(&[
-        Mark::wrapper("<ifm|tool_calls><ifm|tool_call>"),
-        Mark::wrapper("<ifm|tool_calls>"),
-        Mark::wrapper("<ifm|tool_call>"),
+    .delimiters(&[
+        Delimiter::wrapper("<ifm|tool_calls><ifm|tool_call>"),
+        Delimiter::wrapper("<ifm|tool_calls>"),
+        Delimiter::wrapper("<ifm|tool_call>"),
     ])
     .close(&["</ifm|tool_calls>", "</ifm|tool_call></ifm|tool_calls>", "</ifm|tool_call>"]),
     Dialect::new("minimax_m2", &[Form::Named(INVOKE)])
-        .marks(&[Mark::wrapper("<minimax:tool_call>"), Mark::inner("<invoke name=")])
+        .delimiters(&[Delimiter::wrapper("<minimax:tool_call>"), Delimiter::inner("<invoke name=")])
         .close(&["</minimax:tool_call>"])
         .on_lines(),
     Dialect::new(
@@ -140,35 +140,35 @@ pub(super) const ROWS: &[Dialect] = &[
             &["]<]minimax[>[</invoke>"],
         ))],
     )
-    .marks(&[Mark::wrapper("]<]minimax[>[<tool_call>"), Mark::inner("]<]minimax[>[<invoke ")])
+    .delimiters(&[Delimiter::wrapper("]<]minimax[>[<tool_call>"), Delimiter::inner("]<]minimax[>[<invoke ")])
     .close(&["]<]minimax[>[</tool_call>"])
     .thinking(&[("<mm:think>", "</mm:think>")])
     .on_lines(),
     Dialect::new("dots", &[Form::Named(INVOKE), Form::Json(JsonStyle::PLAIN)])
-        .marks(&[Mark::wrapper("<dots_function_call>")])
+        .delimiters(&[Delimiter::wrapper("<dots_function_call>")])
         .close(&["</dots_function_call>"]),
     Dialect::new("deepseek_v32", &[Form::Named(markup!("｜DSML｜"))])
-        .marks(&[Mark::wrapper("<｜DSML｜function_calls>"), Mark::inner("<｜DSML｜invoke ")])
+        .delimiters(&[Delimiter::wrapper("<｜DSML｜function_calls>"), Delimiter::inner("<｜DSML｜invoke ")])
         .close(&["</｜DSML｜function_calls>"])
         .on_lines(),
     Dialect::new("deepseek_v4", &[Form::Named(markup!("｜DSML｜"))])
-        .marks(&[
-            Mark::wrapper("<｜DSML｜tool_calls>"),
+        .delimiters(&[
+            Delimiter::wrapper("<｜DSML｜tool_calls>"),
             // As the model misspells it.
-            Mark::wrapper("<｜DSML｜toolcalls>"),
-            Mark::wrapper("<｜DSML｜tool_call>"),
-            Mark::wrapper("<｜DSML｜toolcall>"),
-            Mark::wrapper("<｜DSML｜tools>"),
-            Mark::wrapper("<｜DSML｜tool>"),
+            Delimiter::wrapper("<｜DSML｜toolcalls>"),
+            Delimiter::wrapper("<｜DSML｜tool_call>"),
+            Delimiter::wrapper("<｜DSML｜toolcall>"),
+            Delimiter::wrapper("<｜DSML｜tools>"),
+            Delimiter::wrapper("<｜DSML｜tool>"),
         ])
         .close(&["</｜DSML｜tool_calls>"])
         .on_lines(),
     Dialect::new("deepseek_v41", &[Form::Named(markup!("｜DSML｜ "))])
-        .marks(&[Mark::wrapper("<｜DSML｜ calls>"), Mark::inner("<｜DSML｜ invoke ")])
+        .delimiters(&[Delimiter::wrapper("<｜DSML｜ calls>"), Delimiter::inner("<｜DSML｜ invoke ")])
         .close(&["</｜DSML｜ calls>"])
         .on_lines(),
     Dialect::new("gigachat35", &[Form::Named(markup!("｜GCML｜"))])
-        .marks(&[Mark::wrapper("<｜GCML｜tool_calls>"), Mark::inner("<｜GCML｜invoke ")])
+        .delimiters(&[Delimiter::wrapper("<｜GCML｜tool_calls>"), Delimiter::inner("<｜GCML｜invoke ")])
         .close(&["</｜GCML｜tool_calls>"])
         .on_lines(),
     Dialect::new(
@@ -181,7 +181,7 @@ pub(super) const ROWS: &[Dialect] = &[
             &["<|close|>call<|sep|>"],
         ))],
     )
-    .marks(&[Mark::wrapper("<|open|>tools<|sep|>"), Mark::inner("<|open|>call ")])
+    .delimiters(&[Delimiter::wrapper("<|open|>tools<|sep|>"), Delimiter::inner("<|open|>call ")])
     .close(&["<|close|>tools<|sep|>"])
     .thinking(&[("<|open|>think<|sep|>", "<|close|>think<|sep|>")])
     .noise(&[
@@ -206,10 +206,10 @@ pub(super) const ROWS: &[Dialect] = &[
             )),
         ],
     )
-    .marks(&[
-        Mark::wrapper("<｜tool_calls_begin｜>"),
-        Mark::inner("<｜tool_call_begin｜>"),
-        Mark::inner("<steptml:invoke "),
+    .delimiters(&[
+        Delimiter::wrapper("<｜tool_calls_begin｜>"),
+        Delimiter::inner("<｜tool_call_begin｜>"),
+        Delimiter::inner("<steptml:invoke "),
     ])
     .close(&["<｜tool_calls_end｜>"])
     .on_lines(),
@@ -221,7 +221,7 @@ pub(super) const ROWS: &[Dialect] = &[
             &["</function>"],
         ))],
     )
-    .marks(&[Mark::call("<function name=")]),
+    .delimiters(&[Delimiter::call("<function name=")]),
 ];
 
 const STEP_PARAMETER: TagStyle =

@@ -4,7 +4,7 @@ use super::THINK;
 use crate::{
     json::JsonStyle,
     named::{Arguments, Head, NamedStyle},
-    table::{Dialect, Form, Mark},
+    table::{Delimiter, Dialect, Form},
 };
 
 const fn json(head: Head, end: &'static [&'static str]) -> Form {
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Dialect] = &[
             Form::Json(JsonStyle::PLAIN.in_array()),
         ],
     )
-    .marks(&[Mark::wrapper("[TOOL_CALLS]")])
+    .delimiters(&[Delimiter::wrapper("[TOOL_CALLS]")])
     .close(&["[/TOOL_CALLS]"])
     .open_ended()
     .thinking(&[("[THINK]", "[/THINK]")])
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Dialect] = &[
             &["```", "<｜tool▁call▁end｜>"],
         )],
     )
-    .marks(&[Mark::wrapper("<｜tool▁calls▁begin｜>"), Mark::call("<｜tool▁call▁begin｜>")])
+    .delimiters(&[Delimiter::wrapper("<｜tool▁calls▁begin｜>"), Delimiter::call("<｜tool▁call▁begin｜>")])
     .close(&["<｜tool▁calls▁end｜>"])
     .thinking(THINK)
     .noise(&["<｜end▁of▁sentence｜>"])
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Dialect] = &[
         "deepseek_v31",
         &[json(Head::between("<｜tool▁call▁begin｜>", &["<｜tool▁sep｜>"]), &["<｜tool▁call▁end｜>"])],
     )
-    .marks(&[Mark::wrapper("<｜tool▁calls▁begin｜>"), Mark::call("<｜tool▁call▁begin｜>")])
+    .delimiters(&[Delimiter::wrapper("<｜tool▁calls▁begin｜>"), Delimiter::call("<｜tool▁call▁begin｜>")])
     .close(&["<｜tool▁calls▁end｜>"])
     .results("<｜tool▁output▁begin｜>{content}<｜tool▁output▁end｜>"),
     Dialect::new(
@@ -67,16 +67,17 @@ pub(super) const ROWS: &[Dialect] = &[
             &["<|tool_call_end|>"],
         )],
     )
-    .marks(&[
-        Mark::wrapper("<|tool_calls_section_begin|>"),
-        Mark::wrapper("<|tool_call_section_begin|>"),
-        Mark::call("<|tool_call_begin|>"),
+    .delimiters(&[
+        Delimiter::wrapper("<|tool_calls_section_begin|>"),
+        Delimiter::wrapper("<|tool_call_section_begin|>"),
+        Delimiter::call("<|tool_call_begin|>"),
     ])
     .close(&["<|tool_calls_section_end|>", "<|tool_call_section_end|>"])
     .thinking(THINK),
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
-        .marks(&[Mark::inner("<function=")]),
-    Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])]).marks(&[Mark::line(">>>")]),
+        .delimiters(&[Delimiter::inner("<function=")]),
+    Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])
+        .delimiters(&[Delimiter::line(">>>")]),
     Dialect::new(
         "plamo3",
         &[
@@ -90,9 +91,9 @@ pub(super) const ROWS: &[Dialect] = &[
             json(Head::between("<|plamo:begin_tool_name:plamo|>", PLAMO_ARGUMENTS), PLAMO_END),
         ],
     )
-    .marks(&[
-        Mark::wrapper("<|plamo:begin_tool_requests:plamo|>"),
-        Mark::call("<|plamo:begin_tool_request:plamo|>"),
+    .delimiters(&[
+        Delimiter::wrapper("<|plamo:begin_tool_requests:plamo|>"),
+        Delimiter::call("<|plamo:begin_tool_request:plamo|>"),
     ])
     .close(&["<|plamo:end_tool_requests:plamo|>"])
     .thinking(&[("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>")])

@@ -7,13 +7,13 @@ use crate::{
     Abort, Call, Event,
     body::{Cx, Ready, Step, Unfinished, cut},
     candidate::Candidate,
-    marks::MESSAGE,
+    delimiters::MESSAGE,
     table::TAG_LINE,
 };
 
 /// How many times the input's length may be spent on reading abandoned bodies again.
 const CREDIT: usize = 8;
-/// How far behind a call the backtick is looked for that makes it inline code.
+/// How far after a call the backtick is looked for that makes it inline code.
 const MAX_CODE: usize = 1024;
 
 impl Scanner {
@@ -32,9 +32,9 @@ impl Scanner {
             && (ends || self.thinking.is_none())
             && !self.place.code
             && !candidate.is_fence();
-        let reading = self.options.reading;
-        let live = self.options.deltas && sure && !reading.decides_late();
-        let mut cx = Cx { offered: &self.offered, reading, live, index: &mut self.index, sink };
+        let parsing = self.options.parsing;
+        let live = self.options.deltas && sure && !parsing.decides_late();
+        let mut cx = Cx { offered: &self.offered, parsing, live, index: &mut self.index, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
             Step::More if !over => {
                 self.state = State::Call(candidate);
@@ -81,9 +81,9 @@ impl Scanner {
             self.commit(ready, end, text, dialect, false, sink);
             return (end, true);
         }
-        let reading = self.options.reading;
+        let parsing = self.options.parsing;
         let good = |call: &Ready| {
-            self.offered.contains(&call.name) && reading.refuses(call, &self.offered).is_none()
+            self.offered.contains(&call.name) && parsing.refuses(call, &self.offered).is_none()
         };
         if ready.iter().all(good) {
             let pending = Pending { calls: ready, dialect, end, seen: end };
@@ -106,7 +106,7 @@ impl Scanner {
         self.plain = self.plain.max(self.offset + at);
         let mut ready = candidate.take_ready();
         if !candidate.keeps_ready() && reason != Abort::Incomplete {
-            // Without a mark all of it is calls or none is; those that were announced have to be taken back.
+            // Without a delimiter all of it is calls or none is; those that were announced have to be taken back.
             for call in ready.drain(..) {
                 if let Some(index) = call.index {
                     sink(Event::Aborted { index, source: cut(text, 0..call.end), reason });
@@ -114,7 +114,7 @@ impl Scanner {
             }
         }
         if self.place.code || candidate.is_quoted() {
-            // Behind an open backtick only what is well formed is a call.
+            // After an open backtick only what is well formed is a call.
             ready.clear();
         }
         let kept = ready.last().map(|call| call.end);
@@ -166,7 +166,7 @@ impl Scanner {
 
     /// What ends the text that is dropped with a candidate which is none; nothing if it stays text.
     fn drops(&self, candidate: &Candidate, reason: Abort) -> Option<Vec<&'static str>> {
-        let drops = self.options.reading.drop_unreadable && self.thinking.is_none() && !self.place.code;
+        let drops = self.options.parsing.drop_unreadable && self.thinking.is_none() && !self.place.code;
         drops.then(|| candidate.ends(reason == Abort::Incomplete)).flatten()
     }
 
@@ -191,15 +191,15 @@ impl Scanner {
         let Some(Unfinished { index, meant }) = candidate.unfinished() else { return };
         let shown =
             self.thinking.is_some() || candidate.is_quoted() || self.place.code && source.contains('`');
-        // Behind a wrapper that came to nothing the same call begins once more, by its own mark.
-        let again = self.offset < self.told;
+        // After a wrapper that came to nothing the same call begins once more, by its own delimiter.
+        let again = self.offset < self.reported;
         if index.is_some() || !shown && !again && (meant || reason == Abort::Incomplete) {
-            self.told = self.offset + source.len();
+            self.reported = self.offset + source.len();
             sink(Event::Aborted { index: index.unwrap_or(self.index), source, reason });
         }
     }
 
-    /// Hands out calls, and what the reading refuses as text; `text` begins with their source, which ends at `end`.
+    /// Hands out calls, and what the options refuses as text; `text` begins with their source, which ends at `end`.
     pub(super) fn commit(
         &mut self,
         calls: Vec<Ready>,
@@ -216,7 +216,7 @@ impl Scanner {
             let source = cut(text, from..to);
             from = to;
             if dialect != TAG_LINE
-                && let Some(reason) = self.options.reading.refuses(&call, &self.offered)
+                && let Some(reason) = self.options.parsing.refuses(&call, &self.offered)
             {
                 self.refuse(call.index, source, reason, sink);
                 continue;
@@ -246,10 +246,10 @@ impl Scanner {
         }
     }
 
-    /// A call that was read, and is none as the reading has it.
+    /// A call that was read, and is none as the options has it.
     fn refuse(&mut self, begun: Option<usize>, source: &str, reason: Abort, sink: &mut dyn FnMut(Event<'_>)) {
         sink(Event::Aborted { index: begun.unwrap_or(self.index), source, reason });
-        if self.options.reading.drop_unreadable {
+        if self.options.parsing.drop_unreadable {
             sink(Event::Frame(source));
             self.dropped_all();
         } else {
@@ -268,7 +268,7 @@ impl Scanner {
         eof: bool,
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
-        let counts = self.options.reading.calls_in_thinking;
+        let counts = self.options.parsing.calls_in_thinking;
         if counts && self.offset + pending.end <= self.closed {
             self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
             return (pending.end, true);
@@ -276,12 +276,12 @@ impl Scanner {
         let open = self.thinking.unwrap_or(0);
         let cap = text.floor_char_boundary(self.options.max_call_bytes);
         let seen = if open & !self.unclosed == 0 { text.len() } else { pending.seen };
-        let pairs = self.marks.thinking().iter().enumerate();
-        let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, marks)| marks.1);
+        let pairs = self.delimiters.thinking().iter().enumerate();
+        let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, delimiters)| delimiters.1);
         let longest = closes.clone().map(str::len).max().unwrap_or(1);
         let area = text.as_bytes().get(seen..cap).unwrap_or_default();
         let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();
-        // A closing mark may have begun at the end of what was searched.
+        // A closing delimiter may have begun at the end of what was searched.
         let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
         let over = text.len() > cap;
         if close.is_none() && !eof && !over {
@@ -305,7 +305,7 @@ impl Scanner {
         (pending.end, true)
     }
 
-    /// Calls behind an open backtick: code if it is closed on the line on which they end.
+    /// Calls after an open backtick: code if it is closed on the line on which they end.
     pub(super) fn coded(
         &mut self,
         pending: Pending,

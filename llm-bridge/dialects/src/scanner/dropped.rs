@@ -1,13 +1,13 @@
-//! What began as a call and could not be read, where the reading has it dropped: up to its end it is for nobody.
+//! What began as a call and could not be read, where the options has it dropped: up to its end it is for nobody.
 
 use super::{Place, Scanner, State, Went};
 use crate::{
     Event,
     body::{cut, rest},
-    marks::Found,
+    delimiters::Found,
 };
 
-/// What ends it, beside another mark that opens calls.
+/// What ends it, beside another delimiter that opens calls.
 #[derive(Debug)]
 pub(super) struct Dropped {
     ends: Vec<&'static str>,
@@ -43,12 +43,14 @@ impl Scanner {
             at = here;
             let behind = rest(text, here);
             let Some(end) = dropped.end(behind, eof) else { break };
-            let mark = if eof { self.marks.at_end(behind) } else { self.marks.at(behind) };
-            match mark {
+            let delimiter = if eof { self.delimiters.at_end(behind) } else { self.delimiters.at(behind) };
+            match delimiter {
                 _ if end > 0 => stop = Some(here + end),
-                Found::Mark(mark, _) if !mark.rows(self.options.only, false).is_empty() => stop = Some(here),
+                Found::Delimiter(delimiter, _) if !delimiter.rows(self.options.only, false).is_empty() => {
+                    stop = Some(here)
+                }
                 Found::Partial => break,
-                Found::Mark(..) | Found::Nothing => {
+                Found::Delimiter(..) | Found::Nothing => {
                     at = text.ceil_char_boundary(here + 1);
                     continue;
                 }
@@ -65,7 +67,7 @@ impl Scanner {
         (to, stop.is_some())
     }
 
-    /// Behind what was dropped it is as behind a call: marks that are left over are framing.
+    /// After what was dropped it is as after a call: delimiters that are left over are framing.
     pub(super) fn dropped_all(&mut self) {
         self.place = Place { blank: self.place.blank, after_call: true, margin: false, ..Place::start() };
     }

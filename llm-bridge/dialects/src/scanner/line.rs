@@ -1,4 +1,4 @@
-//! What only the start of a line can hold: a code fence, JSON without a mark, a tag line.
+//! What only the start of a line can hold: a code fence, JSON without a delimiter, a tag line.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::{
     Event, Offered,
     body::{Is, Ready, cut, is, is_any},
     candidate::Candidate,
+    delimiters::Found,
     fence::{self, Fence, Opening},
-    marks::Found,
     offered::TagLine,
-    table::{MarkKind, TAG_LINE},
+    table::{DelimiterKind, TAG_LINE},
     typing::{Types, escape},
 };
 
@@ -65,7 +65,7 @@ impl Scanner {
         let rest = cut(text, at..text.len());
         let first = rest.bytes().next();
         let calls = self.thinking.is_none() && !self.offered.is_empty();
-        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.marks.starts_line(first)) {
+        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.delimiters.starts_line(first)) {
             return Line::Other;
         }
         if matches!(first, Some(b'`' | b'~')) {
@@ -78,7 +78,7 @@ impl Scanner {
         let wanted = |name: &str| only.is_none_or(|only| only == name);
         if self.place.blank || self.place.framing || self.place.after_call {
             // A header that the prompt has begun goes on with its recipient.
-            let headers = || self.marks.headers().iter().filter(|(_, row)| wanted(row.name));
+            let headers = || self.delimiters.headers().iter().filter(|(_, row)| wanted(row.name));
             match is_any(rest, headers().map(|(address, _)| *address)) {
                 Is::Open if !eof => {
                     self.emit(cut(text, from..at), sink);
@@ -88,7 +88,7 @@ impl Scanner {
                     let begun = headers().filter(|(address, _)| rest.starts_with(address));
                     let length = begun.clone().map(|(address, _)| address.len()).max().unwrap_or(0);
                     let rows = begun.filter(|(address, _)| address.len() == length);
-                    let rows = rows.map(|(_, row)| (*row, MarkKind::Header)).collect();
+                    let rows = rows.map(|(_, row)| (*row, DelimiterKind::Header)).collect();
                     self.emit(cut(text, from..at), sink);
                     self.state = State::Call(Box::new(Candidate::marked(rows, length)));
                     return Line::Enter;
@@ -100,15 +100,18 @@ impl Scanner {
             return Line::Other;
         }
         let shown = || self.place.last.with(cut(text, from..at)).opens_code();
-        if matches!(first, Some(b'{' | b'[')) && !shown() && matches!(self.marks.at(rest), Found::Nothing) {
-            let rows = self.marks.bare().iter().copied().filter(|row| wanted(row.name));
+        if matches!(first, Some(b'{' | b'['))
+            && !shown()
+            && matches!(self.delimiters.at(rest), Found::Nothing)
+        {
+            let rows = self.delimiters.bare().iter().copied().filter(|row| wanted(row.name));
             let candidate = Candidate::bare(rows, self.place.blank);
             self.emit(cut(text, from..at), sink);
             self.state = State::Call(Box::new(candidate));
             return Line::Enter;
         }
-        let marks = self.marks;
-        for (word, row) in marks.words().iter().filter(|(_, row)| wanted(row.name)) {
+        let delimiters = self.delimiters;
+        for (word, row) in delimiters.words().iter().filter(|(_, row)| wanted(row.name)) {
             match is(rest, word) {
                 Is::No => {}
                 Is::Open if eof => {}
@@ -118,7 +121,7 @@ impl Scanner {
                 }
                 Is::Yes => {
                     self.emit(cut(text, from..at), sink);
-                    let candidate = Candidate::marked(vec![(row, MarkKind::Line)], word.len());
+                    let candidate = Candidate::marked(vec![(row, DelimiterKind::Line)], word.len());
                     self.state = State::Call(Box::new(candidate));
                     return Line::Enter;
                 }
@@ -181,12 +184,12 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Line {
         let rest = cut(text, at..text.len());
-        let Some(mark) = rest.bytes().next() else { return Line::Other };
+        let Some(delimiter) = rest.bytes().next() else { return Line::Other };
         if self.place.fence > 0 {
-            if mark != self.place.fence_mark {
+            if delimiter != self.place.fence_mark {
                 return Line::Other;
             }
-            let ticks = rest.bytes().take(self.place.fence).take_while(|byte| *byte == mark).count();
+            let ticks = rest.bytes().take(self.place.fence).take_while(|byte| *byte == delimiter).count();
             if ticks == rest.len() && ticks < self.place.fence && !eof {
                 self.emit(cut(text, from..at), sink);
                 return Line::Hold;
@@ -197,7 +200,7 @@ impl Scanner {
             self.written();
             return Line::Past(at + ticks);
         }
-        match fence::opening(rest, mark, eof) {
+        match fence::opening(rest, delimiter, eof) {
             Opening::None => Line::Other,
             Opening::More => {
                 self.emit(cut(text, from..at), sink);
@@ -210,7 +213,7 @@ impl Scanner {
                 Line::Enter
             }
             Opening::Holds(ticks, ..) | Opening::Shows(ticks) => {
-                (self.place.fence, self.place.fence_mark) = (ticks, mark);
+                (self.place.fence, self.place.fence_mark) = (ticks, delimiter);
                 self.written();
                 Line::Past(at + ticks)
             }

@@ -12,7 +12,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// Takes the next byte of the array, or leaves it to the text behind it.
+    /// Takes the next byte of the array, or leaves it to the text after it.
     fn takes(&mut self, byte: u8) -> bool {
         if self.string {
             self.string = self.escaped || byte != b'"';
@@ -53,7 +53,7 @@ impl Scanner {
                 _ => self.written(),
             }
         }
-        // A byte that is left to the text behind is never within a character: those inside one are not looked at.
+        // A byte that is left to the text after is never within a character: those inside one are not looked at.
         let at = text.floor_char_boundary(at);
         self.emit(cut(text, 0..at), sink);
         if open {

@@ -11,7 +11,7 @@ use super::{
     Event, Offered, ScanOptions,
     body::{Ready, cut},
     candidate::Candidate,
-    marks::{Finder, Found, MESSAGE, Marks, Meaning},
+    delimiters::{Delimiters, Finder, Found, MESSAGE, Meaning},
 };
 use dropped::Dropped;
 use line::Line;
@@ -22,24 +22,24 @@ use list::List;
 pub struct Scanner {
     offered: Arc<Offered>,
     options: ScanOptions,
-    marks: &'static Marks,
+    delimiters: &'static Delimiters,
     /// Text that has come but is not decided yet, from `base` on.
     held: String,
     base: usize,
     state: State,
     place: Place,
-    /// The pairs of thinking marks that may be open, as a bit set.
+    /// The pairs of thinking delimiters that may be open, as a bit set.
     thinking: Option<u64>,
     index: usize,
-    /// Bytes of the input behind which everything is decided.
+    /// Bytes of the input after which everything is decided.
     offset: usize,
     /// Up to here, tokens without a meaning are text: they stand in what could not be read as a call.
     plain: usize,
-    /// Up to here, a call that came to nothing has been told of.
-    told: usize,
+    /// Up to here, a call that came to nothing has been reported.
+    reported: usize,
     /// Bytes of abandoned bodies that were read again.
     spent: usize,
-    /// Pairs of thinking marks that are known not to be closed up to the end of the text.
+    /// Pairs of thinking delimiters that are known not to be closed up to the end of the text.
     unclosed: u64,
     /// Up to here, open thinking is known to be closed later.
     closed: usize,
@@ -49,12 +49,12 @@ pub struct Scanner {
     opening: Opening,
 }
 
-/// What stands before thinking: the text behind it goes on there.
+/// What stands before thinking: the text after it goes on there.
 #[derive(Debug)]
 struct Opening {
     /// Nothing, on its line.
     margin: bool,
-    /// White space, or nothing: white space behind the thinking is framing.
+    /// White space, or nothing: white space after the thinking is framing.
     spaced: bool,
 }
 
@@ -80,7 +80,7 @@ struct Pending {
     dialect: &'static str,
     /// Where their source ends.
     end: usize,
-    /// Up to where no closing mark has been found.
+    /// Up to where no closing delimiter has been found.
     seen: usize,
 }
 
@@ -95,9 +95,9 @@ struct Place {
     blank: bool,
     /// Only white space since a call.
     after_call: bool,
-    /// White space here belongs to a thinking mark.
+    /// White space here belongs to a thinking delimiter.
     framing: bool,
-    /// Behind an opening backtick, in what may be inline code; that ends with the line.
+    /// After an opening backtick, in what may be inline code; that ends with the line.
     code: bool,
     /// The number of backticks (or tildes) of the code fence we are in, or 0.
     fence: usize,
@@ -138,7 +138,7 @@ impl Place {
         Self { framing: spaced, fresh: spaced, blank: self.blank, margin, ..Self::start() }
     }
 
-    /// Directly behind what opens a quote, or code.
+    /// Directly after what opens a quote, or code.
     fn quoted(&self) -> bool {
         self.quote_line || self.last.opens_quote() || self.last.opens_code()
     }
@@ -183,7 +183,7 @@ enum Act {
     Skip,
     /// It has been dealt with.
     Used,
-    /// The state has changed at the mark.
+    /// The state has changed at the delimiter.
     Enter,
 }
 
@@ -199,7 +199,7 @@ impl Scanner {
             thinking: options.thinking.then_some(u64::MAX),
             offered,
             options,
-            marks: Marks::get(),
+            delimiters: Delimiters::get(),
             held: String::new(),
             base: 0,
             state: State::Text,
@@ -207,7 +207,7 @@ impl Scanner {
             index: 0,
             offset: 0,
             plain: 0,
-            told: 0,
+            reported: 0,
             spent: 0,
             unclosed: 0,
             closed: 0,
@@ -224,7 +224,7 @@ impl Scanner {
             return;
         }
         let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
-        if plain && !self.marks.anywhere(chunk.as_bytes()) {
+        if plain && !self.delimiters.anywhere(chunk.as_bytes()) {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -280,9 +280,9 @@ impl Scanner {
         self.place.framing = false;
     }
 
-    /// Text behind a call is for nobody.
+    /// Text after a call is for nobody.
     fn drops_text(&self) -> bool {
-        self.called && self.options.reading.drop_text_after_call
+        self.called && self.options.parsing.drop_text_after_call
     }
 
     fn emit(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
@@ -333,7 +333,7 @@ impl Scanner {
                 }
             }
             let lead = self.place.fresh;
-            let Some(found) = finder.next(self.marks, bytes, at) else {
+            let Some(found) = finder.next(self.delimiters, bytes, at) else {
                 self.written();
                 break;
             };
@@ -358,23 +358,23 @@ impl Scanner {
                 _ => {}
             }
             let rest = cut(text, found..text.len());
-            let mark = match if eof { self.marks.at_end(rest) } else { self.marks.at(rest) } {
+            let delimiter = match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
                 Found::Nothing => Act::Skip,
                 Found::Partial => {
                     self.emit(cut(text, from..found), sink);
                     return (found, false);
                 }
-                Found::Mark(mark, len) => {
+                Found::Delimiter(delimiter, len) => {
                     self.emit(cut(text, from..found), sink);
                     from = found;
-                    let act = self.mark(mark, len, found, lead && found == at, sink, rest);
+                    let act = self.delimiter(delimiter, len, found, lead && found == at, sink, rest);
                     if matches!(act, Act::Used) {
                         from = found + len;
                     }
                     act
                 }
             };
-            match mark {
+            match delimiter {
                 Act::Skip => {
                     self.written();
                     at = found + rest.chars().next().map_or(1, char::len_utf8);
@@ -387,9 +387,9 @@ impl Scanner {
         (text.len(), false)
     }
 
-    fn mark(
+    fn delimiter(
         &mut self,
-        mark: &'static Meaning,
+        delimiter: &'static Meaning,
         len: usize,
         at: usize,
         lead: bool,
@@ -397,7 +397,7 @@ impl Scanner {
         rest: &str,
     ) -> Act {
         let source = cut(rest, 0..len);
-        if self.thinking.is_some_and(|open| mark.unthink & open != 0) {
+        if self.thinking.is_some_and(|open| delimiter.unthink & open != 0) {
             self.thinking = None;
             self.place = self.place.after_thinking(&self.opening);
             sink(Event::Frame(source));
@@ -410,16 +410,16 @@ impl Scanner {
         let outside_code = !self.place.code && !quoted;
         // The end of thinking that the prompt has begun without saying so, or an end that is written twice.
         let unread = lead || self.offset + at >= self.plain;
-        if mark.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
+        if delimiter.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
             self.place = self.place.after_thinking(&Opening::START);
             sink(Event::Frame(source));
             return Act::Used;
         }
-        if mark.closes && self.place.after_call && lead {
+        if delimiter.closes && self.place.after_call && lead {
             sink(Event::Frame(source));
             return Act::Used;
         }
-        if let Some(row) = mark.think
+        if let Some(row) = delimiter.think
             && outside_code
         {
             // The prompt has opened it, and the model does so again.
@@ -436,8 +436,8 @@ impl Scanner {
             }
         }
         let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
-        let header = mark.is_header() && message && !self.place.code;
-        if !quoted && !header && self.offset + at >= self.plain && self.is_noise(mark, lead) {
+        let header = delimiter.is_header() && message && !self.place.code;
+        if !quoted && !header && self.offset + at >= self.plain && self.is_noise(delimiter, lead) {
             self.place.last = self.place.last.with(source);
             sink(Event::Frame(source));
             return Act::Used;
@@ -445,7 +445,7 @@ impl Scanner {
         if self.offered.is_empty() && (quoted || !header) {
             return Act::Skip;
         }
-        let rows = mark.rows(self.options.only, self.thinking.is_some() && !header);
+        let rows = delimiter.rows(self.options.only, self.thinking.is_some() && !header);
         if rows.is_empty() {
             return Act::Skip;
         }
@@ -456,10 +456,11 @@ impl Scanner {
 
     /// Whether a token without a meaning is that here: one that is no special token may be meant as text, unless
     /// it stands where nothing has been written yet.
-    fn is_noise(&self, mark: &Meaning, lead: bool) -> bool {
-        let special =
-            mark.text.starts_with("<|") || mark.text.starts_with("<｜") || mark.text.ends_with("|>");
+    fn is_noise(&self, delimiter: &Meaning, lead: bool) -> bool {
+        let special = delimiter.text.starts_with("<|")
+            || delimiter.text.starts_with("<｜")
+            || delimiter.text.ends_with("|>");
         let at_edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        mark.noise && !self.place.code && (special || at_edge)
+        delimiter.noise && !self.place.code && (special || at_edge)
     }
 }

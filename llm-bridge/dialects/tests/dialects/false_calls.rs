@@ -155,7 +155,7 @@ fn b1_no_call_in_documentation_and_code() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert!(thinking * 100 <= read, "{thinking} of {read} files hold marks of thinking");
+    assert!(thinking * 100 <= read, "{thinking} of {read} files hold delimiters of thinking");
 }
 
 /// Texts that come near to calls and are none, whatever tool NAME is.

@@ -6,7 +6,7 @@ mod cases;
 mod common;
 mod corpus;
 mod false_calls;
+mod parse_options;
 mod properties;
-mod readings;
 mod rows;
 mod text_calls;

@@ -9,7 +9,7 @@ use std::{
 use crate::common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use toolrack_dialects::{Form, Offered, OfferedTool, Reading, ScanOptions, Tag, dialects, parse};
+use toolrack_dialects::{Form, Offered, OfferedTool, ParseOptions, ScanOptions, Tag, dialects, parse};
 
 /// Pieces of which texts are made that come near to calls.
 const PIECES: &[&str] = &[
@@ -92,25 +92,28 @@ fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 
-/// The marks of all dialects, and what stands in their calls.
-fn marks() -> Vec<String> {
-    let mut marks: Vec<String> = Vec::new();
+/// The delimiters of all dialects, and what stands in their calls.
+fn delimiters() -> Vec<String> {
+    let mut delimiters: Vec<String> = Vec::new();
     for row in dialects() {
-        marks.extend(row.marks.iter().map(|mark| mark.text.to_owned()));
-        marks.extend(row.close.iter().chain(row.noise).map(|mark| (*mark).to_owned()));
-        marks.extend(
-            row.thinking.iter().flat_map(|(open, close)| [open, close]).map(|mark| (*mark).to_owned()),
+        delimiters.extend(row.delimiters.iter().map(|delimiter| delimiter.text.to_owned()));
+        delimiters.extend(row.close.iter().chain(row.noise).map(|delimiter| (*delimiter).to_owned()));
+        delimiters.extend(
+            row.thinking
+                .iter()
+                .flat_map(|(open, close)| [open, close])
+                .map(|delimiter| (*delimiter).to_owned()),
         );
         let call = row.call("f", json!({"a": "x", "n": 1}).as_object().unwrap()).unwrap();
         // The call, cut where something else may come between.
         for (from, to) in [(0, 1), (0, 2), (1, 2), (1, 4), (3, 4), (2, 3)] {
             let at = |part: usize| call.floor_char_boundary(call.len() * part / 4);
             let (from, to) = (at(from), if to == 4 { call.len() } else { at(to) });
-            marks.push(call[from.min(to)..to].to_owned());
+            delimiters.push(call[from.min(to)..to].to_owned());
         }
-        marks.push(call);
+        delimiters.push(call);
     }
-    marks.extend(
+    delimiters.extend(
         [
             " to=f",
             "to=f<|message|>",
@@ -125,20 +128,20 @@ fn marks() -> Vec<String> {
         ]
         .map(str::to_owned),
     );
-    marks
+    delimiters
 }
 
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(PIECES).prop_map(str::to_owned),
-        8 => prop::sample::select(marks()),
+        8 => prop::sample::select(delimiters()),
         1 => ".{0,4}"
     ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
 /// Any reading; half of the time the default.
-fn reading() -> impl Strategy<Value = Reading> {
+fn reading() -> impl Strategy<Value = ParseOptions> {
     let names = "only_offered only_closed calls_in_thinking drop_text_after_call trim_values decode_entities \
                  guess_types refuse_duplicates drop_unreadable";
     let names: Vec<&str> = names.split(' ').collect();
@@ -189,7 +192,7 @@ proptest! {
         cap in prop_oneof![5 => Just(8usize << 20), 1 => 10usize..60], reading in reading(),
     ) {
         let offered = tools(kind);
-        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, reading, ..ScanOptions::default() };
+        let options = ScanOptions { thinking, deltas, max_call_bytes: cap, parsing: reading, ..ScanOptions::default() };
         let whole = scan(&text, &[], &offered, &options);
         prop_assert_eq!(rebuilt(&whole), text.clone());
         check_calls(&whole, deltas)?;
@@ -346,8 +349,8 @@ fn b1_hostile_input_is_linear() {
             )
         }),
     ];
-    let run = |text: &str, size: usize, reading: Reading| -> Duration {
-        let options = ScanOptions { reading, ..ScanOptions::default() };
+    let run = |text: &str, size: usize, parsing: ParseOptions| -> Duration {
+        let options = ScanOptions { parsing, ..ScanOptions::default() };
         let start = Instant::now();
         let seen = scan(text, &crate::common::every(text, size), &tools(2), &options);
         let took = start.elapsed();
@@ -356,8 +359,8 @@ fn b1_hostile_input_is_linear() {
     };
     for (number, shape) in shapes.iter().enumerate() {
         for (size, reading) in [
-            (4, Reading::default()),
-            (1 << 30, Reading::default()),
+            (4, ParseOptions::default()),
+            (1 << 30, ParseOptions::default()),
             (4, "drop_unreadable,calls_in_thinking".parse().unwrap()),
             (4, "only_offered,only_closed,refuse_duplicates,drop_unreadable".parse().unwrap()),
         ] {

@@ -130,7 +130,7 @@ fn b1_a_call_that_is_cut_off_has_no_half_argument() {
         for at in (1..call.len()).filter(|at| call.is_char_boundary(*at)) {
             for found in read(&call[..at]).calls {
                 let arguments: Value = serde_json::from_str(&found.arguments).unwrap();
-                // Behind a whole argument nothing says that there is another; before any, a bare name is a whole call
+                // After a whole argument nothing says that there is another; before any, a bare name is a whole call
                 // in one dialect only.
                 assert!(arguments != json!({}) || row.name == "mistral", "{}: {}", row.name, &call[..at]);
                 let mut members = arguments.as_object().unwrap().iter();
@@ -204,7 +204,7 @@ fn g18_no_dialect_stands_in_code_outside_its_row() {
         let thinking = row.thinking.iter().flat_map(|(open, close)| [*open, *close]);
         // A code fence is Markdown's.
         let close = row.close.iter().copied().filter(|close| *close != "```");
-        let delimiters = row.marks.iter().map(|mark| mark.text).chain(close);
+        let delimiters = row.delimiters.iter().map(|delimiter| delimiter.text).chain(close);
         own.extend(
             delimiters.chain(thinking).chain(row.noise.iter().copied()).map(|text| format!("\"{text}")),
         );

@@ -364,7 +364,7 @@ fn s2_thinking_counts_wherever_it_stands_outside_code() {
             assert_eq!((parsed.content.as_str(), &parsed.reasoning), (content, &reasoning), "{text}");
         }
     }
-    // In code it is shown, and calls behind it are what they are.
+    // In code it is shown, and calls after it are what they are.
     for text in ["`x</think>` y", "```\na <think>b</think>\n```\n", "<code><think></code> b"] {
         assert_eq!(read(text).content, text);
     }
@@ -402,7 +402,7 @@ fn s6_a_tag_line_begins_where_its_line_begins() {
             assert_eq!(read.content, seen, "{text}");
         }
     }
-    // Nothing of a stripped line is left behind.
+    // Nothing of a stripped line is left after.
     for (text, content) in [
         ("a\nRESEARCH: x\n    b", "a\n    b"),
         ("a\r\nRESEARCH: x\r\nRESEARCH: \ty\nb", "a\r\nb"),
@@ -617,7 +617,7 @@ fn p7_a_stray_backtick_hides_no_call() {
     assert_eq!(two.calls.len(), 2);
     for text in [
         "It's `x: <tool_call>{\"name\": \"nobody\", \"arguments\": {}}</tool_call>",
-        "The `<tool_call>` and `<function=weather>` marks",
+        "The `<tool_call>` and `<function=weather>` delimiters",
         "The `<tool_call>`\n{\"a\": 1}",
         "`<tool_call>{\"name\": \"weather\", \"arguments\": {}}`</tool_call>",
         "`<tool_call>{\"name\": \"weather\", \"arguments\": {}` begins it",

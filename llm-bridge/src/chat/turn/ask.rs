@@ -12,8 +12,26 @@ use crate::chat::{
 };
 
 impl Run {
-    /// Asks the model and reads its answer. What a server could not read itself is taken from its error and read here.
+    /// Asks the model and reads its answer.
+    ///
+    /// A server that refuses tools is asked again with the tools in the prompt. That is remembered for the model only after it has
+    /// worked: the error may have been about something else in this one request.
     pub(super) async fn read_answer(&mut self, round: u32) -> Result<Reader, End> {
+        let had_prompt_style = self.prompt_style;
+        let reader = self.ask_until_read(round).await?;
+        if self.prompt_style && !had_prompt_style {
+            let model = self.model.as_deref().unwrap_or_default();
+            tracing::warn!(
+                model,
+                "the model server takes no tools; from now on they are described in the prompt"
+            );
+            self.backend.set_refuses_tools(model);
+        }
+        Ok(reader)
+    }
+
+    /// Asks until there is an answer. What a server could not parse itself is taken from its error and parsed here.
+    async fn ask_until_read(&mut self, round: u32) -> Result<Reader, End> {
         let mut asked_again = false;
         loop {
             let mut reader = self.new_reader();
@@ -37,9 +55,8 @@ impl Run {
             {
                 tracing::warn!(
                     message,
-                    "the model server takes no tools; they are told in the prompt from now on"
+                    "the model server refused tools; trying with the tools in the prompt"
                 );
-                self.backend.set_refuses_tools(self.model.as_deref().unwrap_or_default());
                 self.prompt_style = true;
                 continue;
             }
@@ -72,7 +89,7 @@ impl Run {
         let settings = self.backend.settings();
         ScanOptions {
             thinking: settings.thinking,
-            reading: settings.reading,
+            parsing: settings.parsing,
             deltas: self.deltas,
             only: self.dialect(),
             ..ScanOptions::default()

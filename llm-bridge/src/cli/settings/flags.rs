@@ -41,17 +41,17 @@ impl fmt::Debug for Secret {
 /// tools that start containers write it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
-    /// Configuration file [default: toolrack.toml where there is one]
+    /// Configuration file [default: toolrack.toml if it exists]
     #[arg(long, env = "TOOLRACK_CONFIG", global = true, value_name = "FILE", value_parser = address::path())]
     pub config: Option<PathBuf>,
-    /// Address to serve on [default: 127.0.0.1:7331]
+    /// Address to listen on [default: 127.0.0.1:7331]
     #[arg(long, env = "TOOLRACK_LISTEN", global = true, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Base address of an OpenAI-compatible server such as http://127.0.0.1:8080/v1, or `demo` for the built-in model
-    /// [default: the first found on the usual local ports, else demo]
+    /// Base URL of the model server, such as http://127.0.0.1:8080/v1, or `demo` for the built-in demo
+    /// [default: the first server found on the usual local ports, else demo]
     #[arg(long, env = "TOOLRACK_UPSTREAM", global = true, value_name = "URL")]
     pub upstream: Option<String>,
-    /// Key for the upstream
+    /// API key for the model server
     #[arg(
         long,
         env = "TOOLRACK_UPSTREAM_API_KEY",
@@ -60,13 +60,13 @@ pub struct Flags {
         hide_env_values = true
     )]
     pub upstream_api_key: Option<Secret>,
-    /// Model to ask for where the client names none [default: the upstream's first]
+    /// Model for clients that name none [default: the model server's first]
     #[arg(long, env = "TOOLRACK_MODEL", global = true, value_name = "NAME")]
     pub model: Option<String>,
-    /// Folder for what is kept [default: .toolrack]
+    /// Data folder [default: .toolrack]
     #[arg(long, env = "TOOLRACK_DATA_DIR", global = true, value_name = "DIR", value_parser = address::path())]
     pub data_dir: Option<PathBuf>,
-    /// Key that clients have to bring
+    /// API key that clients must send
     #[arg(long, env = API_KEY_VARIABLE, global = true, value_name = "KEY", hide_env_values = true)]
     pub api_key: Option<Secret>,
 }

@@ -9,6 +9,7 @@ mod modules;
 mod store;
 #[cfg(test)]
 mod tests;
+mod unknown_key;
 mod webhooks;
 
 use std::{
@@ -33,7 +34,7 @@ use flags::API_KEY_VARIABLE;
 pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub use store::{Durability, StoreSettings};
-use toolrack_dialects::{self as dialect, Reading};
+use toolrack_dialects::{self as dialect, ParseOptions};
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use webhooks::WebhookSettings;
 
@@ -150,15 +151,15 @@ impl Default for Settings {
 pub struct User {
     /// The user's id.
     pub id: String,
-    /// How far the user is trusted.
-    pub level: Permission,
+    /// How far the user is trusted; `None` for an admin where nobody needs a key on this machine, and else a user.
+    pub level: Option<Permission>,
     /// The modules that may be used; all where nothing is said.
     pub allowed_modules: Option<Vec<String>>,
 }
 
 impl Default for User {
     fn default() -> Self {
-        Self { id: "local".into(), level: Permission::User, allowed_modules: None }
+        Self { id: "local".into(), level: None, allowed_modules: None }
     }
 }
 
@@ -212,8 +213,8 @@ pub struct Chat {
     pub dialect: Option<String>,
     /// Whether the server's template opens the model's thinking.
     pub thinking: bool,
-    /// What is decided otherwise than by default where readers of text calls disagree.
-    pub reading: Reading,
+    /// What to decide differently where parsers of text calls disagree.
+    pub parsing: ParseOptions,
 }
 
 impl Settings {
@@ -271,7 +272,10 @@ impl Settings {
         let with_text = |mut error: toml::de::Error| {
             // The error shows the line it is about.
             error.set_input(Some(text));
-            error.to_string()
+            match unknown_key::hint(error.message(), host_tables) {
+                Some(hint) => error.to_string().replace(error.message(), &hint),
+                None => error.to_string(),
+            }
         };
         let mut tables = DeTable::parse(text).map_err(with_text)?;
         for table in host_tables {
@@ -336,10 +340,20 @@ impl Settings {
             None => Ok(T::default()),
             Some(table) => {
                 let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).display();
-                let fault = |error: toml::de::Error| format!("{file}: [{name}]: {}", error.message());
+                let fault = |error: toml::de::Error| {
+                    format!(
+                        "{file}: [{name}]: {}",
+                        unknown_key::hint(error.message(), &[]).unwrap_or_else(|| error.message().to_owned())
+                    )
+                };
                 table.clone().try_into().map_err(fault)
             }
         }
+    }
+
+    /// The configuration file that was read.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The files that define tools: the configuration itself, where it has `[[tools]]`, and those it names.
@@ -351,7 +365,13 @@ impl Settings {
 
     /// The user as a caller.
     pub fn caller(&self) -> Caller {
-        self.caller_at(self.user.level)
+        let usual = if self.is_local() { Permission::Admin } else { Permission::User };
+        self.caller_at(self.user.level.unwrap_or(usual))
+    }
+
+    /// Whether only programs of this machine reach the server, and need no key.
+    fn is_local(&self) -> bool {
+        self.api_key.is_none() && self.listen.ip().is_loopback()
     }
 
     /// The user as a caller of another level.
@@ -394,7 +414,7 @@ impl Settings {
             dialect: chat.dialect.and_then(|name| dialect::dialect(&name)).map(|row| row.name),
             models: self.models.clone(),
             thinking: chat.thinking,
-            reading: chat.reading,
+            parsing: chat.parsing,
         }
     }
 
@@ -409,6 +429,7 @@ impl Settings {
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
             module_name: self.module_name.clone(),
+            level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)
         }
     }

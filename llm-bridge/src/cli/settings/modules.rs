@@ -8,7 +8,7 @@ use toml::{
 use toolrack_remote::{check_name, module::ModulesSettings};
 
 /// The keys of [`ModulesSettings`].
-const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 7] = [
     "module_services",
     "slow_modules",
     "tool_execution_timeout",

@@ -49,13 +49,13 @@ fn a_fault_names_its_line() {
 
 #[test]
 fn the_reading_is_handed_on() {
-    let text = "[chat.reading]\nonly_closed = true\ntrim_values = true\n";
+    let text = "[chat.parsing]\nonly_closed = true\ntrim_values = true\n";
     let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
-    assert_eq!(Ok(settings.reading), "only_closed,trim_values".parse());
-    assert_eq!(Settings::default().chat_settings().reading, Reading::default());
-    let error = Settings::from_toml("[chat.reading]\nonly_close = true", &[]).unwrap_err();
+    assert_eq!(Ok(settings.parsing), "only_closed,trim_values".parse());
+    assert_eq!(Settings::default().chat_settings().parsing, ParseOptions::default());
+    let error = Settings::from_toml("[chat.parsing]\nonly_close = true", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
-    let error = Settings::from_toml("[chat.reading]\nonly_closed = \"yes\"", &[]).unwrap_err();
+    let error = Settings::from_toml("[chat.parsing]\nonly_closed = \"yes\"", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("boolean"), "{error}");
 }
 
@@ -196,7 +196,9 @@ fn m12_modules_are_read_from_the_top_of_the_file() {
     let modules_of = |caller: Caller| caller.allowed_modules.map(Vec::from_iter);
     assert_eq!(modules_of(settings.caller()), Some(vec!["files".to_owned()]));
     assert_eq!(modules_of(settings.caller_at(Permission::User)), None);
-    assert_eq!(modules_of(Settings::default().caller_at(Permission::Guest)), None);
+    let guest = Settings::default().caller_at(Permission::Guest);
+    assert!(guest.reads_only);
+    assert_eq!(modules_of(guest), Some(vec!["local".to_owned(), "research".to_owned()]));
 }
 
 #[test]

@@ -20,10 +20,8 @@ use utoipa::openapi::{
     tag::TagBuilder,
 };
 
-#[cfg(feature = "documents")]
 pub(super) use operation::BYTES;
 pub(super) use operation::Operation;
-#[cfg(feature = "mcp")]
 pub(super) use shapes::JsonRpc;
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, ModelList};
 

@@ -17,7 +17,6 @@ use super::{KEY, shapes::Error};
 
 const JSON: &str = "application/json";
 /// Bytes of whatever kind.
-#[cfg(feature = "documents")]
 pub(in crate::server) const BYTES: &str = "application/octet-stream";
 
 /// Where the schema of a type stands in the document.
@@ -90,7 +89,6 @@ impl Operation {
     }
 
     /// The same, which may not be left out.
-    #[cfg(feature = "documents")]
     pub(in crate::server) fn needed_query(mut self, name: &str, about: &str) -> Self {
         let schema = ObjectBuilder::new().schema_type(Type::String).build();
         let mut parameter = parameter(ParameterIn::Query, name, about, schema);
@@ -131,7 +129,6 @@ impl Operation {
     }
 
     /// Takes bytes as the body.
-    #[cfg(feature = "documents")]
     pub(in crate::server) fn takes_bytes(self) -> Self {
         Self { body: Some((BYTES, None)), ..self }
     }

@@ -163,7 +163,6 @@ shapes! {
     }
 
     /// A message of JSON-RPC 2.0: <https://www.jsonrpc.org/specification>.
-    #[cfg(feature = "mcp")]
     JsonRpc(_schemas): {
         "type": "object",
         "properties": {"jsonrpc": {"const": "2.0"}},

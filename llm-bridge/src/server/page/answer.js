@@ -46,7 +46,8 @@ export class Answer {
   take(chunk) {
     const choice = chunk.choices?.[0];
     if (choice?.delta?.reasoning_content) this.#grow('thinking', choice.delta.reasoning_content);
-    if (choice?.delta?.content) this.#grow('text', choice.delta.content);
+    // The message of a tool is shown at its call.
+    if (choice?.delta?.content && chunk.x_toolrack?.type !== 'message') this.#grow('text', choice.delta.content);
     if (chunk.x_toolrack) this.#event(chunk.x_toolrack);
     if (CUT_SHORT[choice?.finish_reason]) this.#add({ kind: 'notice', text: CUT_SHORT[choice.finish_reason] });
     if (chunk.usage) this.message.tokens = chunk.usage.completion_tokens;

@@ -9,7 +9,7 @@ mod tests;
 
 use std::{ops::Deref, time::Duration};
 
-use registry_core::{ToolError, TransientErrors};
+use registry_core::{KnownError, KnownErrors, ToolError};
 
 pub use self::{
     fetched::Fetched,
@@ -36,12 +36,16 @@ impl HttpClient {
     }
 }
 
-// So `?` on a request marks what passes by itself as retryable.
+// So `?` on a request says what may be tried again, and keeps the address from callers.
 inventory::submit! {
-    TransientErrors(|error| {
+    KnownErrors(|error| {
         let error = error.downcast_ref::<reqwest::Error>()?;
         let failing = error.status().is_some_and(|status| status.is_server_error());
-        Some(error.is_timeout() || error.is_connect() || failing)
+        Some(KnownError {
+            transient: error.is_timeout() || error.is_connect() || failing,
+            // The address is the operator's business.
+            private: error.url().map(|url| format!(" for url ({url})")),
+        })
     })
 }
 

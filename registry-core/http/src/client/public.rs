@@ -238,10 +238,11 @@ fn failed(url: &Url, error: reqwest::Error) -> ToolError {
     if error.is_retryable() { told.retryable() } else { told }
 }
 
-/// The operator is told which address it was; the model is not, or it could map the network by asking.
+/// The operator is told which address it was; callers and the model are not, or they could map the network by asking.
 fn refused(url: &Url, cause: NotPublic) -> ToolError {
     let host = host(url);
-    ToolError::new(ErrorKind::PermissionDenied, format!("{host} may not be fetched: {cause}")).with_feedback(
-        format!("{host} is not on the public internet and may not be fetched. Use another source."),
-    )
+    let message = format!("{host} is not on the public internet and may not be fetched");
+    ToolError::new(ErrorKind::PermissionDenied, message.clone())
+        .with_detail(format!("{host} may not be fetched: {cause}"))
+        .with_feedback(format!("{message}. Use another source."))
 }

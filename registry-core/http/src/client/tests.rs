@@ -83,6 +83,33 @@ impl Resolve for Turns {
 }
 
 #[tokio::test]
+async fn k6_what_a_name_stands_for_is_told_to_the_operator_alone() {
+    let inside = Ipv4Addr::new(10, 1, 2, 3);
+    let client = PublicHttpClient::builder().resolver(Turns::new(&[&[inside]])).build().unwrap();
+    let error = client.fetch("http://wiki.example/").await.unwrap_err();
+    assert_eq!(error.message(), "wiki.example is not on the public internet and may not be fetched");
+    assert_eq!(error.detail(), "wiki.example may not be fetched: 10.1.2.3 is not a public address");
+    assert!(!error.feedback().contains("10.1.2.3"), "{error}");
+}
+
+#[tokio::test]
+async fn k6_an_address_that_the_operator_configured_is_told_to_the_operator_alone() {
+    async fn search(url: String) -> Result<String, ToolError> {
+        Ok(HttpClient::new()?.get(url).send().await?.error_for_status()?.text().await?)
+    }
+    let (engine, _) = serve(any_port(ONE), |_| {
+        b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec()
+    })
+    .await;
+    let nobody = search("http://127.0.0.1:1/search?key=hidden".to_owned()).await.unwrap_err();
+    for error in [nobody, search(format!("http://{engine}/search?key=hidden")).await.unwrap_err()] {
+        assert!(error.is_retryable(), "{error:?}");
+        assert!(!error.message().contains("127.0.0.1") && !error.message().contains("hidden"), "{error}");
+        assert!(error.detail().contains("http://127.0.0.1:"), "{}", error.detail());
+    }
+}
+
+#[tokio::test]
 async fn a_page_is_fetched() {
     let (address, _) =
         serve(any_port(ONE), |_| ok("Content-Type: text/plain; charset=latin1\r\n", b"caf\xe9")).await;
@@ -100,7 +127,7 @@ async fn what_may_not_be_fetched_is_told_in_two_texts() {
     let client = PublicHttpClient::new().unwrap();
     let error = client.fetch("http://2130706433:1/").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-    assert_eq!(error.message(), "127.0.0.1 may not be fetched: 127.0.0.1 is not a public address");
+    assert_eq!(error.message(), "127.0.0.1 is not on the public internet and may not be fetched");
     assert!(!error.is_retryable());
     for url in ["file:///etc/passwd", "http://user:secret@example.org/", "http://user:secret@[/"] {
         let error = client.fetch(url).await.unwrap_err();
@@ -123,8 +150,10 @@ async fn the_address_that_is_checked_is_connected_to() {
         assert_eq!(client.fetch(&url).await.unwrap().text(), "public");
         let error = client.fetch(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-        assert!(error.message().contains("127.0.0.1"), "{error}");
-        assert!(!error.feedback().contains("127.0.0.1"), "the model is not told what is where");
+        assert!(error.detail().contains("127.0.0.1"), "{error}");
+        for told in [error.message(), error.feedback()] {
+            assert!(!told.contains("127.0.0.1"), "nobody else is told what is where: {told}");
+        }
     }
     assert_eq!(reached.load(Ordering::SeqCst), 0);
 }

@@ -1,4 +1,4 @@
-//! Sends one message until it is taken or given up.
+//! Sends one message until it is delivered or given up.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -33,20 +33,21 @@ impl Message {
     }
 }
 
-pub(super) struct Courier {
+/// Delivers messages, as patiently as the settings say.
+pub(super) struct Worker {
     client: Client,
     settings: WebhookSettings,
     clock: Arc<dyn Clock>,
 }
 
-/// Why a message was not taken.
-struct NotTaken {
+/// Why a message was not delivered.
+struct Failed {
     cause: String,
     /// Whether the endpoint says that it will never take any.
     is_final: bool,
 }
 
-impl Courier {
+impl Worker {
     pub(super) fn new(settings: WebhookSettings, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
         let client = build_client(|| Client::builder().redirect(Policy::none()).timeout(settings.timeout))?;
         Ok(Self { client, settings, clock })
@@ -56,7 +57,7 @@ impl Courier {
         self.clock.now()
     }
 
-    /// Sends it until it is taken; else how often it was sent, and what went wrong the last time.
+    /// Sends it until it is delivered; else how often it was sent, and what went wrong the last time.
     pub(super) async fn deliver(
         &self,
         endpoint: &WebhookEndpoint,
@@ -65,8 +66,7 @@ impl Courier {
         let body = message.body();
         let mut attempt = 1;
         loop {
-            let Err(NotTaken { cause, is_final }) = self.send(endpoint, &message.id, body.clone()).await
-            else {
+            let Err(Failed { cause, is_final }) = self.send(endpoint, &message.id, body.clone()).await else {
                 return Ok(());
             };
             if is_final || attempt >= self.settings.attempts {
@@ -79,14 +79,14 @@ impl Courier {
                 attempt,
                 cause,
                 ?pause,
-                "webhook_not_taken"
+                "webhook_delivery_failed"
             );
             tokio::time::sleep(pause).await;
             attempt += 1;
         }
     }
 
-    async fn send(&self, endpoint: &WebhookEndpoint, id: &str, body: String) -> Result<(), NotTaken> {
+    async fn send(&self, endpoint: &WebhookEndpoint, id: &str, body: String) -> Result<(), Failed> {
         let timestamp = self.now().as_second();
         let request = self
             .client
@@ -101,12 +101,12 @@ impl Courier {
             Ok(status) if status.is_redirection() => {
                 let cause =
                     format!("it answered {status}, and redirects are not followed: configure where it leads");
-                Err(NotTaken { cause, is_final: false })
+                Err(Failed { cause, is_final: false })
             }
             Ok(status) => {
-                Err(NotTaken { cause: format!("it answered {status}"), is_final: status == StatusCode::GONE })
+                Err(Failed { cause: format!("it answered {status}"), is_final: status == StatusCode::GONE })
             }
-            Err(error) => Err(NotTaken { cause: describe(error), is_final: false }),
+            Err(error) => Err(Failed { cause: describe(error), is_final: false }),
         }
     }
 

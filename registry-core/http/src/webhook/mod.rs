@@ -15,7 +15,11 @@
 mod delivery;
 mod endpoint;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use registry_core::{
     Registry, RegistryEvent,
@@ -26,12 +30,16 @@ use tokio::{
         broadcast::{self, error::RecvError},
         mpsc,
     },
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use delivery::{Courier, Message};
+use delivery::{Message, Worker};
 pub use endpoint::WebhookEndpoint;
+
+/// How many dead letters wait for the store.
+const UNSTORED: usize = 4096;
+const STOPPED: &str = "the server stopped before it was delivered";
 
 /// How patiently webhooks are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,68 +72,86 @@ impl Default for WebhookSettings {
 }
 
 /// Sends the events of the registries of all tenants that are made in this process: to each endpoint those that it is for. It
-/// ends when the last clone is dropped.
+/// ends when it is [closed](Self::close), or when the last clone is dropped.
 ///
 /// For each endpoint messages are sent one at a time and in their order; endpoints do not wait for each other. What waits is
-/// in memory, and gone with the process.
+/// in memory; what is still undelivered at the end becomes a dead letter.
 #[derive(Clone)]
 pub struct Webhooks {
-    post: Arc<PostOffice>,
+    dispatcher: Arc<Dispatcher>,
     queues: Arc<[mpsc::Sender<Message>]>,
+    tasks: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    stop: CancellationToken,
     _open: Arc<DropGuard>,
 }
 
-struct PostOffice {
-    /// The tenant that an endpoint is for where nothing is said.
+/// Knows which event goes where, and what becomes of those that are not delivered.
+struct Dispatcher {
+    /// The tenant that an endpoint is for by default.
     own: String,
     endpoints: Vec<WebhookEndpoint>,
-    letters: Arc<dyn DeadLetters>,
-    courier: Courier,
+    dead_letters: Arc<dyn DeadLetters>,
+    worker: Worker,
     /// How many dead letters are kept of a tenant.
     most: usize,
 }
 
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").field("endpoints", &self.post.endpoints.len()).finish_non_exhaustive()
+        f.debug_struct("Webhooks")
+            .field("endpoints", &self.dispatcher.endpoints.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Webhooks {
     /// Sends events from now on: those of this registry, and those of other tenants' where an endpoint is for them. What
-    /// nobody takes goes to `letters`. Called in a runtime of tokio.
+    /// cannot be delivered goes to `dead_letters`. Called in a runtime of tokio.
     ///
     /// # Errors
     /// When the system's TLS cannot be set up.
     pub fn start(
         registry: &Registry,
         endpoints: Vec<WebhookEndpoint>,
-        letters: Arc<dyn DeadLetters>,
+        dead_letters: Arc<dyn DeadLetters>,
         settings: WebhookSettings,
     ) -> Result<Self, reqwest::Error> {
         // Within what a channel can hold.
         let queue = settings.queue.clamp(1, 1 << 20);
-        let post = Arc::new(PostOffice::new(registry, endpoints, letters, settings)?);
-        let open = CancellationToken::new();
-        let queues = (0..post.endpoints.len()).map(|at| {
+        let dispatcher = Arc::new(Dispatcher::new(registry, endpoints, dead_letters, settings)?);
+        let (stop, mut tasks) = (CancellationToken::new(), Vec::new());
+        let queues = (0..dispatcher.endpoints.len()).map(|at| {
             let (sender, receiver) = mpsc::channel(queue);
-            let (post, closed) = (Arc::clone(&post), open.clone());
-            tokio::spawn(async move { closed.run_until_cancelled(post.deliver(at, receiver)).await });
+            tasks.push(tokio::spawn(Arc::clone(&dispatcher).deliver(at, receiver, stop.clone())));
             sender
         });
         let queues: Arc<[mpsc::Sender<Message>]> = queues.collect();
-        let (sorting, sorted, closed) = (Arc::clone(&post), Arc::clone(&queues), open.clone());
+        let (overflow, unstored) = mpsc::channel(UNSTORED);
+        tasks.push(tokio::spawn(Arc::clone(&dispatcher).store(unstored)));
         let events = registry.subscribe_all();
-        tokio::spawn(async move { closed.run_until_cancelled(sorting.sort(events, &sorted)).await });
-        Ok(Self { post, queues, _open: Arc::new(open.drop_guard()) })
+        let dispatching =
+            Arc::clone(&dispatcher).dispatch(events, Arc::clone(&queues), overflow, stop.clone());
+        tasks.push(tokio::spawn(dispatching));
+        let (tasks, open) = (Arc::new(Mutex::new(tasks)), Arc::new(stop.clone().drop_guard()));
+        Ok(Self { dispatcher, queues, tasks, stop, _open: open })
     }
 
-    /// The tenant's messages that nobody has taken, oldest first.
+    /// Ends it, and waits until all that is undelivered is a dead letter.
+    pub async fn close(self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.stop.cancel();
+        for task in tasks {
+            // One that has panicked has told so.
+            let _ = task.await;
+        }
+    }
+
+    /// The tenant's messages that could not be delivered, oldest first.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn dead_letters(&self, tenant: &str) -> Result<Vec<DeadLetter>, StoreError> {
-        self.post.letters.list(tenant).await
+        self.dispatcher.dead_letters.list(tenant).await
     }
 
     /// Sends a dead letter of the tenant again, as patiently as the first time and with its id. False where there is none of
@@ -134,52 +160,53 @@ impl Webhooks {
     /// # Errors
     /// When the store fails.
     pub async fn redeliver(&self, tenant: &str, id: &str) -> Result<bool, StoreError> {
-        let letters = self.post.letters.list(tenant).await?;
+        let letters = self.dispatcher.dead_letters.list(tenant).await?;
         let Some(letter) = letters.into_iter().find(|letter| letter.id == id) else { return Ok(false) };
-        let endpoints = self.post.endpoints.iter().zip(self.queues.iter());
+        let endpoints = self.dispatcher.endpoints.iter().zip(self.queues.iter());
         let mut fitting = endpoints.filter(|(endpoint, _)| {
-            endpoint.fingerprint() == letter.endpoint && endpoint.concerns(&letter.event, &self.post.own)
+            endpoint.fingerprint() == letter.endpoint
+                && endpoint.concerns(&letter.event, &self.dispatcher.own)
         });
         let Some((_, queue)) = fitting.next() else { return Ok(false) };
         let Ok(place) = queue.try_reserve() else { return Ok(false) };
         // Somebody else may have been faster.
-        let Some(letter) = self.post.letters.take(tenant, id).await? else { return Ok(false) };
+        let Some(letter) = self.dispatcher.dead_letters.take(tenant, id).await? else { return Ok(false) };
         place.send(Message { id: letter.id, event: letter.event });
         Ok(true)
     }
 }
 
-/// Sends one event to the endpoints that it is for, and waits until each has taken it or has become a dead letter; those are
-/// returned. For a process that makes a change and ends.
+/// Sends one event to the endpoints that it is for, and waits until it is delivered to each or has become a dead letter; those
+/// are returned. For a process that makes a change and ends.
 ///
 /// # Errors
 /// When the system's TLS cannot be set up.
 pub async fn deliver_now(
     registry: &Registry,
     endpoints: Vec<WebhookEndpoint>,
-    letters: Arc<dyn DeadLetters>,
+    dead_letters: Arc<dyn DeadLetters>,
     settings: WebhookSettings,
     event: &RegistryEvent,
 ) -> Result<Vec<DeadLetter>, reqwest::Error> {
-    let post = Arc::new(PostOffice::new(registry, endpoints, letters, settings)?);
+    let dispatcher = Arc::new(Dispatcher::new(registry, endpoints, dead_letters, settings)?);
     let mut sending = JoinSet::new();
-    for (at, _) in post.concerned(event) {
-        let (post, message) = (Arc::clone(&post), Message::new(event));
-        sending.spawn(async move { post.send(at, message).await });
+    for (at, _) in dispatcher.concerned(event) {
+        let (dispatcher, message) = (Arc::clone(&dispatcher), Message::new(event));
+        sending.spawn(async move { dispatcher.send(at, message).await });
     }
     Ok(sending.join_all().await.into_iter().flatten().collect())
 }
 
-impl PostOffice {
+impl Dispatcher {
     fn new(
         registry: &Registry,
         endpoints: Vec<WebhookEndpoint>,
-        letters: Arc<dyn DeadLetters>,
+        dead_letters: Arc<dyn DeadLetters>,
         settings: WebhookSettings,
     ) -> Result<Self, reqwest::Error> {
         let (own, most) = (registry.tenant().to_owned(), settings.dead_letters);
-        let courier = Courier::new(settings, Arc::clone(registry.clock()))?;
-        Ok(Self { own, endpoints, letters, courier, most })
+        let worker = Worker::new(settings, Arc::clone(registry.clock()))?;
+        Ok(Self { own, endpoints, dead_letters, worker, most })
     }
 
     /// The endpoints that an event is for.
@@ -187,63 +214,103 @@ impl PostOffice {
         self.endpoints.iter().enumerate().filter(|(_, endpoint)| endpoint.concerns(event, &self.own))
     }
 
-    /// Gives every endpoint its copy of each event.
-    async fn sort(&self, mut events: broadcast::Receiver<RegistryEvent>, queues: &[mpsc::Sender<Message>]) {
+    /// Gives every endpoint its copy of each event. It waits for nobody, as events are not kept for those who are slow.
+    async fn dispatch(
+        self: Arc<Self>,
+        mut events: broadcast::Receiver<RegistryEvent>,
+        queues: Arc<[mpsc::Sender<Message>]>,
+        overflow: mpsc::Sender<DeadLetter>,
+        stop: CancellationToken,
+    ) {
+        let give_up = |endpoint: &WebhookEndpoint, message: Message, cause: &str| {
+            let letter = self.dead_letter(endpoint, message, 0, cause.to_owned());
+            if let Err(full) = overflow.try_send(letter) {
+                let id = full.into_inner().id;
+                tracing::error!(id, cause = "too many wait for the store", "webhook_dead_letter_lost");
+            }
+        };
         loop {
-            let event = match events.recv().await {
+            let event = match stop.run_until_cancelled(events.recv()).await {
                 // Whoever made the change sends it.
-                Ok(event) if event.elsewhere => continue,
-                Ok(event) => event,
-                Err(RecvError::Lagged(missed)) => {
+                Some(Ok(event)) if event.elsewhere => continue,
+                Some(Ok(event)) => event,
+                Some(Err(RecvError::Lagged(missed))) => {
                     tracing::error!(missed, "webhook_events_missed");
                     continue;
                 }
-                Err(RecvError::Closed) => return,
+                Some(Err(RecvError::Closed)) | None => break,
             };
             for (at, endpoint) in self.concerned(&event) {
                 let Some(queue) = queues.get(at) else { continue };
                 if let Err(full) = queue.try_send(Message::new(&event)) {
-                    let cause = "too many messages wait for this endpoint".to_owned();
-                    self.bury(endpoint, full.into_inner(), 0, cause).await;
+                    give_up(endpoint, full.into_inner(), "too many messages wait for this endpoint");
                 }
+            }
+        }
+        while let Ok(event) = events.try_recv() {
+            if !event.elsewhere {
+                self.concerned(&event)
+                    .for_each(|(_, endpoint)| give_up(endpoint, Message::new(&event), STOPPED));
             }
         }
     }
 
-    async fn deliver(&self, at: usize, mut queue: mpsc::Receiver<Message>) {
+    /// Delivers the messages for one endpoint, until this is to stop; what is undelivered then is a dead letter.
+    async fn deliver(
+        self: Arc<Self>,
+        at: usize,
+        mut queue: mpsc::Receiver<Message>,
+        stop: CancellationToken,
+    ) {
+        let Some(endpoint) = self.endpoints.get(at) else { return };
+        while let Some(Some(message)) = stop.run_until_cancelled(queue.recv()).await {
+            let given_up = match stop.run_until_cancelled(self.worker.deliver(endpoint, &message)).await {
+                Some(Ok(())) => continue,
+                Some(Err(given_up)) => given_up,
+                None => (0, STOPPED.to_owned()),
+            };
+            let (attempts, cause) = given_up;
+            self.keep(self.dead_letter(endpoint, message, attempts, cause)).await;
+        }
+        queue.close();
         while let Some(message) = queue.recv().await {
-            self.send(at, message).await;
+            self.keep(self.dead_letter(endpoint, message, 0, STOPPED.to_owned())).await;
         }
     }
 
-    /// Sends a message until it is taken or a dead letter, which is returned.
-    async fn send(&self, at: usize, message: Message) -> Option<DeadLetter> {
-        let endpoint = self.endpoints.get(at)?;
-        let (attempts, cause) = self.courier.deliver(endpoint, &message).await.err()?;
-        Some(self.bury(endpoint, message, attempts, cause).await)
+    /// Keeps the dead letters of messages that had no place in a queue.
+    async fn store(self: Arc<Self>, mut unstored: mpsc::Receiver<DeadLetter>) {
+        while let Some(letter) = unstored.recv().await {
+            self.keep(letter).await;
+        }
     }
 
-    async fn bury(
+    /// Sends a message until it is delivered or a dead letter, which is returned.
+    async fn send(&self, at: usize, message: Message) -> Option<DeadLetter> {
+        let endpoint = self.endpoints.get(at)?;
+        let (attempts, cause) = self.worker.deliver(endpoint, &message).await.err()?;
+        let letter = self.dead_letter(endpoint, message, attempts, cause);
+        self.keep(letter.clone()).await;
+        Some(letter)
+    }
+
+    fn dead_letter(
         &self,
         endpoint: &WebhookEndpoint,
         message: Message,
         attempts: u32,
         cause: String,
     ) -> DeadLetter {
-        let (Message { id, event }, url, ts) = (message, endpoint.shown(), self.courier.now());
-        tracing::error!(
-            id,
-            url,
-            tenant = event.tenant,
-            tool = event.tool,
-            attempts,
-            cause,
-            "webhook_not_delivered"
-        );
-        let letter = DeadLetter { id, url, event, attempts, cause, ts, endpoint: endpoint.fingerprint() };
-        if let Err(cause) = self.letters.push(letter.clone(), self.most).await {
-            tracing::error!(id = letter.id, cause, "webhook_dead_letter_lost");
+        let (Message { id, event }, url, ts) = (message, endpoint.shown(), self.worker.now());
+        let (tenant, tool) = (&*event.tenant, &*event.tool);
+        tracing::error!(id, url, tenant, tool, attempts, cause, "webhook_not_delivered");
+        DeadLetter { id, url, event, attempts, cause, ts, endpoint: endpoint.fingerprint() }
+    }
+
+    async fn keep(&self, letter: DeadLetter) {
+        let id = letter.id.clone();
+        if let Err(cause) = self.dead_letters.push(letter, self.most).await {
+            tracing::error!(id, cause, "webhook_dead_letter_lost");
         }
-        letter
     }
 }

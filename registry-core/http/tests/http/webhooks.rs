@@ -8,9 +8,9 @@ use std::{
 
 use futures_util::FutureExt;
 use registry_core::{
-    Registry, ToolPolicy, ToolSpec,
+    BoxFuture, Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
-    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoredTool},
+    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreError, StoredTool},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -250,6 +250,71 @@ async fn l5_no_more_waits_than_may_and_the_oldest_dead_letters_go() {
     // There is no room for it either; it stays.
     assert!(!redeliver(&webhooks, &dead[0].id));
     assert_eq!(buried(&webhooks), dead);
+}
+
+/// Dead letters in a store that takes its time.
+struct Slow(MemoryDeadLetters);
+
+impl DeadLetters for Slow {
+    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            self.0.push(letter, most).await
+        })
+    }
+
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+        self.0.list(tenant)
+    }
+
+    fn take<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>> {
+        self.0.take(tenant, id)
+    }
+}
+
+#[tokio::test]
+async fn k9_a_slow_store_loses_no_event() {
+    const EVENTS: usize = 3000;
+    let nobody = WebhookEndpoint::new("http://127.0.0.1:1/hook", secret()).unwrap();
+    let settings =
+        WebhookSettings { queue: 1, dead_letters: EVENTS, first_pause: Duration::from_secs(60), ..hasty() };
+    let registry = registry();
+    let kept = Arc::new(Slow(MemoryDeadLetters::default()));
+    let webhooks = Webhooks::start(&registry, vec![nobody], kept.clone(), settings).unwrap();
+    for number in 0..EVENTS {
+        add(&registry, &format!("t{number}"));
+        if number % 100 == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    webhooks.close().await;
+    let mut tools: Vec<_> =
+        block(kept.list("default")).unwrap().into_iter().map(|letter| letter.event.tool).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    assert_eq!(tools.len(), EVENTS);
+}
+
+#[tokio::test]
+async fn k9_what_waits_at_the_stop_is_a_dead_letter() {
+    let nobody = WebhookEndpoint::new("http://127.0.0.1:1/hook", secret()).unwrap();
+    let patient = WebhookSettings { first_pause: Duration::from_secs(60), ..hasty() };
+    let (registry, kept) = (registry(), letters());
+    let webhooks = Webhooks::start(&registry, vec![nobody], kept.clone(), patient).unwrap();
+    ["a", "b", "c"].iter().for_each(|name| add(&registry, name));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Whether one that was just being sent came before the stop or not.
+    add(&registry, "d");
+    webhooks.close().await;
+    let kept = block(kept.list("default")).unwrap();
+    let mut tools: Vec<_> = kept.iter().map(|letter| &*letter.event.tool).collect();
+    tools.sort_unstable();
+    assert_eq!(tools, ["a", "b", "c", "d"]);
+    assert!(kept.iter().all(|letter| letter.cause.contains("stopped")), "{kept:?}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::source::{RemoteSource, Summary};
 
 /// How long a module that has failed is not asked again by itself.
 pub const RETRY: Duration = Duration::from_secs(30);
-/// How long a module that has no tools yet is not asked again by a request, in seconds.
+/// How long a module that was not there yet is not asked again by a request, in seconds; twice as long after each failure.
 const REST: i64 = 1;
 
 /// A module and what is known of it.
@@ -54,6 +54,8 @@ pub(super) struct Known {
     version: Option<String>,
     /// Why it could not be asked the last time, and when that was.
     failure: Option<(Fault, Timestamp)>,
+    /// How often in a row.
+    failures: u32,
     fetched_at: Option<Timestamp>,
 }
 
@@ -81,14 +83,15 @@ impl Module {
         self.asking.due.load(Ordering::Acquire) <= self.now().as_second()
     }
 
-    /// Whether a request should ask again: there are no tools yet, and the module has failed, but not by letting others wait.
+    /// Whether a request should ask again: there are no tools yet, and nobody was there, which is found out at once.
     pub(super) fn is_missing(&self) -> bool {
         let now = self.now().as_second();
-        let has_failed = match &self.known().failure {
-            None | Some((Fault::Timeout(_), _)) => false,
-            Some((_, at)) => at.as_second().saturating_add(REST) <= now,
+        let is_due = {
+            let known = self.known();
+            let rest = REST.checked_shl(known.failures.saturating_sub(1)).unwrap_or(i64::MAX);
+            matches!(&known.failure, Some((Fault::Network(_), at)) if at.as_second().saturating_add(rest) <= now)
         };
-        has_failed && !self.source.has_tools()
+        is_due && !self.source.has_tools()
     }
 
     fn due_after(&self, from: Timestamp, pause: Duration) {
@@ -214,6 +217,7 @@ impl Module {
             _ => tracing::warn!(module, error, "module_unreachable"),
         }
         known.failure = Some((fault, self.now()));
+        known.failures = known.failures.saturating_add(1);
         drop(known);
         self.source.registry.unreachable(&self.source.remote, &error);
     }
@@ -224,7 +228,7 @@ impl Module {
         {
             let mut known = self.known();
             known.version.clone_from(&manifest.version);
-            (known.fetched_at, known.failure) = (Some(fetched_at), None);
+            (known.fetched_at, known.failure, known.failures) = (Some(fetched_at), None, 0);
         }
         let count = self.source.take(tools, faults).await;
         if self.source.is_acceptance_unknown() {

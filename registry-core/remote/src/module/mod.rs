@@ -142,7 +142,9 @@ impl Modules {
             };
             by_name.insert(name.clone(), Arc::new(module));
         }
-        for name in settings.slow_modules.iter().filter(|name| !by_name.contains_key(*name)) {
+        let by_default = ModulesSettings::default().slow_modules;
+        let given = settings.slow_modules.difference(&by_default);
+        for name in given.filter(|name| !by_name.contains_key(*name)) {
             tracing::warn!(module = name, "slow_module_unknown");
         }
         let shared = Shared {
@@ -164,8 +166,7 @@ impl Modules {
     /// or called for somebody.
     ///
     /// The first time it takes what the cache has, and waits for the modules only where that is nothing at all. From then on it
-    /// waits only for modules that have no tools yet, and whose last answer was an error: they are asked again, once for all who
-    /// wait. What is too old, or failed a while ago, is asked for in the background.
+    /// waits only for modules that were not there yet: they are asked again, once for all who wait, and less often each time. What is too old, or failed a while ago, is asked for in the background.
     pub async fn ready(&self) {
         self.shared.started.get_or_init(|| Shared::start(&self.shared)).await;
         Shared::ask_behind(&self.shared);

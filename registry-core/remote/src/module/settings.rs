@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, Effect, Permission};
+use registry_core::{Caller, Effect, LOCAL_MODULE, Permission};
 use reqwest::Url;
 use serde::{
     Deserialize, Deserializer,
@@ -17,6 +17,11 @@ use serde::{
 use crate::settings::{
     BreakerSettings, RemoteKey, check_name, find_key, names, parse_url, seconds, some_names, some_seconds,
 };
+
+/// The modules that are slow by default.
+const SLOW_MODULES: [&str; 4] = ["garmin", "renpho_biometrics", "claude_code", "deployer"];
+/// The modules that guests may use by default, as far as their tools only read.
+const GUEST_MODULES: [&str; 2] = [LOCAL_MODULE, "research"];
 
 /// The modules and what holds for all of them. In a file:
 ///
@@ -47,7 +52,8 @@ pub struct ModulesSettings {
     /// How long a module may take to say what tools it has; in a file in seconds. 10 s.
     #[serde(deserialize_with = "seconds")]
     pub discovery_timeout: Duration,
-    /// The modules that guests may use who have no list of their own; `None` for all. In a file a list, or a text with commas.
+    /// The modules that guests may use who have no list of their own; `None` for those of their tools in `local` and `research` that
+    /// only read. In a file a list, or a text with commas.
     #[serde(deserialize_with = "some_names")]
     pub default_guest_modules: Option<BTreeSet<String>>,
     /// When a module that fails is left alone.
@@ -58,7 +64,7 @@ impl Default for ModulesSettings {
     fn default() -> Self {
         Self {
             module_services: BTreeMap::new(),
-            slow_modules: BTreeSet::new(),
+            slow_modules: SLOW_MODULES.map(str::to_owned).into(),
             tool_execution_timeout: Duration::from_secs(120),
             module_timeout: Duration::from_secs(30),
             discovery_timeout: Duration::from_secs(10),
@@ -79,11 +85,12 @@ impl ModulesSettings {
     /// The caller, where it is a guest without a list of modules with that of all guests.
     #[must_use]
     pub fn for_guest(&self, caller: Caller) -> Caller {
+        if caller.level > Permission::Guest || caller.allowed_modules.is_some() {
+            return caller;
+        }
         match &self.default_guest_modules {
-            Some(modules) if caller.level == Permission::Guest && caller.allowed_modules.is_none() => {
-                caller.only_modules(modules)
-            }
-            _ => caller,
+            Some(modules) => caller.only_modules(modules),
+            None => caller.only_modules(GUEST_MODULES).only_reading(),
         }
     }
 
@@ -228,6 +235,7 @@ impl Error for ModuleSettingsError {}
 
 #[cfg(test)]
 mod tests {
+    use registry_core::{Registry, ToolPolicy, ToolResult, ToolSpec, handler_fn};
     use serde_json::json;
 
     use super::*;
@@ -261,6 +269,36 @@ mod tests {
         assert_eq!(user.allowed_modules, None);
         let persona = settings.for_guest(Caller::default().only_modules(["files"]));
         assert_eq!(persona.allowed_modules.unwrap().into_iter().collect::<Vec<_>>(), ["files"]);
+    }
+
+    #[test]
+    fn s16_the_defaults_are_those_of_the_seed() {
+        let settings = ModulesSettings::default();
+        let slow = "garmin,renpho_biometrics,claude_code,deployer".split(',').map(str::to_owned);
+        assert_eq!(settings.slow_modules, slow.collect());
+
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        for (name, effect) in [
+            ("calculate", Effect::Read),
+            ("note", Effect::Write),
+            ("research.web_search", Effect::Read),
+            ("research.save", Effect::Write),
+            ("files.read", Effect::Read),
+        ] {
+            let policy = ToolPolicy { effect, ..ToolPolicy::new() };
+            let run = handler_fn(|_, _| async { Ok(ToolResult::new("")) });
+            registry.register(ToolSpec::new(name, json!({"type": "object"})), policy, Some(run)).unwrap();
+        }
+        let usable = |caller: Caller| -> Vec<String> {
+            let selection = registry.select(&registry.context(settings.for_guest(caller)));
+            selection.tools().iter().map(|tool| tool.name().to_owned()).collect()
+        };
+        assert_eq!(usable(Caller::default()), ["calculate", "research.web_search"]);
+        assert_eq!(usable(Caller::new("ada", Permission::User)).len(), 5);
+        assert_eq!(usable(Caller::default().only_modules(["research"])).len(), 2, "a list of one's own");
+        // Whoever calls for a guest is bound as the guest is.
+        let server = Caller::new("server", Permission::Admin);
+        assert_eq!(usable(server.on_behalf_of(settings.for_guest(Caller::default()))).len(), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{fmt::Write, path::Path};
 
 use measure::{Contest, Measured, ROUNDS};
 use opponents::Fault;
-use peers::{peer::PIECE, pieces, report};
+use peers::{peer::PIECE, pieces, score};
 use texts::{Form, Text};
 
 fn main() -> Result<(), Fault> {
@@ -36,8 +36,8 @@ fn main() -> Result<(), Fault> {
     }
     let tables = format!("{streams}\n{whole}");
     if write {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/peers.md");
-        report::write_between(&file, "speed", &tables)?;
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/peers.md");
+        score::write_between(&file, "speed", &tables)?;
     }
     println!("{tables}");
     Ok(())

@@ -9,12 +9,12 @@ use std::{
 
 use dynamo_parsers::tool_calling::detect_and_parse_tool_call;
 use dynamo_parsers_v2::{UnifiedParserEvent, UnifiedParserOutput, create_tool_parser_for_family};
-use toolrack_dialects::{Event, Offered, ScanOptions, Scanner};
 use peers::{
     block_on, ours,
     peer::{PIECE, dynamo, dynamo_v2, smg},
     pieces,
 };
+use toolrack_dialects::{Event, Offered, ScanOptions, Scanner};
 
 use crate::texts::{self, Form, Text};
 

@@ -179,3 +179,21 @@ async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
         }
     }
 }
+
+#[tokio::test]
+async fn k22_words_about_a_key_in_an_answer_are_no_status() {
+    let refuse = any(|body: axum::body::Bytes| async move {
+        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let error = json!({"code": -32000, "message": "Auth required: HTTP 401 from the index behind me"});
+        axum::Json(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).into_response()
+    });
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, Router::new().fallback(refuse));
+    let registry = registry();
+    let settings = McpServerSettings::url(format!("http://{address}/mcp"));
+    let servers = settled(&registry, &[("h", settings)]).await;
+    let error = report(&servers).error.unwrap();
+    assert!(error.contains("HTTP 401") && !error.contains("key_env"), "{error}");
+    serving.shutdown_background();
+}

@@ -217,11 +217,14 @@ async fn m8_a_call_that_takes_too_long_is_told_with_its_limit() {
 }
 
 #[tokio::test]
-async fn m11_a_failure_that_may_pass_is_tried_once_more_and_a_destructive_one_is_not() {
+async fn m11_a_failure_that_may_pass_is_tried_once_more_where_the_tool_only_reads() {
     let mut wipe = tool("wipe", "guest");
     wipe["effect"] = json!("destructive");
-    let peer = Peer::new("m", &[tool("f", "guest"), wipe]).await;
-    let server = Server::new(quick(&[("m", ModuleSettings::new(&peer.url))]));
+    let mut note = tool("note", "guest");
+    note["effect"] = json!("write");
+    let peer = Peer::new("m", &[tool("f", "guest"), note, wipe]).await;
+    let reading = ModuleSettings { effect: Effect::Read, ..ModuleSettings::new(&peer.url) };
+    let server = Server::new(quick(&[("m", reading)]));
     let registry =
         registry_core::Registry::builder().without_compiled().approve_destructive(false).build().unwrap();
     let modules = toolrack_remote::module::Modules::new(
@@ -237,11 +240,12 @@ async fn m11_a_failure_that_may_pass_is_tried_once_more_and_a_destructive_one_is
         async |name: &str| registry.execute(&ada(), ToolCall::new(name, json!({})).with_retries(1)).await;
     assert!(call("m.f").await.result.unwrap_err().is_retryable());
     assert_eq!(peer.calls().len(), 2);
+    assert!(call("m.note").await.result.is_err());
     assert!(call("m.wipe").await.result.is_err());
-    assert_eq!(peer.calls().len(), 3);
+    assert_eq!(peer.calls().len(), 4);
     peer.set_execute(Answer::Http(400, "", "no".into()));
     assert!(call("m.f").await.result.is_err());
-    assert_eq!(peer.calls().len(), 4);
+    assert_eq!(peer.calls().len(), 5);
     assert_eq!(registry.get("m.wipe").unwrap().policy().effect, Effect::Destructive);
 }
 

@@ -1,0 +1,122 @@
+//! The command line as a parser: which options a command's help shows, and what is suggested for a misspelt command.
+
+use clap::{
+    ArgMatches, Command, CommandFactory, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use registry_core::nearest;
+
+use super::Arguments;
+
+/// Options about the server that is started.
+const SERVER: [&str; 2] = ["listen", "api_key"];
+/// Options about the model server that answers.
+const UPSTREAM: [&str; 3] = ["upstream", "upstream_api_key", "model"];
+/// Options about what is configured and stored.
+const PLACES: [&str; 2] = ["config", "data_dir"];
+
+/// The arguments of this process; on a fault the program ends here.
+pub(super) fn parse() -> Arguments {
+    let mut command = command();
+    let suggesting = command.clone();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches: ArgMatches| {
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    });
+    parsed.unwrap_or_else(|error| suggest(error, &suggesting).exit())
+}
+
+/// The whole command. Each option can be given, and set in the environment, with every command; the help of a command shows those that change
+/// what it does.
+fn command() -> Command {
+    let mut command = Arguments::command();
+    command.build();
+    arrange(&mut command, &[]);
+    for sub in command.get_subcommands_mut() {
+        let hidden: &[&[&str]] = match sub.get_name() {
+            "serve" => &[],
+            "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
+            "modules" | "mcp-servers" | "user" | "key" | "audit" => &[&SERVER, &UPSTREAM],
+            _ => &[&SERVER, &UPSTREAM, &PLACES],
+        };
+        arrange(sub, &hidden.concat());
+    }
+    command
+}
+
+/// Puts the settings under a heading of their own, and hides some of them.
+fn arrange(command: &mut Command, hidden: &[&str]) {
+    *command = std::mem::take(command).mut_args(|argument| {
+        let id = argument.get_id().as_str().to_owned();
+        let is_setting = [&SERVER[..], &UPSTREAM, &PLACES].concat().contains(&id.as_str());
+        let argument = if is_setting { argument.help_heading("Settings") } else { argument };
+        if hidden.contains(&id.as_str()) { argument.hide(true) } else { argument }
+    });
+    command.get_subcommands_mut().for_each(|sub| arrange(sub, hidden));
+}
+
+/// The one nearest command for a misspelt one; clap suggests all that are similar.
+fn suggest(mut error: clap::Error, command: &Command) -> clap::Error {
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand).cloned()
+        && let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand).cloned()
+    {
+        // What clap has found may be of a command inside of one.
+        let is_top = similar.iter().all(|name| command.find_subcommand(name).is_some());
+        let names: Vec<&str> = match is_top {
+            true => command.get_subcommands().map(Command::get_name).collect(),
+            false => similar.iter().map(String::as_str).collect(),
+        };
+        if let Some(meant) = nearest(&given, names.into_iter()).first() {
+            let meant = ContextValue::Strings(vec![(*meant).to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, meant);
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help(names: &[&str]) -> String {
+        let mut command = command();
+        let mut found = &mut command;
+        for name in names {
+            found = found.find_subcommand_mut(name).unwrap();
+        }
+        found.render_long_help().to_string()
+    }
+
+    #[test]
+    fn u12_help_shows_the_options_that_mean_something() {
+        for (names, shown, hidden) in [
+            (&[][..], &["--listen", "--upstream", "--config"][..], &[][..]),
+            (&["serve"], &["--listen", "--api-key", "--upstream"], &[]),
+            (&["chat"], &["--upstream", "--model", "--data-dir"], &["--listen", "--api-key <"]),
+            (&["user", "list"], &["--data-dir", "--config"], &["--listen", "--upstream", "--model"]),
+            (&["audit"], &["--data-dir", "--user <ID>"], &["--listen", "--upstream"]),
+            (&["tools", "list"], &["--level <LEVEL>"], &["--listen", "--user"]),
+            (&["call"], &["--level <LEVEL>"], &["--listen", "--user"]),
+            (&["parse"], &["--jsonl"], &["--listen", "--upstream", "--data-dir"]),
+        ] {
+            let help = help(names);
+            assert!(shown.iter().all(|option| help.contains(option)), "{names:?}: {help}");
+            assert!(!hidden.iter().any(|option| help.contains(option)), "{names:?}: {help}");
+        }
+        // Hidden options still work.
+        let matches = command().try_get_matches_from(["toolrack", "user", "list", "--listen", ":1"]);
+        assert_eq!(
+            Arguments::from_arg_matches(&matches.unwrap()).unwrap().flags.listen.as_deref(),
+            Some(":1")
+        );
+    }
+
+    #[test]
+    fn u14_a_misspelt_command_gets_the_nearest() {
+        for (given, meant) in [("serv", "serve"), ("tool", "tools"), ("usr", "user")] {
+            let error = command().try_get_matches_from(["toolrack", given]).unwrap_err();
+            let told = suggest(error, &command()).to_string();
+            assert!(told.contains(&format!("'{meant}'")) && !told.contains("mcp-servers"), "{told}");
+        }
+    }
+}

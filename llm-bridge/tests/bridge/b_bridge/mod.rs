@@ -1,0 +1,14 @@
+//! The bridge, from the client's request to the model server's and back: requirements B2, B5, B6 and B7.
+
+mod calls;
+mod client_tools;
+mod deferred;
+mod deltas;
+mod dialects;
+mod doors;
+mod faults;
+mod leaving;
+mod messages;
+mod oddities;
+mod recovery;
+mod requests;

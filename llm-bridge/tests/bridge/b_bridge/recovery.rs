@@ -1,0 +1,147 @@
+//! Model servers that cannot read what their model wrote, or take no tools at all.
+
+use serde_json::json;
+
+use super::faults::{CALL, delta};
+use crate::support::{Act, Answer, Reply, Setup, event, text_event};
+
+/// Ollama's and llama.cpp's ways to say that they could not read what the model wrote.
+fn unread(raw: &str) -> [String; 2] {
+    [
+        format!(
+            "error parsing tool call: raw='{raw}', err=invalid character 'x' after object key:value pair"
+        ),
+        format!("Failed to parse input at pos 11: {raw}"),
+    ]
+}
+
+#[tokio::test]
+async fn b2_a_call_that_the_server_could_not_read_is_read_from_its_error() {
+    for message in unread(&format!("Let me see.\n{CALL}")) {
+        for (stream, reply) in [
+            (true, Reply::error(500, &message)),
+            (false, Reply::error(500, &message)),
+            (true, Reply::stream([event(&json!({"error": {"message": message, "code": 500}}))])),
+            (true, Reply::stream([event(&json!({"error": message}))])),
+            (true, Reply::stream([Act::Send(format!("{}\n", json!({"error": message})).into_bytes())])),
+            (true, Reply::stream([text_event("Let me "), event(&json!({"error": {"message": message}}))])),
+        ] {
+            let rack = Setup::new().start([reply, Answer::text("5").into()]).await;
+            let told = rack.ask(stream).await;
+            told.expect("Let me see.\n\n5");
+            assert_eq!(rack.ran().len(), 1);
+            assert_eq!(rack.upstream.asked()[1].messages()[1]["content"], "Let me see.");
+        }
+    }
+}
+
+/// llama.cpp has sent the thinking as such and the beginning of the call already when it fails.
+#[tokio::test]
+async fn b2_what_was_streamed_before_the_error_is_not_said_twice() {
+    for message in unread(&format!("<think>I add.</think>\nLet me see.\n{CALL}")) {
+        let reply = Reply::stream([
+            event(&delta(&json!({"reasoning_content": "I add."}))),
+            text_event("Let me see."),
+            event(&delta(
+                &json!({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "add", "arguments": "{\"a\":"}}]}),
+            )),
+            event(&json!({"error": {"message": message}})),
+        ]);
+        let rack = Setup::new().start([reply, Answer::text("5").into()]).await;
+        let told = rack.ask(true).await;
+        told.expect("Let me see.\n\n5");
+        assert_eq!(told.reasoning.trim(), "I add.");
+        assert_eq!(rack.ran().len(), 1);
+
+        let thinking_only = Reply::stream([
+            event(&delta(&json!({"reasoning_content": "I add."}))),
+            event(&json!({"error": {"message": message}})),
+        ]);
+        let rack = Setup::new().start([thinking_only, Answer::text("5").into()]).await;
+        let told = rack.ask(true).await;
+        told.expect("Let me see.\n\n5");
+        assert_eq!(told.reasoning.trim(), "I add.");
+    }
+}
+
+#[tokio::test]
+async fn b2_half_a_call_is_asked_for_once_more() {
+    for message in unread("<tool_call>\n{\"name\": \"add\", \"argum") {
+        for (stream, reply) in [
+            (true, Reply::error(500, &message)),
+            (false, Reply::error(500, &message)),
+            (true, Reply::stream([event(&json!({"error": {"message": message}}))])),
+            (
+                true,
+                Reply::stream([
+                    event(&delta(
+                        &json!({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "add", "arguments": ""}}]}),
+                    )),
+                    event(&json!({"error": {"message": message}})),
+                ]),
+            ),
+        ] {
+            let rack = Setup::new()
+                .start([reply.clone(), Answer::text(CALL).into(), Answer::text("5").into()])
+                .await;
+            rack.ask(stream).await.expect("5");
+            assert_eq!((rack.ran().len(), rack.upstream.asked().len()), (1, 3));
+
+            // Twice is enough: what there is is shown.
+            let rack = Setup::new().start([reply.clone(), reply]).await;
+            let told = rack.ask(stream).await;
+            assert!(told.content.contains("\"argum"), "{told:?}");
+            assert!(rack.ran().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn b2_a_server_without_tools_is_told_them_in_the_prompt_from_then_on() {
+    let refusal = || Reply::error(400, "registry.ollama.ai/library/phi:latest does not support tools");
+    let rack = Setup::new().start([refusal(), Answer::text(CALL).into(), Answer::text("5").into()]).await;
+    rack.ask(true).await.expect("5");
+    let asked = rack.upstream.asked();
+    assert_eq!((asked.len(), asked[1].body.get("tools")), (3, None));
+    let system = asked[1].messages()[0]["content"].as_str().unwrap();
+    assert!(system.contains("\"math_gcd\"") && system.contains("<tool_call>"), "{system}");
+    let roles: Vec<_> = asked[2].messages().iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"], "such a template knows no tool messages");
+    assert!(asked[2].messages()[3]["content"].as_str().unwrap().contains("sum=5"));
+
+    rack.upstream.push(Answer::text("Hi."));
+    rack.ask(false).await.expect("Hi.");
+    assert_eq!(rack.upstream.asked()[3].body.get("tools"), None, "remembered");
+    // Another model of the same server may well take tools.
+    rack.upstream.push(Answer::text("Hi."));
+    rack.ask_with(false, json!({"model": "other"})).await.expect("Hi.");
+    assert!(rack.upstream.asked()[4].body.get("tools").is_some());
+}
+
+/// A template may refuse the messages with an error that mentions tools. That is no reason to keep the tools of everybody else
+/// out of the API's fields.
+#[tokio::test]
+async fn g2_a_refusal_of_tools_is_remembered_only_after_the_prompt_has_helped() {
+    let refusal = || Reply::error(500, "template: no user query found before the tool definitions");
+    let broken_off = [text_event("Hi"), event(&json!({"error": {"message": "out of memory"}}))];
+    for retry in [refusal(), Reply::error(500, "out of memory"), Reply::stream(broken_off)] {
+        let rack = Setup::new().start([refusal(), retry]).await;
+        let told = rack.ask(true).await;
+        assert!(!told.failure().is_empty(), "{told:?}");
+        assert_eq!(rack.upstream.asked()[1].body.get("tools"), None, "tried in the prompt");
+        rack.upstream.push(Answer::text("Hi."));
+        rack.ask(true).await.expect("Hi.");
+        assert!(rack.upstream.asked()[2].body.get("tools").is_some(), "{:?}", rack.upstream.asked()[2].body);
+    }
+}
+
+/// What the model wrote is not what the server says.
+#[tokio::test]
+async fn b2_words_of_the_model_are_no_refusal_of_tools() {
+    for message in unread(&format!("This template does not support tools.\n{CALL}")) {
+        let rack = Setup::new().start([Reply::error(500, &message), Answer::text("5").into()]).await;
+        rack.ask(true).await.expect("This template does not support tools.\n\n5");
+        assert_eq!(rack.ran().len(), 1);
+        assert!(rack.upstream.asked()[1].body.get("tools").is_some());
+    }
+}

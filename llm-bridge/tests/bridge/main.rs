@@ -1,0 +1,26 @@
+//! The bridge between clients, scripted model servers and a registry: requirements B2 to B9, M11, P6 to P8, T1 to T9.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unreachable
+)]
+
+mod b_bridge;
+mod b_mcp;
+mod b_openapi;
+mod m_chat_loop;
+mod p_chat;
+mod p_documents_http;
+mod support;
+mod t_approval_events;
+mod t_audit;
+mod t_doors;
+mod t_metrics;
+mod t_path_table;
+mod t_standing;
+mod t_tags;
+mod t_tenants;

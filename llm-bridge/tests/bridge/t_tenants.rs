@@ -1,0 +1,186 @@
+//! Tenants beside each other on one server: requirements L5, M9.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use llm_bridge::{
+    chat::{Backend, ChatSettings, Upstream},
+    server::{Access, ServerSettings, check_address, router},
+};
+use registry_core::{
+    BoxFuture, Caller, Permission, Registry,
+    store::{ApiKey, MemoryStore, Store, StoreError, StoredTool, User},
+};
+use reqwest::{Client, StatusCode};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// A store that answers about the tools of `acme` when it is let, and says when it is asked.
+struct Slow {
+    kept: MemoryStore,
+    asked: mpsc::UnboundedSender<()>,
+    /// What it says then, as often as there are permits.
+    answers: Semaphore,
+    fails: bool,
+}
+
+impl Store for Slow {
+    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        Box::pin(async move {
+            if tenant == "acme" {
+                self.asked.send(()).unwrap();
+                self.answers.acquire().await.unwrap().forget();
+                if self.fails {
+                    return Err("the disk of acme is gone".into());
+                }
+            }
+            self.kept.tools(tenant).await
+        })
+    }
+
+    fn put_tool<'a>(
+        &'a self,
+        tenant: &'a str,
+        tool: StoredTool,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.put_tool(tenant, tool, revision)
+    }
+
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.kept.remove_tool(tenant, tool)
+    }
+
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.kept.tenants()
+    }
+
+    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+        self.kept.users(tenant)
+    }
+
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+        self.kept.user(tenant, id)
+    }
+
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.kept.put_user(tenant, user)
+    }
+
+    fn change_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: User,
+        revision: u64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.change_user(tenant, user, revision)
+    }
+
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.remove_user(tenant, id, at)
+    }
+
+    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+        self.kept.keys(tenant)
+    }
+
+    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+        self.kept.key(sha256)
+    }
+
+    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.kept.has_keys()
+    }
+
+    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.kept.put_key(key)
+    }
+
+    fn revoke_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.revoke_key(tenant, id, at)
+    }
+
+    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+        self.kept.revision()
+    }
+
+    fn changed(&self, since: u64) -> BoxFuture<'_, ()> {
+        self.kept.changed(since)
+    }
+}
+
+fn settings(store: Arc<dyn Store>) -> ServerSettings {
+    ServerSettings {
+        access: Access { key_required: true, ..Access::default() },
+        grace: Duration::from_secs(1),
+        ..ServerSettings::new(Caller::new("local", Permission::Guest), store)
+    }
+}
+
+async fn key(store: &dyn Store, tenant: &str) -> (String, String) {
+    let now = Timestamp::now();
+    let user = User { id: "ada".into(), level: Permission::User, allowed_modules: None, created_at: now };
+    store.put_user(tenant, user).await.unwrap();
+    let (key, secret) = ApiKey::generate(tenant, "ada", false, now).unwrap();
+    let id = key.id.clone();
+    store.put_key(key).await.unwrap();
+    (id, secret)
+}
+
+#[tokio::test]
+async fn l5_a_store_that_is_slow_about_one_tenant_holds_up_no_other() {
+    for fails in [false, true] {
+        let (sender, mut asked) = mpsc::unbounded_channel();
+        let kept = MemoryStore::default();
+        let store = Arc::new(Slow { kept, asked: sender, answers: Semaphore::new(0), fails });
+        let (_, theirs) = key(store.as_ref(), "acme").await;
+        let (_, ours) = key(store.as_ref(), "default").await;
+        let registry = Registry::builder().without_compiled().build().unwrap();
+        let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
+        let app = router(backend, settings(store.clone()), CancellationToken::new()).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/api/tools", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
+        let list = |key: &str| {
+            let request = client.get(&url).bearer_auth(key).timeout(Duration::from_secs(20));
+            tokio::spawn(async move { request.send().await.unwrap().status() })
+        };
+
+        let waiting = [list(&theirs), list(&theirs)];
+        asked.recv().await.unwrap();
+        assert_eq!(list(&ours).await.unwrap(), StatusCode::OK);
+        assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
+        store.answers.add_permits(10);
+        let status = if fails { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        for waiting in waiting {
+            assert_eq!(waiting.await.unwrap(), status);
+        }
+        // One that was taken up is not taken up again; one that failed is tried anew.
+        while asked.try_recv().is_ok() {}
+        assert_eq!(list(&theirs).await.unwrap(), status);
+        assert_eq!(asked.try_recv().is_ok(), fails);
+    }
+}
+
+#[tokio::test]
+async fn m9_a_key_of_any_tenant_opens_the_server_to_other_addresses() {
+    let store = Arc::new(MemoryStore::default());
+    let open = "0.0.0.0:7331".parse().unwrap();
+    let settings = settings(store.clone());
+    assert!(check_address(&settings, open).await.unwrap_err().contains("without a key"));
+    let (id, _) = key(store.as_ref(), "acme").await;
+    assert_eq!(check_address(&settings, open).await, Ok(()));
+    store.revoke_key("acme", &id, Timestamp::now()).await.unwrap();
+    assert!(check_address(&settings, open).await.is_err());
+}

@@ -1,0 +1,241 @@
+//! `toolrack documents …`, and the tools that search what it added.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+fn toolrack(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// What a run printed and told, and whether it went well.
+fn run(folder: &Path, arguments: &[&str]) -> (String, String, bool) {
+    let output = toolrack(folder, arguments);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.success())
+}
+
+fn folder_with_documents() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("drinks")).unwrap();
+    for (name, text) in [
+        ("drinks/tea.md", "# Tea\n\n## Green\n\nGreen tea is steeped at 75 degrees.\n"),
+        ("drinks/coffee.html", "<title>Coffee</title><h1>Coffee</h1><p>Espresso needs pressure.</p>"),
+        ("drinks/.hidden.md", "# Hidden\n"),
+        ("drinks/image.png", "no text"),
+        ("prices.csv", "drink,price\nespresso,2\n"),
+        ("bad.pdf", "no pdf"),
+        ("toolrack.toml", "upstream = \"demo\"\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn p6_one_bad_file_does_not_stop_the_others() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    let (_, told, well) = run(at, &["documents", "add", "drinks", "bad.pdf", "prices.csv", "none.md"]);
+    assert!(!well, "{told}");
+    for line in [
+        "skipped drinks/.hidden.md: it is hidden",
+        "cannot add bad.pdf: it is no PDF",
+        "cannot add none.md: ",
+        "3 added, 0 updated, 0 unchanged, 2 failed",
+        "1 file of other kinds skipped",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let (_, told, well) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(well && told.contains("0 added, 0 updated, 3 unchanged, 0 failed"), "{told}");
+    fs::write(at.join("prices.csv"), "drink,price\nespresso,3\n").unwrap();
+    let (_, told, _) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(told.contains("0 added, 1 updated, 2 unchanged, 0 failed"), "{told}");
+    assert!(at.join(".toolrack/documents.db").exists());
+}
+
+#[test]
+fn p6_documents_are_listed_searched_and_removed() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    let (_, told, well) = run(at, &["documents", "list"]);
+    assert!(!well && told.contains("toolrack documents add PATH"), "{told}");
+    assert!(run(at, &["documents", "add", "drinks", "prices.csv"]).2);
+    let (printed, told, _) = run(at, &["documents", "list", "drinks"]);
+    assert!(
+        printed.contains("tea.md") && !printed.contains("prices.csv") && told.contains("2 documents"),
+        "{printed}"
+    );
+    let (printed, _, well) = run(at, &["documents", "search", "how hot is", "green tea?"]);
+    assert!(
+        well && printed.contains("tea.md, line 5: Tea > Green") && printed.contains("75 degrees"),
+        "{printed}"
+    );
+    let (_, told, well) = run(at, &["documents", "search", "zebra"]);
+    assert!(!well && told.contains("nothing was found"), "{told}");
+    // The file itself need not be there any more.
+    fs::remove_file(at.join("drinks/tea.md")).unwrap();
+    let (_, told, well) = run(at, &["documents", "remove", "drinks/tea.md", "nowhere"]);
+    assert!(!well && told.contains("removed ") && told.contains("there is no document nowhere"), "{told}");
+    let (_, told, well) = run(at, &["documents", "remove", "."]);
+    assert!(well && told.matches("removed ").count() == 2, "{told}");
+}
+
+#[test]
+fn p6_the_tools_are_on_once_there_are_documents() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    fs::write(at.join("toolrack.toml"), "upstream = \"demo\"\n[documents]\nfile = \"kept/here.db\"\n")
+        .unwrap();
+    let (printed, _, _) = run(at, &["tools", "list", "--json"]);
+    assert!(printed.contains("needs Documents: there are none yet"), "{printed}");
+    let (printed, _, well) = run(at, &["call", "retrieve_documents", "{\"query\": \"tea\"}"]);
+    assert!(!well && printed.contains("toolrack documents add"), "{printed}");
+    assert!(!at.join("kept").exists(), "looking leaves nothing behind");
+
+    assert!(run(at, &["documents", "add", "drinks"]).2);
+    assert!(at.join("kept/here.db").exists());
+    let (printed, _, _) = run(at, &["tools", "list", "--json"]);
+    assert!(!printed.contains("needs Documents"), "{printed}");
+    let (printed, _, _) = run(
+        at,
+        &["call", "retrieve_documents", "{\"query\": \"espresso\", \"filter\": {\"kind\": \"html\"}}"],
+    );
+    let reply: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(reply["result"]["passages"][0]["section"], "Coffee", "{printed}");
+    let (printed, _, _) = run(
+        at,
+        &["call", "query_documents_metadata", "{\"sql\": \"SELECT kind FROM documents ORDER BY 1\"}"],
+    );
+    let reply: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(reply["result"]["rows"], serde_json::json!([["html"], ["markdown"]]), "{printed}");
+}
+
+#[test]
+fn p6_what_was_added_outlives_a_program_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("many")).unwrap();
+    for number in 0..400 {
+        let text =
+            format!("# Number {number}\n\n{}\n", "Toolrack uses SQLite. Words of a text. ".repeat(100));
+        fs::write(at.join(format!("many/{number}.md")), text).unwrap();
+    }
+    let listed = || run(at, &["documents", "list"]).0.matches(".md").count();
+    let mut adding = Command::new(env!("CARGO_BIN_EXE_toolrack"))
+        .args(["documents", "add", "many", "--data-dir", ".toolrack"])
+        .current_dir(at)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while listed() == 0 {
+        assert!(adding.try_wait().unwrap().is_none_or(|ended| ended.success()));
+    }
+    let before = listed();
+    adding.kill().unwrap();
+    adding.wait().unwrap();
+    let after = listed();
+    assert!(before > 0 && after >= before, "{before} {after}");
+    let (_, told, well) = run(at, &["documents", "add", "many"]);
+    assert!(
+        well && told.contains(&format!("{} added, 0 updated, {after} unchanged", 400 - after)),
+        "{after}: {told}"
+    );
+    let (printed, _, _) = run(at, &["documents", "search", "number 399"]);
+    assert!(printed.contains("399.md"), "{printed}");
+}
+
+#[test]
+fn p6_a_tenant_has_documents_of_its_own() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    assert!(run(at, &["documents", "add", "drinks"]).2);
+    assert!(run(at, &["documents", "--tenant", "acme", "add", "prices.csv"]).2);
+    let (printed, told, _) = run(at, &["documents", "list", "--tenant", "acme"]);
+    assert!(printed.contains("prices.csv") && told.contains("1 document"), "{printed} {told}");
+    let (printed, _, _) = run(at, &["documents", "list"]);
+    assert!(printed.contains("tea.md") && !printed.contains("prices.csv"), "{printed}");
+    for (tenant, found, other) in [("acme", "prices", "Coffee"), ("default", "Coffee", "prices")] {
+        let (printed, _, _) =
+            run(at, &["call", "--tenant", tenant, "retrieve_documents", "{\"query\": \"espresso\"}"]);
+        assert!(printed.contains(found) && !printed.contains(other), "{tenant}: {printed}");
+    }
+    let (_, told, well) = run(at, &["documents", "list", "--tenant", "other"]);
+    assert!(!well && told.contains("there are no documents yet"), "{told}");
+    let files = fs::read_dir(at.join(".toolrack/documents.tenants")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.ends_with(".db")).count(), 1, "looking leaves nothing behind");
+    let (_, told, well) = run(at, &["documents", "list", "--tenant", "*"]);
+    assert!(!well && told.contains("every tenant"), "{told}");
+}
+
+/// A PDF with one page, which draws the object X beside its text.
+fn pdf(text: &str, x: &str) -> String {
+    let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET /X Do");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Count 1 /Kids [4 0 R] >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> /XObject << /X 6 0 R >> >> /Contents 5 0 R >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+        format!("<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 6 0 R >> >> /Length {} >>\nstream\n{x}\nendstream", x.len()),
+    ];
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut places = String::new();
+    for (object, number) in objects.iter().zip(1..) {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{number} 0 obj\n{object}\nendobj\n"));
+    }
+    let start = file.len();
+    file + &format!(
+        "xref\n0 7\n0000000000 65535 f \n{places}trailer\n<< /Size 7 /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
+    )
+}
+
+#[test]
+fn p6_a_pdf_that_draws_itself_within_itself_ends_nothing_but_its_own_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("self.pdf"), pdf("Green tea.", "/X Do")).unwrap();
+    fs::write(at.join("tea.pdf"), pdf("Green tea.", "q Q")).unwrap();
+    let (_, told, well) = run(at, &["documents", "add", "self.pdf", "tea.pdf"]);
+    assert!(!well && told.contains("cannot add self.pdf: this PDF cannot be read"), "{told}");
+    assert!(told.contains("1 added, 0 updated, 0 unchanged, 1 failed"), "{told}");
+    let (found, _, _) = run(at, &["documents", "search", "green tea"]);
+    assert!(found.contains("tea.pdf, page 1"), "{found}");
+}
+
+#[test]
+fn t8_a_tenants_files_and_notes_are_in_folders_of_its_own() {
+    let folder = folder_with_documents();
+    let at = folder.path();
+    for tenant in ["default", "acme", "../acme"] {
+        let of = |tool: &str, arguments: &str| run(at, &["call", "--tenant", tenant, tool, arguments]);
+        let arguments = format!(r#"{{"path": "plan.md", "content": "plan of {tenant}"}}"#);
+        let (printed, _, well) = of("file_manager.create_document", &arguments);
+        assert!(well, "{tenant}: {printed}");
+        assert!(of("claim", &format!(r#"{{"assertion": "of {tenant}"}}"#)).2);
+        assert!(!of("file_manager.create_document", &arguments).2, "there is one already");
+    }
+    let data = at.join(".toolrack");
+    let folders = |of: &str| -> Vec<std::path::PathBuf> {
+        let others = fs::read_dir(data.join(of).with_extension("tenants")).unwrap();
+        others.map(|entry| entry.unwrap().path()).chain([data.join(of)]).collect()
+    };
+    let mut plans: Vec<String> =
+        folders("files").iter().map(|folder| fs::read_to_string(folder.join("plan.md")).unwrap()).collect();
+    plans.sort();
+    assert_eq!(plans, ["plan of ../acme", "plan of acme", "plan of default"]);
+    for inbox in folders("inbox") {
+        assert_eq!(fs::read_dir(inbox.join("claims")).unwrap().count(), 1, "{inbox:?}");
+    }
+}

@@ -1,0 +1,288 @@
+//! The commands beside a server: requirements L3, L5, M6, T5.
+
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::program::{Rack, client, mock};
+
+/// What a command that fails says.
+#[track_caller]
+fn refused(rack: &Rack, arguments: &[&str]) -> String {
+    let output = rack.run(arguments);
+    assert!(!output.status.success(), "toolrack {arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn names(rack: &Rack, arguments: &[&str]) -> Vec<String> {
+    let listed = rack.done(&[&["tools", "list", "--json"], arguments].concat());
+    let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    listed.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn l5_tools_are_found_at_the_command_line() {
+    let tools = mock("mail.send", "tags = [\"post\", \"net\"]")
+        + &mock("mail.read", "tags = [\"post\"]")
+        + &mock("all.sender", "tags = [\"post\"]\npermission = \"admin\"")
+        + "[user]\nlevel = \"user\"\n";
+    let rack = Rack::new("", &tools);
+    assert_eq!(names(&rack, &["--search", "send"]), ["mail.send"]);
+    assert_eq!(names(&rack, &["--search", "send", "--level", "admin"]), ["mail.send", "all.sender"]);
+    assert_eq!(names(&rack, &["--tag", "post", "--tag", "NET", "--level", "admin"]), ["mail.send"]);
+    assert_eq!(names(&rack, &["--tag", "post", "--module", "mail"]), ["mail.read", "mail.send"]);
+    assert_eq!(names(&rack, &["--search", "nothing like it"]), [""; 0]);
+    assert_eq!(names(&rack, &["--search", " ", "--tag", ""]), names(&rack, &[]));
+    let definitions = rack.done(&["tools", "list", "--format", "openai", "--tag", "post"]);
+    let definitions: Vec<Value> = serde_json::from_str(&definitions).unwrap();
+    assert_eq!(definitions.len(), 2, "{definitions:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l5_a_command_is_about_one_tenant() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let acme = ["--tenant", "acme"];
+    rack.done(&[&["user", "add", "ada"][..], &acme].concat());
+    rack.done(&["user", "add", "ada"]);
+    let theirs = rack.done(&[&["key", "create", "ada"][..], &acme].concat()).trim().to_owned();
+    let (_, ours) = rack.key("ada", &[]);
+    let (server, client) = (rack.serve(), client());
+    assert_eq!(server.call(&client, &theirs, "count.free").await.status(), StatusCode::OK);
+    rack.done(&[&["tools", "disable", "count.free"][..], &acme].concat());
+
+    let enabled = |more: &[&str]| {
+        let listed = rack.done(&[&["tools", "list", "--json", "--module", "count"], more].concat());
+        let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+        listed[0]["enabled"].as_bool().unwrap()
+    };
+    assert_eq!((enabled(&acme), enabled(&[])), (false, true));
+    assert!(!rack.run(&[&["call", "count.free"][..], &acme].concat()).status.success());
+    rack.done(&["call", "count.free"]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let answer: Value = server.call(&client, &theirs, "count.free").await.json().await.unwrap();
+    assert!(answer["error"].as_str().unwrap().contains("switched off"), "{answer}");
+    assert_eq!(server.call(&client, &ours, "count.free").await.status(), StatusCode::OK);
+    rack.done(&[&["tools", "enable", "count.free"][..], &acme].concat());
+    rack.done(&[&["call", "count.free"][..], &acme].concat());
+    assert!(enabled(&acme));
+
+    let origins =
+        |more: &[&str]| rack.export(&[&["--only", "success", "--tool", "count.free"], more].concat()).len();
+    assert_eq!((origins(&acme), origins(&[])), (2, 2));
+    for command in [&["tools", "list"][..], &["call", "count.free"], &["user", "list"], &["audit"]] {
+        for wrong in ["", "*", "a\nb"] {
+            let told = refused(&rack, &[command, &["--tenant", wrong]].concat());
+            assert!(told.contains("--tenant"), "{command:?}: {told}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m6_a_persona_is_changed_and_a_user_removed() {
+    let rack = Rack::new("", &(mock("count.free", "") + &mock("mail.send", "")));
+    rack.done(&["user", "add", "ada", "--modules", "count"]);
+    let ((id, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
+    let pause = || tokio::time::sleep(std::time::Duration::from_secs(1));
+    let may = async |tool: &str| server.call(&client, &ada, tool).await.status() == StatusCode::OK;
+    assert_eq!((may("count.free").await, may("mail.send").await), (true, false));
+    rack.done(&["user", "modules", "ada", "mail,local"]);
+    pause().await;
+    assert_eq!((may("count.free").await, may("mail.send").await), (false, true));
+    rack.done(&["user", "modules", "ada", "--all"]);
+    pause().await;
+    assert_eq!((may("count.free").await, may("mail.send").await), (true, true));
+
+    for (arguments, told) in [
+        (&["user", "modules", "ada"][..], "--all"),
+        (&["user", "modules", "ada", "mail", "--all"], "--all"),
+        (&["user", "modules", "ada", "mail,,count"], "empty"),
+        (&["user", "modules", "ad", "mail"], "did you mean `ada`"),
+        (&["user", "modules", "ada", "mail", "--tenant", "acme"], "there is no user `ada`"),
+        (&["user", "remove", "adda"], "did you mean `ada`"),
+        (&["user", "remove", "zoe"], "toolrack user add zoe"),
+        (&["user", "remove", "ada", "--tenant", "acme"], "there is no user `ada`"),
+        (&["user", "add", " "], "1 to 256 bytes"),
+        (&["user", "add", "a\nb"], "control characters"),
+        (&["user", "add", "bob", "--modules", ""], "empty"),
+    ] {
+        let said = refused(&rack, arguments);
+        assert!(said.contains(told), "{arguments:?}: {said}");
+    }
+    assert!(may("count.free").await, "nothing of that has changed a thing");
+
+    rack.done(&["user", "remove", "ada"]);
+    pause().await;
+    assert_eq!(server.call(&client, &ada, "count.free").await.status(), StatusCode::UNAUTHORIZED);
+    assert!(!rack.done(&["user", "list"]).contains("ada"));
+    let keys = rack.done(&["key", "list"]);
+    assert!(keys.lines().any(|row| row.contains(&id) && !row.trim_end().ends_with(" no")), "{keys}");
+    // The name may be given again, and the old key is not the new user's.
+    rack.done(&["user", "add", "ada"]);
+    assert_eq!(server.call(&client, &ada, "count.free").await.status(), StatusCode::UNAUTHORIZED);
+    assert!(refused(&rack, &["user", "remove", "zoe"]).contains("there is no user"));
+}
+
+/// What a command that does what it should says beside.
+#[track_caller]
+fn told(rack: &Rack, arguments: &[&str]) -> String {
+    let output = rack.run(arguments);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "toolrack {arguments:?}: {told}");
+    told
+}
+
+/// What is worth a word at a check, and no fault.
+fn checked(rack: &Rack) -> String {
+    String::from_utf8(rack.run(&["tools", "check"]).stderr).unwrap()
+}
+
+#[test]
+fn l5_a_name_that_nothing_has_is_told() {
+    let tools = mock("mail.send", "") + "[module_services]\nfar = \"http://127.0.0.1:1\"\n";
+    let rack = Rack::new("", &tools);
+    for (modules, warned) in [
+        ("mail,local,far", None),
+        ("mial", Some("there is no module `mial`; did you mean `mail`?")),
+        ("mail,qqqqqqqq", Some("there is no module `qqqqqqqq`")),
+    ] {
+        let user = format!("of-{modules}");
+        let added = told(&rack, &["user", "add", &user, "--modules", modules]);
+        let changed = told(&rack, &["user", "modules", &user, modules]);
+        for said in [added, changed] {
+            assert_eq!(said.matches("warning: ").count(), usize::from(warned.is_some()), "{said}");
+            assert!(warned.is_none_or(|warned| said.contains(warned)), "{said}");
+        }
+    }
+    assert!(!told(&rack, &["user", "add", "ada", "--tenant", "acme"]).contains("warning"), "it begins so");
+    for command in [
+        &["user", "list"][..],
+        &["key", "list"],
+        &["audit"],
+        &["audit", "verify"],
+        &["tools", "list"],
+        &["call", "mail.send"],
+        &["tools", "disable", "mail.send"],
+    ] {
+        let wrong = told(&rack, &[command, &["--tenant", "amce"]].concat());
+        assert!(wrong.contains("there is no tenant `amce`; did you mean `acme`?"), "{command:?}: {wrong}");
+        let right = told(&rack, &[command, &["--tenant", "acme"]].concat());
+        assert!(!right.contains("no tenant `acme`;"), "{command:?}: {right}");
+        assert!(!told(&rack, command).contains("no tenant"), "{command:?}");
+    }
+
+    rack.top("deferred_tools = [\"calculat\", \"mail.*\", \"far.thing\", \"mial.*\"]\ndefault_guest_modules = [\"lokal\", \"far\"]");
+    let check = checked(&rack);
+    let server = rack.serve();
+    for warned in [
+        "deferred_tools: there is no tool `calculat`; did you mean `calculate`?",
+        "deferred_tools: there is no module `mial`; did you mean `mail`?",
+        "default_guest_modules: there is no module `lokal`; did you mean `local`?",
+    ] {
+        assert_eq!((check.matches(warned).count(), server.log().matches(warned).count()), (1, 1), "{check}");
+    }
+    assert_eq!(check.matches("warning: ").count(), 3, "{check}");
+}
+
+#[test]
+fn c5_more_tools_than_openai_takes_are_told() {
+    let tools =
+        |count: usize| (0..count).map(|number| mock(&format!("many.tool_{number}"), "")).collect::<String>();
+    let rack = Rack::new("", &tools(130));
+    let many = checked(&rack);
+    assert!(many.contains("tools go with every request") && many.contains("takes 128"), "{many}");
+    let listed = rack.run(&["tools", "list", "--format", "openai"]);
+    assert!(String::from_utf8(listed.stderr).unwrap().contains("a request takes 128 tools"));
+    rack.write("", &tools(100));
+    assert!(!checked(&rack).contains("every request"));
+    rack.write("", &tools(130));
+    rack.top("deferred_tools = [\"many.*\"]");
+    assert!(!checked(&rack).contains("every request"));
+}
+
+#[test]
+fn t5_a_chain_is_verified_whole() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    rack.done(&["call", "count.free"]);
+    assert_eq!(rack.verified().len(), 1);
+    rack.done(&["audit", "verify", "--tenant", "default"]);
+    for filter in [
+        &["--user", "ada"][..],
+        &["--tool", "x"],
+        &["--call-id", "x"],
+        &["--origin", "http"],
+        &["--decision", "approved"],
+        &["--since", "2026-03-01T12:00:00Z"],
+        &["--until", "2026-03-01T12:00:00Z"],
+        &["--only", "intent"],
+        &["--limit", "1"],
+    ] {
+        let said = refused(&rack, &[&["audit", "verify"], filter].concat());
+        assert!(said.contains("verified whole") && said.contains(filter[0]), "{filter:?}: {said}");
+        rack.done(&[&["audit"], filter].concat());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t5_the_audit_is_searched_by_door_decision_and_call() {
+    let rack = Rack::new("", &(mock("count.free", "") + &mock("count.gone", "effect = \"destructive\"")));
+    let (server, client) = (rack.serve(), client());
+    for _ in 0..3 {
+        assert_eq!(server.call(&client, "none", "count.free").await.status(), StatusCode::OK);
+    }
+    assert_eq!(server.call(&client, "none", "count.gone").await.status(), StatusCode::ACCEPTED);
+    rack.done(&["call", "count.gone", "{\"n\": 1}", "--yes"]);
+    assert!(!rack.run(&["call", "count.gone", "{\"n\": 2}"]).status.success());
+    rack.done(&["chat", "What is 2 + 3?"]);
+
+    // The built-in model writes its calls as text.
+    let dialect = rack.export(&["--origin", "text"])[0]["origin"]["text"].as_str().unwrap().to_owned();
+    for (filter, records) in [
+        (&["--origin", "http"][..], 7),
+        (&["--origin", "http", "--limit", "2"], 2),
+        (&["--origin", "http", "--tool", "count.gone"], 1),
+        (&["--origin", "command_line", "--only", "success"], 1),
+        (&["--origin", "native"], 0),
+        (&["--origin", "text"], 2),
+        (&["--origin", &dialect], 2),
+        (&["--origin", if dialect == "hermes" { "kimi_k2" } else { "hermes" }], 0),
+        (&["--origin", "mcp"], 0),
+        (&["--origin", "library"], 0),
+        (&["--decision", "approved"], 2),
+        (&["--decision", "approved", "--only", "intent"], 1),
+        (&["--decision", "blocked"], 1),
+        (&["--decision", "pending", "--origin", "http"], 1),
+        (&["--decision", "pending", "--origin", "command_line"], 0),
+        (&["--decision", "unanswered"], 0),
+        (&["--call-id", "none"], 0),
+    ] {
+        let found = rack.export(filter);
+        assert_eq!(found.len(), records, "{filter:?}: {found:?}");
+        assert_eq!(rack.done(&[&["audit"], filter].concat()).lines().count(), records, "{filter:?}");
+    }
+    let newest = rack.done(&["audit", "--origin", "http", "--limit", "1"]);
+    assert!(newest.contains("count.gone"), "{newest}");
+    let told = refused(&rack, &["audit", "--origin", "htp"]);
+    assert!(told.contains("command_line") && told.contains("hermes"), "{told}");
+    assert!(refused(&rack, &["audit", "--decision", "maybe"]).contains("unanswered"));
+}
+
+#[test]
+fn u10_the_start_ends_with_the_count_that_the_list_has() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let listed = rack.done(&["tools", "list", "--json", "--level", "user"]);
+    let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    let ready = rows.iter().filter(|row| row["enabled"] == true).count();
+    let all: Vec<Value> = serde_json::from_str(&rack.done(&["tools", "list", "--json"])).unwrap();
+    let (off, above) = (rows.len() - ready, all.len() - rows.len());
+    let server = rack.serve();
+    let counted =
+        format!("{ready} tools ready, {off} off, {above} not allowed to user local (user). Data: /");
+    let began = std::time::Instant::now();
+    while !server.log().contains(&counted) {
+        assert!(began.elapsed().as_secs() < 20, "{counted}: {}", server.log());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains(&counted)).unwrap();
+    assert!(line.contains("toolrack.db; configuration: toolrack.toml; API key: none"), "{line}");
+    assert!(log.find("Chat at").unwrap() < log.find(&counted).unwrap(), "{log}");
+}
