@@ -248,6 +248,16 @@ impl Told {
         self
     }
 
+    /// The same, where only the end of the text is given: before it stand the messages of results.
+    #[track_caller]
+    pub fn expect_end(&self, content: &str) -> &Self {
+        assert_eq!(self.error, None);
+        assert_eq!((self.status, self.done), (200, true));
+        assert!(self.content.trim().ends_with(content), "{}", self.content);
+        assert_eq!(self.finish.as_deref(), Some("stop"));
+        self
+    }
+
     /// The message of the error that the reply is or ended with.
     #[track_caller]
     pub fn failure(&self) -> String {

@@ -158,6 +158,7 @@ impl Told {
 async fn killed_at_any_moment(name: &str, rack: Rack) {
     let kills: usize = std::env::var("TOOLRACK_KILLS").map_or(10, |kills| kills.parse().unwrap());
     away_from_midnight().await;
+    rack.top("default_guest_modules = \"count\"");
     rack.done(&["user", "add", "hop"]);
     let (_, hop) = rack.key("hop", &["--delegate"]);
     let next = Arc::new(AtomicU64::new(0));
