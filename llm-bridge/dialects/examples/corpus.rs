@@ -56,7 +56,7 @@ fn run() -> Result<bool, String> {
         fs::write(&list, text).map_err(|error| format!("cannot write {}: {error}", list.display()))?;
     }
     if asked("--all") {
-        print!("{}\n", corpus::score(&cases, &[], true).print());
+        println!("{}", corpus::score(&cases, &[], true).print());
     }
     let score = corpus::score(&cases, &exceptions, false);
     print!("{}", score.print());

@@ -131,7 +131,7 @@ impl HttpGate {
         }
         // The URL may hold a secret.
         let sent = request.body(body).send().await;
-        let response = sent.map_err(|error| describe(error))?;
+        let response = sent.map_err(describe)?;
         let status = response.status();
         if !status.is_success() {
             return Err(format!("it answered {status}"));
@@ -161,7 +161,7 @@ impl HttpGate {
 /// The whole answer, unless it is too long.
 async fn read(mut response: Response) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| describe(error))? {
+    while let Some(piece) = response.chunk().await.map_err(describe)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > MAX_ANSWER {
             return Err(format!("its answer is over {} KiB", MAX_ANSWER >> 10));

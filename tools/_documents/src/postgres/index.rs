@@ -302,7 +302,7 @@ impl PostgresDocuments {
         self.rows(&mut query).await
     }
 
-    fn unextracted<'q>(&self, columns: &'q str, filter: &DocumentFilter) -> QueryBuilder<Postgres> {
+    fn unextracted(&self, columns: &str, filter: &DocumentFilter) -> QueryBuilder<Postgres> {
         let mut query = QueryBuilder::new(columns);
         query.push(UNREAD).push("document_extraction WHERE chunk = passage.id) AND document.tenant = ");
         query.push_bind(self.tenant.clone());
