@@ -386,7 +386,7 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
     assert!(hostile["gigabyte"].most_taken() < 32 << 20, "{}", hostile["gigabyte"].most_taken());
     assert_eq!((private.manifests_asked(), private.calls()), (0, 0), "nobody is sent elsewhere");
 
-    // The tools are still there, as they were, and the compiled one is whose it was.
+    // The tools are still there, as they were, and a prefix is the configured module's.
     let tools: Value =
         admin.get(format!("{}/api/tools", server.base)).send().await.unwrap().json().await.unwrap();
     let tools = tools["tools"].as_array().unwrap();
@@ -395,8 +395,9 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
     for name in hostile.keys() {
         assert_eq!(find(&format!("{name}.stock"))["enabled"], *name != "fickle");
     }
-    let source = find("research.fetch_webpage")["source"].as_str().unwrap();
-    assert!(source.starts_with("tools/research/fetch_webpage.rs"), "{source}");
+    let stolen = find("research.fetch_webpage");
+    assert!(stolen["source"].as_str().unwrap().starts_with("module research at"), "{stolen}");
+    assert!(stolen["replaces"].as_str().unwrap().starts_with("tools/research/fetch_webpage.rs"), "{stolen}");
     assert_eq!(thief.calls(), 0);
 
     // Each fault is told once, with its cause.
