@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use registry_core::result::ErrorKind;
+use registry_core::ErrorKind;
 
 use super::*;
 

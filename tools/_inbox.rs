@@ -190,7 +190,7 @@ impl fmt::Debug for Inbox {
 mod tests {
     use std::fs;
 
-    use registry_core::{Caller, Conversation, clock::FixedClock, result::ErrorKind};
+    use registry_core::{Caller, Conversation, ErrorKind, clock::FixedClock};
     use saphyr::{LoadableYamlNode, Yaml};
 
     use super::*;

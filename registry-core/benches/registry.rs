@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use registry_core::{
-    Caller, Permission, Registry, ToolCall, ToolResult,
-    guard::audit::MemoryAudit,
-    plugin::{Place, Plugin},
+    Caller, Permission, Place, Plugin, Registry, ToolCall, ToolResult, guard::audit::MemoryAudit,
     schema::of_arguments,
 };
 use schemars::JsonSchema;

@@ -6,13 +6,11 @@ pub use serde;
 pub use serde_json::{self, Map, Value};
 
 pub use crate::{
-    context::ToolContext,
-    execute::BoxFuture,
+    context::{Resource, Resources, ToolContext},
     execute::blocking,
-    parameter::*,
+    future::BoxFuture,
     plugin::{Folder, Place, Plugin},
     policy::TextTag,
-    resource::{Resource, Resources},
     result::{ToolError, ToolResult},
-    schema::Bound,
+    schema::{Bound, parameter::*},
 };

@@ -5,7 +5,7 @@ use std::{future::poll_fn, task::Poll};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use crate::execute::BoxFuture;
+use crate::future::BoxFuture;
 
 /// Runs to the end what the one who wanted it no longer waits for, such as the record of a call whose future was dropped.
 #[derive(Debug, Clone, Default)]

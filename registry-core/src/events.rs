@@ -3,9 +3,6 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
-
-use crate::registry::Registry;
 
 /// How many events are kept for a listener that is slow. One that is slower still is told how many it has missed.
 pub(crate) const EVENTS_KEPT: usize = 1024;
@@ -62,21 +59,5 @@ impl Change {
             Self::Disabled => "disabled",
             Self::Removed => "removed",
         }
-    }
-}
-
-impl Registry {
-    /// The changes from now on, in their order: one event for each, none where nothing changed.
-    ///
-    /// Whoever is more than 1024 events behind gets [`broadcast::error::RecvError::Lagged`] with the number of those that
-    /// were missed, and goes on from there.
-    pub fn subscribe(&self) -> broadcast::Receiver<RegistryEvent> {
-        self.shared.events.subscribe()
-    }
-
-    /// The changes of all tenants' registries that were made from this one, from now on. The rest is as with
-    /// [`subscribe`](Self::subscribe).
-    pub fn subscribe_all(&self) -> broadcast::Receiver<RegistryEvent> {
-        self.shared.common.events.subscribe()
     }
 }

@@ -30,73 +30,55 @@
 
 #[doc(hidden)]
 pub mod __private;
-mod arguments;
-mod authority;
 mod background;
-mod builder;
-mod choices;
 pub mod clock;
-mod coerce;
+mod concurrency;
 mod content;
-pub mod context;
-mod deferral;
-pub mod events;
+mod context;
+mod events;
 mod execute;
-mod faults;
+mod future;
 pub mod guard;
+mod handler;
 mod id;
-mod lifecycle;
 pub mod model;
 mod nearest;
 mod outcome;
-mod overview;
-mod parameter;
-pub mod plugin;
-pub mod policy;
+mod plugin;
+mod policy;
 pub mod prelude;
-mod ranking;
-pub mod registration;
-pub mod registry;
-pub mod resource;
-pub mod result;
-mod running_call;
+mod registry;
+mod result;
 pub mod schema;
-mod search;
-mod select;
-pub mod source;
-pub mod spec;
+mod source;
+mod spec;
 pub mod store;
-pub mod sync;
 mod tenant;
 pub mod testing;
-pub mod tool;
-pub mod version;
-mod watched;
+mod tool;
 
-pub use arguments::check_schema;
-pub use authority::CallerAuthority;
-pub use builder::{RegistryBuilder, compiled_tools};
+pub use concurrency::{Concurrency, QueueDepth, Queues};
 pub use content::Content;
-pub use context::{Caller, Conversation, EventSink, Origin, ToolCall, ToolContext, ToolEvent};
-pub use deferral::{SEARCH_TOOLS, ToolPattern};
+pub use context::{
+    Caller, CallerAuthority, Conversation, EventSink, Origin, Resource, Resources, ToolCall, ToolContext,
+    ToolEvent, Watched,
+};
 pub use events::{Change, RegistryEvent};
-pub use execute::BoxFuture;
+pub use future::BoxFuture;
+pub use handler::{Handler, handler_fn};
 pub use id::random_id;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};
-pub use overview::{Overview, QueueDepth, Queues};
+pub use plugin::{Place, Plugin};
 pub use policy::{Cost, Effect, Permission, TextTag, ToolPolicy};
-pub use ranking::rank_tools;
-pub use registration::{ToolRegistration, ToolRegistrySnapshot};
-pub use registry::{Registry, RegistryError};
+pub use registry::{
+    ChangeError, Overview, Query, Registry, RegistryBuilder, RegistryError, SEARCH_TOOLS, Selection,
+    StoredRegistry, ToolPattern, ToolRegistration, ToolRegistrySnapshot, compare_versions, compiled_tools,
+    rank_tools,
+};
 pub use registry_macros::{args, discover, output, tool};
-pub use resource::{Resource, Resources};
-pub use result::{ErrorKind, ToolError, ToolResult};
-pub use search::Query;
-pub use select::Selection;
-pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, RemoteKind, alias_of};
+pub use result::{ErrorKind, IntoToolError, KnownError, KnownErrors, ToolError, ToolResult, with_causes};
+pub use source::{ConfigFault, ConfiguredTool, ConfiguredTools, Offer, Remote, RemoteKind, Source};
 pub use spec::ToolSpec;
-pub use sync::{ChangeError, StoredRegistry};
 pub use tenant::{DEFAULT_TENANT, tenant_path};
-pub use tool::{Handler, LOCAL_MODULE, Source, Tool, handler_fn};
-pub use watched::Watched;
+pub use tool::{LOCAL_MODULE, Tool, alias_of};

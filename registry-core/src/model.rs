@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use crate::{execute::BoxFuture, result::ToolError};
+use crate::{future::BoxFuture, result::ToolError};
 
 /// The model that a host provides to its tools. What can be done with it is in [`LanguageModel`].
 #[derive(Clone)]

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::{
     context::ToolContext,
-    execute::BoxFuture,
+    future::BoxFuture,
     policy::{Cost, Effect, Permission, TextTag, ToolPolicy},
     result::{ToolError, ToolResult},
 };
 
 /// Runs a compiled tool.
-pub type Run =
+pub(crate) type Run =
     for<'a> fn(&'a ToolContext, Map<String, Value>) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 
 /// A tool that was compiled in: one static for each `#[tool]`.

@@ -1,10 +1,9 @@
 //! What a tool file needs: `use registry_core::prelude::*;`.
 
 pub use crate::{
-    context::ToolContext,
+    context::{Resource, ToolContext},
     plugin::{millis, minutes, secs},
     policy::{Cost, Effect, Permission, TextTag},
-    resource::Resource,
     result::{ToolError, ToolResult},
 };
 pub use registry_macros::{args, output, tool};

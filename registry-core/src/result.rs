@@ -3,7 +3,7 @@
 use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -86,46 +86,6 @@ impl ToolResult {
         let value = Some(value.into_owned()).filter(|text| !text.is_empty());
         let shown = self.content.iter().map(Content::for_model);
         Cow::Owned(value.into_iter().chain(shown).collect::<Vec<_>>().join("\n"))
-    }
-}
-
-/// What a tool's function may return: [`ToolResult`], or any value that can be written as JSON and described by a schema.
-#[diagnostic::on_unimplemented(
-    message = "a tool cannot return `{Self}`",
-    label = "not something that can be given to a model",
-    note = "return a `String`, a `serde_json::Value`, a `ToolResult`, or a type with `#[output]` (or `derive(Serialize, JsonSchema)`)"
-)]
-pub trait Output {
-    /// The JSON Schema of the value, where one is known.
-    fn schema() -> Option<Value>;
-
-    /// The value as a result.
-    ///
-    /// # Errors
-    /// When the value cannot be written as JSON, such as a map whose keys are not strings.
-    fn into_result(self) -> Result<ToolResult, ToolError>;
-}
-
-impl Output for ToolResult {
-    fn schema() -> Option<Value> {
-        None
-    }
-
-    fn into_result(self) -> Result<ToolResult, ToolError> {
-        Ok(self)
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Serialize + JsonSchema> Output for T {
-    fn schema() -> Option<Value> {
-        Some(crate::schema::of_output::<T>())
-    }
-
-    fn into_result(self) -> Result<ToolResult, ToolError> {
-        serde_json::to_value(self)
-            .map(ToolResult::new)
-            .map_err(|error| ToolError::failed(format!("the result is not JSON: {error}")))
     }
 }
 
@@ -236,6 +196,10 @@ impl ToolError {
     pub fn timed_out(limit: Duration) -> Self {
         Self::new(ErrorKind::Timeout, format!("Tool execution timed out ({}s).", limit.as_secs_f64()))
             .retryable()
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new(ErrorKind::Cancelled, "the call was cancelled")
     }
 
     /// Something it needs is not there now.
@@ -425,7 +389,7 @@ pub struct KnownError {
 /// error is not of that library.
 ///
 /// ```
-/// use registry_core::result::{KnownError, KnownErrors};
+/// use registry_core::{KnownError, KnownErrors};
 ///
 /// inventory::submit! {
 ///     KnownErrors(|error| error.downcast_ref::<std::fmt::Error>().map(|_| KnownError::default()))

@@ -52,7 +52,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
-    builder::RegistryBuilder,
     clock::Clock,
     context::{Caller, ToolCall, ToolContext, ToolEvent},
     guard::{
@@ -61,7 +60,7 @@ use crate::{
     },
     outcome::ToolOutcome,
     policy::Permission,
-    registry::Registry,
+    registry::{Registry, RegistryBuilder},
     tool::Tool,
 };
 

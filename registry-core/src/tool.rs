@@ -14,14 +14,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arguments::ArgumentChecker,
     context::ToolContext,
-    execute::BoxFuture,
-    plugin::{Place, Plugin},
+    future::BoxFuture,
+    handler::Handler,
+    plugin::Plugin,
     policy::ToolPolicy,
-    registration::ToolRegistration,
-    result::{ToolError, ToolResult},
-    source::Remote,
+    result::{ErrorKind, ToolError, ToolResult},
+    schema::ArgumentChecker,
+    source::{ConfiguredTool, Offer, Remote, Source},
     spec::ToolSpec,
 };
 
@@ -30,98 +30,6 @@ const DEFINITION_HEAD: &str = r#"{"type":"function","function":{"name":""#;
 
 /// The module of tools that have no prefix.
 pub const LOCAL_MODULE: &str = "local";
-
-/// The code behind a tool. `#[tool]` writes it; a host that registers tools by hand implements it or takes [`handler_fn`].
-pub trait Handler: Send + Sync {
-    /// Why the tool is off for this request; `None` when it is not.
-    fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        let _ = context;
-        None
-    }
-
-    /// Runs it, with arguments that fit its schema.
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
-}
-
-/// A handler from a closure that takes the context and the arguments.
-pub fn handler_fn<F, Fut>(run: F) -> Arc<dyn Handler>
-where
-    F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
-{
-    struct Closure<F>(F);
-    impl<F, Fut> Handler for Closure<F>
-    where
-        F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync,
-        Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
-    {
-        fn call<'a>(
-            &'a self,
-            context: &'a ToolContext,
-            arguments: Map<String, Value>,
-        ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-            Box::pin((self.0)(context.clone(), arguments))
-        }
-    }
-    Arc::new(Closure(run))
-}
-
-impl Handler for Plugin {
-    fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        (self.missing)(context).or_else(|| {
-            let off = self.enabled.is_some_and(|enabled| !enabled(context));
-            off.then(|| match self.needs {
-                Some(needs) => format!("needs {needs}"),
-                None => "its `enabled` condition does not hold for this request".to_owned(),
-            })
-        })
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        (self.run)(context, arguments)
-    }
-}
-
-/// Where a tool comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// Compiled in with `#[tool]`.
-    Compiled(Place),
-    /// Defined in a file.
-    Configured {
-        /// The file.
-        file: Arc<str>,
-        /// The line on which its definition begins.
-        line: u32,
-    },
-    /// Registered by the host's code.
-    Host,
-    /// Part of the registry itself.
-    BuiltIn,
-    /// Offered by a source outside of this process.
-    Remote(Remote),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Compiled(place) => write!(f, "{}:{}", place.file, place.line),
-            Self::Configured { file, line } => write!(f, "{file}:{line}"),
-            Self::Host => f.write_str("host"),
-            Self::BuiltIn => f.write_str("built in"),
-            Self::Remote(remote) => remote.fmt(f),
-        }
-    }
-}
 
 enum Code {
     Compiled(&'static Plugin),
@@ -196,6 +104,28 @@ impl Tool {
             checker: OnceLock::new(),
             definition: OnceLock::new(),
         }
+    }
+
+    /// A tool that a file defines.
+    pub(crate) fn configured(tool: &ConfiguredTool, created_at: Timestamp) -> Self {
+        let ConfiguredTool { spec, policy, handler, file, line } = tool;
+        Self::of_host(spec.clone(), *policy, Some(Arc::clone(handler)), created_at)
+            .with_source(Source::Configured { file: Arc::clone(file), line: *line })
+    }
+
+    /// A tool that a remote source offers.
+    pub(crate) fn offered(remote: &Remote, offer: &Offer, created_at: Timestamp) -> Self {
+        let Offer { spec, policy, handler } = offer;
+        Self::of_host(spec.clone(), *policy, Some(Arc::clone(handler)), created_at)
+            .with_source(Source::Remote(remote.clone()))
+    }
+
+    /// Whether it is this offer, taken.
+    pub(crate) fn is_offer(&self, remote: &Remote, offer: &Offer) -> bool {
+        matches!(&self.source, Source::Remote(known) if known == remote)
+            && self.policy == offer.policy
+            && *self.spec() == offer.spec
+            && matches!(&self.code, Code::Host(Some(known)) if Arc::ptr_eq(known, &offer.handler))
     }
 
     pub(crate) fn with_source(mut self, source: Source) -> Self {
@@ -355,15 +285,6 @@ impl Tool {
         json.push_str(tail);
     }
 
-    /// What the registry holds of it now, to be kept or sent.
-    pub fn registration(&self) -> ToolRegistration {
-        ToolRegistration {
-            spec: self.spec().clone(),
-            enabled: self.is_enabled(),
-            created_at: Some(self.created_at),
-        }
-    }
-
     /// Whether its code or its source is here, so that what a store or a snapshot says of its spec does not count.
     pub(crate) fn is_at_home(&self) -> bool {
         self.source != Source::Host || self.handler().is_some()
@@ -371,10 +292,6 @@ impl Tool {
 
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.source, Source::Remote(_))
-    }
-
-    pub(crate) fn is_run_by(&self, handler: &Arc<dyn Handler>) -> bool {
-        matches!(&self.code, Code::Host(Some(known)) if Arc::ptr_eq(known, handler))
     }
 
     /// Why it is off for this request, beside what the registry itself knows.
@@ -408,5 +325,36 @@ impl Tool {
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("name", &self.name).field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// The handler of a compiled tool, for a tool that is the same under another name with rules of its own. The arguments have to fit the
+/// compiled tool's schema as well.
+pub fn alias_of(tool: Arc<Tool>) -> Arc<dyn Handler> {
+    Arc::new(Alias(tool))
+}
+
+struct Alias(Arc<Tool>);
+
+impl Handler for Alias {
+    fn unavailable(&self, context: &ToolContext) -> Option<String> {
+        self.0.unavailable(context)
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        let tool = &self.0;
+        let Some(handler) = tool.handler() else {
+            let message = format!("{} cannot be called", tool.name());
+            return Box::pin(std::future::ready(Err(ToolError::new(ErrorKind::Unavailable, message))));
+        };
+        // The file's schema need not be the tool's own.
+        match tool.coerce_arguments(Value::Object(arguments)) {
+            Ok(arguments) => handler.call(context, arguments),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 }

@@ -12,11 +12,11 @@ use std::{
 
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, Conversation, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
-    ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    BoxFuture, Caller, Concurrency, Conversation, Effect, ErrorKind, Handler, Permission, Registry,
+    RegistryBuilder, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult,
+    ToolSpec,
     clock::{Clock, FixedClock},
     guard::{
-        Concurrency,
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
         audit::MemoryAudit,
         gate::{Gate, GateAnswer, GateRequest, Verdict},

@@ -11,10 +11,9 @@ use std::{
 };
 
 use registry_core::{
-    BoxFuture, Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, Resources,
-    ToolCall, ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec, Watched,
+    BoxFuture, Caller, Concurrency, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
+    Resources, ToolCall, ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec, Watched,
     guard::{
-        Concurrency,
         audit::{AuditRecord, AuditSink, LogAudit, MemoryAudit, Phase},
         limits::{Charge, Limited, MemoryUsage, Usage},
     },
@@ -359,7 +358,7 @@ async fn k8_with_the_log_as_audit_a_filter_that_drops_records_stops_calls() {
 }
 
 /// Counts up to a number.
-#[tool(timeout = registry_core::plugin::millis(200))]
+#[tool(timeout = registry_core::prelude::millis(200))]
 fn count_to(
     ctx: &ToolContext,
     /// How far.

@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 /// The name is the function's. The description is the first paragraph of its doc comment; the other paragraphs are for
 /// people. Each parameter is an argument and needs a doc comment, save `&ToolContext` (the request) and `Resource<T>`
 /// (what the host provides); or one parameter, marked `#[args]`, takes all arguments. The keys of the attribute are the
-/// methods of `registry_core::plugin::Plugin`, and `crate = path` where the dependency has another name.
+/// methods of `registry_core::Plugin`, and `crate = path` where the dependency has another name.
 ///
 /// On a parameter: `#[arg(default = 3, range = 1..=14, length = 1..=20, pattern = "…", rename = "…", example = 5)]`.
 #[proc_macro_attribute]

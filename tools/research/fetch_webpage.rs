@@ -122,7 +122,7 @@ fn cut(mut text: String, characters: usize) -> (String, bool) {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use registry_core::result::ErrorKind;
+    use registry_core::ErrorKind;
     use toolrack_http::IpNet;
 
     use super::*;

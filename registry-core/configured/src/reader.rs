@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use registry_core::{
     BoxFuture, ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolError,
-    ToolPolicy, ToolResult, ToolSpec, alias_of, check_schema, nearest,
+    ToolPolicy, ToolResult, ToolSpec, alias_of, nearest, schema::check_input,
 };
 
 use crate::document::{self, Data, Format, Node};
@@ -217,7 +217,7 @@ impl Reader<'_> {
     fn parameters(&mut self, node: &Node) -> Option<Value> {
         let schema = node.to_json();
         let fault = match (&schema, schema.get("type")) {
-            (Value::Object(_), Some(Value::String(kind))) if kind == "object" => check_schema(&schema).err(),
+            (Value::Object(_), Some(Value::String(kind))) if kind == "object" => check_input(&schema).err(),
             (Value::Object(_), _) => Some("`parameters.type` has to be \"object\"".to_owned()),
             _ => Some(format!("`parameters` has to be a JSON Schema and is {}", node.kind())),
         };

@@ -6,8 +6,8 @@ use super::{fit::Fitted, record::not_audited};
 use crate::{
     guard::{Admission, Admitted as Admit, Wanted},
     outcome::ToolOutcome,
+    registry::select::refusal_by_now,
     result::{ToolError, ToolResult},
-    select::refusal_by_now,
 };
 
 /// A call that may run. Dropped, it gives back its place, and what it was charged.

@@ -4,7 +4,6 @@ use tokio::task::JoinHandle;
 
 use crate::{
     context::ToolContext,
-    guard::cancelled,
     result::{ToolError, ToolResult},
 };
 
@@ -32,7 +31,7 @@ pub async fn blocking(
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             // The runtime is going down.
-            Err(_) => Err(cancelled()),
+            Err(_) => Err(ToolError::cancelled()),
         },
     }
 }

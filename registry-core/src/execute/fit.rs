@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::{ledger::Ledger, permit::Permitted};
 use crate::{
-    arguments::ValidationError,
     context::{Origin, ToolCall, ToolContext},
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
+    schema::ValidationError,
     tool::Tool,
 };
 

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use crate::{
     guard::{
         audit::{AuditRecord, Phase},
-        cancelled,
         gate::Decision,
     },
     outcome::millis,
@@ -102,7 +101,7 @@ impl Drop for Ledger {
             return;
         };
         let duration = started.map(|started| started.elapsed()).unwrap_or_default();
-        let record = outcome_of(record, &Err(cancelled()), duration, common.clock.now());
+        let record = outcome_of(record, &Err(ToolError::cancelled()), duration, common.clock.now());
         let background = common.guards.background.clone();
         background.run("audit", async move {
             let tool = record.tool.clone();

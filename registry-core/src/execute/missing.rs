@@ -5,9 +5,8 @@ use std::sync::Arc;
 use crate::{
     context::ToolContext,
     nearest::nearest,
-    registry::Registry,
+    registry::{Registry, select::refusal},
     result::{ErrorKind, ToolError},
-    select::refusal,
     tool::Tool,
 };
 

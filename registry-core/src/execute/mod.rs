@@ -24,8 +24,9 @@ mod permit;
 mod record;
 mod run;
 mod running;
+mod selection;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -38,10 +39,6 @@ use crate::{
 };
 pub use blocking::blocking;
 use find::Found;
-pub(crate) use running::{caught, within};
-
-/// A boxed future that can move between threads.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Registry {
     /// Executes a call.

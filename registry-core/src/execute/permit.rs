@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::Found;
 use crate::{
+    concurrency::PermitSlot,
+    context::{Provided, RunningCall},
     context::{ToolCall, ToolContext},
     outcome::ToolOutcome,
-    registry::Registry,
+    registry::{Registry, select::refusal},
     result::{ErrorKind, ToolError},
-    select::refusal,
     tool::Tool,
 };
 
@@ -29,7 +30,18 @@ impl<'a> Found<'a> {
     pub(super) async fn permit(self) -> Result<Permitted<'a>, ToolOutcome> {
         let Self { registry, context, tool, mut call } = self;
         let raw_argument = call.raw_argument.take();
-        let context = context.for_call(registry, &call.id, &tool, raw_argument);
+        let running = RunningCall {
+            registry: Arc::clone(&registry.shared) as _,
+            id: call.id.clone(),
+            tool: tool.shared_name(),
+            max_concurrent: tool.policy().max_concurrent,
+            raw_argument,
+            parent: None,
+            nesting: 0,
+            permit: PermitSlot::default(),
+            provided: Provided::default(),
+        };
+        let context = context.for_call(&registry.shared.tenant, running);
         let refused = too_deep(&context, &tool).or_else(|| refusal(&tool, &context));
         match refused {
             None => Ok(Permitted { registry, context, tool, call }),

@@ -7,15 +7,12 @@ use serde_json::{Map, Value};
 
 use super::ledger::outcome_of;
 use crate::{
-    arguments::ArgumentChecker,
     context::{Origin, ToolCall, ToolContext},
-    guard::{
-        audit::{AuditRecord, Phase, hash_arguments, hash_members},
-        without_secrets,
-    },
+    guard::audit::{AuditRecord, Phase, hash_arguments, hash_members},
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
+    schema::{ArgumentChecker, without_secrets},
     tool::Tool,
 };
 

@@ -1,22 +1,16 @@
 //! Runs code that is not the registry's own so that nothing it does reaches further than one call: no panic, no overrun.
 
-use std::{
-    any::Any,
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::pin, time::Duration};
 
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::{
     context::ToolContext,
-    guard::cancelled,
+    future::{caught, within},
+    handler::Handler,
     result::{ErrorKind, ToolError, ToolResult},
-    tool::{Handler, Tool},
+    tool::Tool,
 };
 
 /// Runs a tool that was started then, until it is done, cancelled or out of time.
@@ -35,7 +29,7 @@ pub(super) async fn guarded(
             result = watched(tool, caught(async move { handler.call(context, arguments).await })) => {
                 result.unwrap_or_else(|panic| Err(panicked(&panic)))
             }
-            () = context.cancelled() => Err(cancelled()),
+            () = context.cancelled() => Err(ToolError::cancelled()),
         }
     };
     within(timeout, started, running).await.unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
@@ -63,38 +57,6 @@ async fn watched<T>(tool: &Tool, future: impl Future<Output = T>) -> T {
         poll
     })
     .await
-}
-
-/// What the future comes to; `None` where it is not done so long after it was started.
-pub(crate) async fn within<T>(
-    limit: Duration,
-    started: Instant,
-    future: impl Future<Output = T>,
-) -> Option<T> {
-    let mut future = pin!(future);
-    // Most are done at once, and need no timer.
-    if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
-        return Some(done);
-    }
-    match started.checked_add(limit) {
-        Some(end) => timeout_at(end, future).await.ok(),
-        None => Some(future.await),
-    }
-}
-
-/// What the future comes to, or the text of its panic.
-pub(crate) async fn caught<T>(future: impl Future<Output = T> + Send) -> Result<T, String> {
-    let mut running = pin!(future);
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(text_of(panic.as_ref()))),
-    })
-    .await
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
 }
 
 fn panicked(text: &str) -> ToolError {

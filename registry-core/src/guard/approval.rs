@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::execute::BoxFuture;
+use crate::future::BoxFuture;
 
 /// How long a person has to answer where nothing else is said; after that the answer is no.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);

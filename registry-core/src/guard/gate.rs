@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::without_secrets;
 use crate::{
     context::{Caller, ToolContext},
-    execute::BoxFuture,
+    future::BoxFuture,
     policy::ToolPolicy,
+    schema::without_secrets,
     spec::ToolSpec,
 };
 

@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{execute::BoxFuture, policy::ToolPolicy};
+use crate::{future::BoxFuture, policy::ToolPolicy};
 
 /// Seconds of a day; UTC as computers count it has no other days.
 const DAY: i64 = 86_400;

@@ -4,10 +4,9 @@ pub mod approval;
 pub mod audit;
 mod charged;
 pub mod gate;
-mod limiter;
 pub mod limits;
+mod nested;
 mod person;
-mod secret;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,20 +17,18 @@ use tokio::time::Instant;
 use crate::{
     background::Background,
     clock::Clock,
+    concurrency::{Concurrency, ConcurrencyLimiter, Permit},
     context::{Origin, ToolContext},
-    execute::{caught, within},
+    future::{caught, within},
     policy::Effect,
     result::{ErrorKind, ToolError},
-    running_call::{Nested, Running},
     tool::Tool,
 };
 use approval::{APPROVAL_TIMEOUT, Answered, Approvals, MemoryApprovals};
 use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateRequest, Verdict};
-pub use limiter::Concurrency;
-pub(crate) use limiter::{ConcurrencyLimiter, Permit, PermitSlot};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
-pub(crate) use secret::{has_secret, without_secrets};
+use nested::{Nested, Running};
 
 /// All that is asked before a call is made. Shared by the registries of all tenants.
 pub(crate) struct Guards {
@@ -41,7 +38,7 @@ pub(crate) struct Guards {
     /// Whether a person is asked before a destructive call.
     pub(crate) approve_destructive: bool,
     pub(crate) approval_timeout: Duration,
-    pub(crate) limiter: ConcurrencyLimiter,
+    pub(crate) limiter: Arc<ConcurrencyLimiter>,
     pub(crate) answered: Answered,
     pub(crate) background: Background,
 }
@@ -54,7 +51,7 @@ impl Default for Guards {
             approvals: Arc::new(MemoryApprovals::default()),
             approve_destructive: true,
             approval_timeout: APPROVAL_TIMEOUT,
-            limiter: ConcurrencyLimiter::new(Concurrency::default()),
+            limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
             answered: Answered::default(),
             background: Background::default(),
         }
@@ -148,8 +145,7 @@ impl Guards {
     /// Asks everything in its order. `decision` is what a gate or a person said, for the audit.
     pub(crate) async fn admit(&self, wanted: Wanted<'_>, decision: &mut Option<Decision>) -> Admission {
         let call = wanted.context.call();
-        // A call around this one needs no permit while it waits for this one.
-        let nested = Nested::within(call);
+        let nested = self.borrow_permit(call);
         match self.admitted(wanted, decision).await {
             Ok((permit, charged)) => {
                 let running = call.map(|call| {
@@ -227,7 +223,7 @@ impl Guards {
         tokio::select! {
             biased;
             permit = self.limiter.enter(&name, wanted.tool.policy().max_concurrent) => permit.map_err(|_| busy(&name)),
-            () = wanted.context.cancelled() => Err(cancelled()),
+            () = wanted.context.cancelled() => Err(ToolError::cancelled()),
         }
     }
 }
@@ -242,10 +238,6 @@ fn busy(tool: &str) -> ToolError {
     ToolError::new(ErrorKind::Busy, format!("{tool} is busy: as many calls wait as may"))
         .with_feedback(format!("The tool `{tool}` is busy. Try again later, or do without it."))
         .retryable()
-}
-
-pub(crate) fn cancelled() -> ToolError {
-    ToolError::new(ErrorKind::Cancelled, "the call was cancelled")
 }
 
 /// The gate's answer, or what stands for it where there is none in time.

@@ -8,18 +8,16 @@ use tokio::time::Instant;
 
 use super::{
     Admission, Guards, Wanted,
-    approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
+    approval::{Approval, ApprovalState, Approvals},
     audit::hash_members,
-    cancelled,
     gate::{Decision, Verdict},
-    without_secrets,
 };
 use crate::{
     background::Background,
     context::Origin,
     id::random_id,
-    registry::{Common, Registry},
     result::{ErrorKind, ToolError},
+    schema::without_secrets,
 };
 
 /// How often the store is asked for an answer that another server may have taken.
@@ -46,36 +44,6 @@ enum Waited {
     Enough,
     Expired,
     Cancelled,
-}
-
-impl Registry {
-    /// The approvals that wait for an answer, oldest first.
-    ///
-    /// # Errors
-    /// A text for the operator, when the store fails.
-    pub async fn pending_approvals(&self) -> Result<Vec<Approval>, String> {
-        let common = &self.shared.common;
-        common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await
-    }
-
-    /// The approval of that id, whatever has become of it.
-    ///
-    /// # Errors
-    /// A text for the operator, when the store fails.
-    pub async fn approval(&self, id: &str) -> Result<Option<Approval>, String> {
-        self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
-    }
-
-    /// Answers an approval. The call that waits for it goes on at once. Who may answer is the door's to say.
-    ///
-    /// # Errors
-    /// When there is none, it is not open any more, or the store fails.
-    pub async fn answer_approval(&self, id: &str, answer: ApprovalAnswer) -> Result<Approval, AnswerError> {
-        let Common { guards, clock, .. } = self.shared.common.as_ref();
-        let answered = guards.approvals.answer(&self.shared.tenant, id, answer, clock.now()).await;
-        guards.answered.notify_waiters();
-        answered
-    }
 }
 
 /// A question to a person, and then the yes. Where it is dropped, it is withdrawn: nobody is left who could use an answer.
@@ -162,7 +130,7 @@ impl Guards {
                     question.release();
                     return Err(Admission::Refused(refused));
                 }
-                Waited::Cancelled => return Err(Admission::Refused(cancelled())),
+                Waited::Cancelled => return Err(Admission::Refused(ToolError::cancelled())),
             }
         }
     }

@@ -2,17 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use jiff::Timestamp;
-use serde_json::{Map, Value};
-
-use crate::{
-    context::ToolContext,
-    execute::BoxFuture,
-    policy::ToolPolicy,
-    result::{ErrorKind, ToolError, ToolResult},
-    spec::ToolSpec,
-    tool::{Handler, Source, Tool},
-};
+use crate::{handler::Handler, policy::ToolPolicy, spec::ToolSpec};
 
 /// The tools of files, and the faults that were found in them.
 #[derive(Debug, Clone, Default)]
@@ -46,15 +36,6 @@ impl fmt::Debug for ConfiguredTool {
     }
 }
 
-impl ConfiguredTool {
-    /// A tool of its own for one registry.
-    pub(crate) fn tool(&self, created_at: Timestamp) -> Tool {
-        let source = Source::Configured { file: Arc::clone(&self.file), line: self.line };
-        let tool = Tool::of_host(self.spec.clone(), self.policy, Some(Arc::clone(&self.handler)), created_at);
-        tool.with_source(source)
-    }
-}
-
 /// What is wrong with a file of tools, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
@@ -75,36 +56,5 @@ impl fmt::Display for ConfigFault {
             write!(f, "tool {tool}: ")?;
         }
         f.write_str(&self.message)
-    }
-}
-
-/// The handler of a compiled tool, for a tool that is the same under another name with rules of its own. The arguments have to fit the
-/// compiled tool's schema as well.
-pub fn alias_of(tool: Arc<Tool>) -> Arc<dyn Handler> {
-    Arc::new(Alias(tool))
-}
-
-struct Alias(Arc<Tool>);
-
-impl Handler for Alias {
-    fn unavailable(&self, context: &ToolContext) -> Option<String> {
-        self.0.unavailable(context)
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        let tool = &self.0;
-        let Some(handler) = tool.handler() else {
-            let message = format!("{} cannot be called", tool.name());
-            return Box::pin(std::future::ready(Err(ToolError::new(ErrorKind::Unavailable, message))));
-        };
-        // The file's schema need not be the tool's own.
-        match tool.coerce_arguments(Value::Object(arguments)) {
-            Ok(arguments) => handler.call(context, arguments),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::{events::RegistryEvent, execute::BoxFuture};
+use crate::{events::RegistryEvent, future::BoxFuture};
 
 /// A webhook message that could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

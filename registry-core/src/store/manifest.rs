@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::StoreError;
-use crate::execute::BoxFuture;
+use crate::future::BoxFuture;
 
 /// How long a manifest is kept.
 pub const MANIFEST_TTL: Duration = Duration::from_secs(3600);

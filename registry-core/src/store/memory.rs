@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{ApiKey, Store, StoreError, StoredTool, User};
-use crate::execute::BoxFuture;
+use crate::future::BoxFuture;
 
 /// A store in memory.
 #[derive(Debug)]

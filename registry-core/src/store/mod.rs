@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{context::Caller, execute::BoxFuture, policy::Permission, spec::ToolSpec};
+use crate::{context::Caller, future::BoxFuture, policy::Permission, spec::ToolSpec};
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};

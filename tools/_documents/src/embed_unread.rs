@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Documents, EmbedError, Embedder, TextRole, UnreadPassage, chunk::SECTION_SEPARATOR};
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// What became of the passages that had no vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

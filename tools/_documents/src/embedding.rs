@@ -12,7 +12,7 @@ use super::{
     DocumentFilter, DocumentIndex, Documents, Passage, rank_fusion::reciprocal_rank_fusion,
     vectors::normalised,
 };
-use registry_core::{BoxFuture, result::ToolError};
+use registry_core::{BoxFuture, ToolError};
 
 /// How long the embedder may take with a question.
 const PATIENCE: Duration = Duration::from_secs(2);

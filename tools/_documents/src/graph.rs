@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Passage, extraction::key};
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// The relation of names that are mentioned in the same passages.
 pub const MENTIONED_WITH: &str = "mentioned_with";

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Document, DocumentKind, Extracted, Graph, GraphQuery};
-use registry_core::{BoxFuture, result::ToolError};
+use registry_core::{BoxFuture, ToolError};
 
 /// What a store of documents answers to a question, or why it does not.
 pub(super) type Answer<'a, T> = BoxFuture<'a, Result<T, ToolError>>;

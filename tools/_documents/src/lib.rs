@@ -47,7 +47,7 @@ use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
 pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
 
-use registry_core::{DEFAULT_TENANT, context::ToolContext, result::ToolError, tenant_path};
+use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, tenant_path};
 use tenants::Tenants;
 
 pub use document::{Document, DocumentKind, Line};

@@ -1,7 +1,7 @@
 //! Makes a full-text query of what somebody asks in plain words.
 
 use super::{Passage, unspaced};
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// More words than this are not looked for: a question has fewer.
 const MAX_WORDS: usize = 32;

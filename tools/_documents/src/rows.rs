@@ -1,7 +1,7 @@
 //! What the stores keep of a document, as one JSON text for each statement: a database reads a list of a thousand rows sooner than it is
 //! asked a thousand times.
 
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 use serde::Serialize;
 use serde_json::json;
 

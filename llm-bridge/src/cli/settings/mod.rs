@@ -21,9 +21,7 @@ use std::{
 };
 
 use registry_core::{
-    Caller, Permission, ToolPattern,
-    guard::{Concurrency, approval::APPROVAL_TIMEOUT},
-    store::Store,
+    Caller, Concurrency, Permission, ToolPattern, guard::approval::APPROVAL_TIMEOUT, store::Store,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;

@@ -9,10 +9,7 @@ mod tests;
 
 use std::{ops::Deref, time::Duration};
 
-use registry_core::{
-    ToolError,
-    result::{KnownError, KnownErrors},
-};
+use registry_core::{KnownError, KnownErrors, ToolError};
 
 pub use self::{
     fetched::Fetched,

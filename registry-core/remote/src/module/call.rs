@@ -1,8 +1,6 @@
 //! One call of a module's tool.
 
-use registry_core::{
-    BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, Registry, ToolContext, ToolError, ToolResult,
-};
+use registry_core::{BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, ToolContext, ToolError, ToolResult};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -94,7 +92,7 @@ fn user_id(context: &ToolContext) -> Option<String> {
         return None;
     }
     let encode = |name: &str| name.replace('%', "%25").replace('/', "%2F");
-    Some(match context.registry().map_or(DEFAULT_TENANT, Registry::tenant) {
+    Some(match context.tenant() {
         DEFAULT_TENANT => encode(user),
         tenant => format!("{}/{}", encode(tenant), encode(user)),
     })

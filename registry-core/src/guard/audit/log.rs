@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::chain::{Fault, Head};
-use crate::{context::Origin, execute::BoxFuture, guard::gate::Verdict};
+use crate::{context::Origin, future::BoxFuture, guard::gate::Verdict};
 
 /// How many records are read at a time where all are wanted.
 const PAGE: usize = 1000;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::gate::Decision;
-use crate::{context::Origin, execute::BoxFuture, policy::Permission, result::ErrorKind};
+use crate::{context::Origin, future::BoxFuture, policy::Permission, result::ErrorKind};
 
 /// Which of a call's two entries this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,11 +11,7 @@ use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Job, LastRun, Schedule, next_after};
-use registry_core::{
-    BoxFuture,
-    context::{Origin, ToolCall, ToolContext},
-    registry::Registry,
-};
+use registry_core::{BoxFuture, Origin, Registry, ToolCall, ToolContext};
 
 /// How often the store is asked, for jobs that another server or process has added.
 const POLL: Duration = Duration::from_secs(5);

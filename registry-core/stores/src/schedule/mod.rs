@@ -20,11 +20,9 @@ use tokio::sync::Notify;
 pub use clockwork::{Host, run};
 pub use jobs::{Jobs, MemoryJobs};
 use registry_core::{
+    Caller, ErrorKind, Registry, ToolContext, ToolError,
     clock::{Clock, SystemClock},
-    context::{Caller, ToolContext},
     random_id,
-    registry::Registry,
-    result::{ErrorKind, ToolError},
 };
 
 /// How many jobs one user may have.
@@ -154,7 +152,8 @@ impl Schedule {
     /// # Errors
     /// When the store fails.
     pub async fn list(&self, context: &ToolContext) -> Result<Vec<Job>, ToolError> {
-        let tenant = registry_of(context)?.tenant();
+        let registry = registry_of(context)?;
+        let tenant = registry.tenant();
         self.jobs.of_tenant(tenant).await.map_err(|cause| store_failed(&cause))
     }
 
@@ -163,7 +162,8 @@ impl Schedule {
     /// # Errors
     /// When there is none of that id, or the store fails.
     pub async fn remove(&self, context: &ToolContext, id: &str) -> Result<(), ToolError> {
-        let tenant = registry_of(context)?.tenant();
+        let registry = registry_of(context)?;
+        let tenant = registry.tenant();
         match self.jobs.remove(tenant, id).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ToolError::invalid(format!("there is no job `{id}`; list_jobs shows them"))),
@@ -195,7 +195,7 @@ fn name_of(system: Option<TimeZone>) -> Result<String, String> {
     zone.iana_name().map(str::to_owned).ok_or_else(|| unnamed().to_owned())
 }
 
-fn registry_of(context: &ToolContext) -> Result<&Registry, ToolError> {
+fn registry_of(context: &ToolContext) -> Result<Registry, ToolError> {
     let outside = || ToolError::new(ErrorKind::Unavailable, "jobs are for calls that a registry makes");
     context.registry().ok_or_else(outside)
 }

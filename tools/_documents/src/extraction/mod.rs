@@ -12,8 +12,8 @@ pub use unread::Extraction;
 
 use super::UnreadPassage;
 use registry_core::{
+    ToolError,
     model::{LanguageModel, ModelQuestion},
-    result::ToolError,
 };
 
 /// Room for the answer, with the thinking before it.

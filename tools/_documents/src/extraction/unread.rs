@@ -7,8 +7,8 @@ use futures_util::{StreamExt, stream};
 use super::{Extracted, Read, read};
 use crate::{DocumentFilter, Documents};
 use registry_core::{
+    ErrorKind, ToolError,
     model::{Model, ModelQuestion},
-    result::{ErrorKind, ToolError},
 };
 
 /// Passages that are taken from the store at once.

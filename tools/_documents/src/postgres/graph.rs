@@ -10,7 +10,7 @@ use crate::{
     graph::{Edge, Entity, GraphRows, MENTIONED_WITH},
     sql::limit_of,
 };
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// What is said of the names in $1, most often said first.
 const STATED: &str = "

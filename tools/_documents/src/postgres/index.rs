@@ -19,7 +19,7 @@ use crate::{
     sql::{limit_of, narrow, seconds},
     vectors::{all_normalised, normalised},
 };
-use registry_core::{BoxFuture, result::ToolError};
+use registry_core::{BoxFuture, ToolError};
 
 /// The columns of a passage; its score is that of a row of `best`.
 pub(super) const PASSAGE: &str =

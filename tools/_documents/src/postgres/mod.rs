@@ -11,7 +11,7 @@ use std::{fmt::Display, sync::Arc};
 
 use tokio::sync::Mutex;
 
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 pub(super) use server::Server;
 
 /// The documents of a tenant.

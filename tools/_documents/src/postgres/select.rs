@@ -12,7 +12,7 @@ use crate::{
     sqlite::{SCHEMA, select::select},
     statement::checked,
 };
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 impl PostgresDocuments {
     pub(super) async fn select_metadata(&self, sql: &str) -> Result<MetadataRows, ToolError> {

@@ -9,7 +9,7 @@ use sqlx::{
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::presence::Presence;
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// How long to wait for a connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use file::{private_file, private_folder, retry_busy};
 use presence::Presence;
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
 pub(super) const SCHEMA: [&str; 3] =

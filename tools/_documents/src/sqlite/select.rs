@@ -14,7 +14,7 @@ use sqlx::{
 };
 
 use crate::{MetadataRows, statement::FUNCTIONS};
-use registry_core::result::ToolError;
+use registry_core::ToolError;
 
 /// More rows are not given.
 const MAX_ROWS: usize = 200;

@@ -13,9 +13,8 @@ use std::{
 
 use crate::place::{Place, add};
 use registry_core::{
-    BoxFuture,
+    BoxFuture, ToolError,
     model::{LanguageModel, Model, ModelAnswer, ModelQuestion},
-    result::ToolError,
 };
 use toolrack_documents::{
     DocumentFilter, Documents, Extracted, ExtractedName, ExtractedRelation, Extraction, Graph, GraphQuery,

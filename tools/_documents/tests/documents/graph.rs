@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::place::{Place, add};
-use registry_core::{
-    ToolContext,
-    result::{ErrorKind, ToolError},
-};
+use registry_core::{ErrorKind, ToolContext, ToolError};
 use toolrack_documents::{
     DocumentFilter, Documents, Extracted, ExtractedName, ExtractedRelation, Graph, GraphPath, GraphQuery,
     GraphStep,

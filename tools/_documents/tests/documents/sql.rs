@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::place::{Place, add};
-use registry_core::result::ErrorKind;
+use registry_core::ErrorKind;
 use serde_json::{Value, json};
 use toolrack_documents::{Added, DocumentFilter, Documents, METADATA_COLUMNS};
 

@@ -24,7 +24,7 @@ use nix::{
 use serde::{Deserialize, Serialize};
 
 use super::{folder::Folder, syscalls, watch};
-use registry_core::result::with_causes;
+use registry_core::with_causes;
 
 use crate::{LAUNCH, Limits, job::Job};
 

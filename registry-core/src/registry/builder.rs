@@ -11,24 +11,27 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
+use super::{
+    Common, Registry, RegistryError, Shared, ToolSet,
+    deferral::{self, Deferral, SEARCH_TOOLS, ToolPattern},
+    lifecycle::Cause,
+};
 use crate::{
     clock::{Clock, SystemClock},
-    deferral::{self, Deferral, SEARCH_TOOLS, ToolPattern},
+    concurrency::{Concurrency, ConcurrencyLimiter},
+    context::Resources,
     events::EVENTS_KEPT,
     guard::{
-        Concurrency, ConcurrencyLimiter, Guards,
+        Guards,
         approval::Approvals,
         audit::{AuditSink, LogAsItIs},
         gate::Gate,
         limits::Usage,
     },
-    lifecycle::Cause,
     plugin::{Folder, Plugin},
-    registry::{Common, Registry, RegistryError, Shared, ToolSet},
-    resource::Resources,
-    source::ConfiguredTools,
+    source::{ConfiguredTools, Source},
     tenant::DEFAULT_TENANT,
-    tool::{Source, Tool},
+    tool::Tool,
 };
 
 /// Builds a [`Registry`].
@@ -141,7 +144,7 @@ impl RegistryBuilder {
     /// How many calls run at once and how many wait.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.guards.limiter = ConcurrencyLimiter::new(concurrency);
+        self.guards.limiter = Arc::new(ConcurrencyLimiter::new(concurrency));
         self
     }
 
@@ -235,7 +238,7 @@ impl Shared {
         let (tools, mut duplicates) = if common.compiled { collect(now) } else { Default::default() };
         let (replaced, mut tools): (Vec<_>, Vec<_>) =
             tools.into_iter().partition(|tool| common.modules.contains(prefix_of(tool.name())));
-        for tool in common.configured.tools.iter().map(|configured| configured.tool(now)) {
+        for tool in common.configured.tools.iter().map(|configured| Tool::configured(configured, now)) {
             match tools.iter().find(|known| known.name() == tool.name()) {
                 Some(first) => duplicates.push(RegistryError::Duplicate {
                     name: tool.name().to_owned(),
@@ -332,7 +335,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        policy::ToolPolicy, result::ToolResult, source::ConfiguredTool, spec::ToolSpec, tool::handler_fn,
+        handler::handler_fn, policy::ToolPolicy, result::ToolResult, source::ConfiguredTool, spec::ToolSpec,
     };
 
     #[derive(Clone, Default)]

@@ -4,12 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
+use super::{Registry, deferral};
 use crate::{
-    context::{ToolCall, ToolContext},
-    deferral,
-    outcome::ToolOutcome,
+    context::ToolContext,
     policy::Effect,
-    registry::Registry,
     result::{ErrorKind, ToolError},
     tool::Tool,
 };
@@ -59,19 +57,11 @@ fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
     Some(error.with_feedback(format!("You may not use the tool `{name}` here. Do without it.")))
 }
 
-fn not_pinned(name: &str) -> ToolError {
-    ToolError::new(
-        ErrorKind::Unavailable,
-        format!("{name} cannot be used: it came after this turn had begun"),
-    )
-    .with_feedback(format!("The tool `{name}` is not available now. Do without it."))
-}
-
 /// The tools that one caller may use, pinned: the same tools in the same order for a whole turn, whatever is registered
 /// meanwhile. What is switched off or removed meanwhile is refused all the same.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    registry: Registry,
+    pub(crate) registry: Registry,
     tools: Arc<[Arc<Tool>]>,
     /// Whether the search for deferred tools is among them.
     has_search: bool,
@@ -111,27 +101,6 @@ impl Selection {
             .into(),
             false => tool.description(),
         }
-    }
-
-    /// Makes a call with the tools as they were pinned.
-    pub async fn execute(&self, context: &ToolContext, call: ToolCall) -> ToolOutcome {
-        let pinned = self.get(&call.name).cloned();
-        match self.registry.get(&call.name).filter(|_| pinned.is_none()) {
-            // It is there and not for this turn: the caller gets the reason, as at any other entry point.
-            Some(tool) => {
-                let reason =
-                    refusal(&tool, &self.registry.own(context)).unwrap_or_else(|| not_pinned(tool.name()));
-                self.registry.refuse(Some(&tool), context, call, reason).await
-            }
-            None => self.registry.run(pinned, context, call).await,
-        }
-    }
-
-    /// Turns a call down for a reason of the entry point's own; it leaves its record like any other.
-    pub async fn refuse(&self, context: &ToolContext, call: ToolCall, error: ToolError) -> ToolOutcome {
-        // Also one that is not for this caller says which of its arguments are secret.
-        let tool = self.get(&call.name).cloned().or_else(|| self.registry.get(&call.name));
-        self.registry.refuse(tool.as_deref(), context, call, error).await
     }
 }
 

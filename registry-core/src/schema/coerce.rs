@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde_json::{Number, Value, json};
 
-use crate::choices::{options, referred};
+use super::choices::{options, referred};
 
 /// Up to here a floating point number has every whole number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{
-    context::ToolContext, ranking::rank_tools, registry::Registry, select::refusal, spec::ToolSpec,
-    tool::Tool,
-};
+use super::{Registry, ranking::rank_tools, select::refusal};
+use crate::{context::ToolContext, spec::ToolSpec, tool::Tool};
 
 /// What tools are looked for. Without text and tags: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

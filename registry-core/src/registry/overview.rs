@@ -6,28 +6,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use crate::{
-    registry::{Common, Registry},
-    tool::Tool,
-};
-
-/// How many calls a queue has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct QueueDepth {
-    /// Calls that run.
-    pub running: usize,
-    /// Calls that wait for their turn, and not for a person.
-    pub waiting: usize,
-}
-
-/// How many calls run and wait, of all tenants.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Queues {
-    /// Of all tools; those that wait for a turn of their tool's own are among them.
-    pub all: QueueDepth,
-    /// Of each tool with a bound of its own ([`ToolPolicy::max_concurrent`](crate::ToolPolicy::max_concurrent)) that was called.
-    pub tools: Vec<(Arc<str>, QueueDepth)>,
-}
+use super::{Common, Registry};
+use crate::{concurrency::Queues, tool::Tool};
 
 /// A look at the registries of all tenants, for what counts and reports. It keeps none of them, so that a registry may hold who
 /// holds this, such as its audit.
@@ -93,10 +73,10 @@ mod tests {
     use super::*;
     use crate::{
         context::{Caller, ToolCall},
+        handler::handler_fn,
         policy::{Effect, Permission, ToolPolicy},
         result::{ErrorKind, ToolError},
         spec::ToolSpec,
-        tool::handler_fn,
     };
 
     #[tokio::test]

@@ -1,21 +1,21 @@
 //! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
 
+mod authority;
+mod resource;
+mod running;
+mod watched;
+
 use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    authority::CallerAuthority,
-    id::call_id,
-    policy::Permission,
-    registry::Registry,
-    resource::{Resource, Resources},
-    running_call::RunningCall,
-    tenant::DEFAULT_TENANT,
-    tool::Tool,
-};
+use crate::{id::call_id, policy::Permission, tenant::DEFAULT_TENANT};
+pub use authority::CallerAuthority;
+pub use resource::{Resource, Resources};
+pub(crate) use running::{Provided, RunningCall};
+pub use watched::Watched;
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -254,16 +254,12 @@ impl ToolContext {
         self.approval_wait
     }
 
-    pub(crate) fn for_call(
-        &self,
-        registry: &Registry,
-        id: &str,
-        tool: &Arc<Tool>,
-        raw_argument: Option<String>,
-    ) -> Self {
-        let mut context = self.clone().of_tenant(Arc::clone(&registry.shared.tenant));
-        let parent = context.call.take();
-        context.call = Some(Arc::new(RunningCall::new(registry, id, tool, raw_argument, parent)));
+    /// The context of one call.
+    pub(crate) fn for_call(&self, tenant: &Arc<str>, mut call: RunningCall) -> Self {
+        let mut context = self.clone().of_tenant(Arc::clone(tenant));
+        call.parent = context.call.take();
+        call.nesting = call.parent.as_ref().map_or(0, |parent| parent.nesting + 1);
+        context.call = Some(Arc::new(call));
         context
     }
 
@@ -284,11 +280,6 @@ impl ToolContext {
     /// The conversation around the call.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
-    }
-
-    /// The registry that makes the call; `None` outside of one. What a tool calls through it goes down the same path.
-    pub fn registry(&self) -> Option<&Registry> {
-        self.call.as_ref().map(|call| &call.registry)
     }
 
     /// The tenant whose registry the request is made to.
@@ -358,7 +349,7 @@ impl ToolContext {
 
     fn send(&self, event: impl FnOnce(ToolEvent) -> ToolEvent) {
         let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
-        let (call_id, tool_name, message) = (call.id.clone(), call.tool.name().to_owned(), String::new());
+        let (call_id, tool_name, message) = (call.id.clone(), call.tool.to_string(), String::new());
         events(event(ToolEvent {
             call_id,
             tool_name,

@@ -11,16 +11,16 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::{Common, Registry, Shared, search::Query, select::refusal};
 use crate::{
     context::ToolContext,
-    execute::BoxFuture,
+    future::BoxFuture,
+    handler::Handler,
     policy::ToolPolicy,
-    registry::{Common, Registry, Shared},
     result::{ErrorKind, ToolError, ToolResult},
-    search::Query,
-    select::refusal,
+    source::Source,
     spec::ToolSpec,
-    tool::{Handler, Source, Tool},
+    tool::Tool,
 };
 
 /// The name of the tool that finds deferred tools. A registry has it from when it has a deferred tool; it can be used by whoever

@@ -7,11 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
+use super::{Bound, Output, object_of};
 use crate::{
-    context::ToolContext,
-    resource::Resource,
-    result::{IntoToolError, Output, ToolError, ToolResult},
-    schema::{Bound, object_of},
+    context::{Resource, ToolContext},
+    result::{IntoToolError, ToolError, ToolResult},
 };
 
 /// What an argument of a tool may be.

@@ -1,17 +1,21 @@
 //! JSON Schemas of Rust types, in the form that models and providers take best.
 
+mod choices;
+mod coerce;
+mod faults;
+mod output;
+pub(crate) mod parameter;
+mod secret;
+mod validate;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::{arguments::ArgumentChecker, parameter::Describe};
-
-/// Checks that a schema can be that of a tool's arguments.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_input(schema: &Value) -> Result<(), String> {
-    ArgumentChecker::new(schema).map(drop)
-}
+pub use output::Output;
+use parameter::Describe;
+pub(crate) use secret::{has_secret, without_secrets};
+pub use validate::check_input;
+pub(crate) use validate::{ArgumentChecker, ValidationError};
 
 /// The schema of an argument struct: an object, nested types in place, without what only Rust knows.
 pub fn of_arguments<T: JsonSchema>() -> Value {
@@ -55,7 +59,7 @@ pub(crate) fn object_of(parameters: &[&dyn Describe]) -> Value {
 }
 
 /// The schema of a tool's result.
-pub fn of_output<T: JsonSchema>() -> Value {
+fn of_output<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
     tidy(&mut schema);
     schema

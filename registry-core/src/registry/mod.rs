@@ -1,5 +1,19 @@
 //! The tools there are, by name. Reading takes no lock.
 
+mod approvals;
+mod builder;
+mod deferral;
+mod lifecycle;
+mod offers;
+mod overview;
+mod ranking;
+mod search;
+pub(crate) mod select;
+mod snapshot;
+mod stored;
+mod subscribe;
+mod version;
+
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
@@ -12,20 +26,28 @@ use arc_swap::ArcSwap;
 use tokio::sync::broadcast;
 
 use crate::{
-    builder::RegistryBuilder,
     clock::Clock,
-    context::{Caller, ToolContext},
-    deferral::Deferral,
+    context::{Caller, Resources, ToolContext},
     events::RegistryEvent,
     guard::{Guards, audit::AuditSink},
-    lifecycle::Cause,
+    handler::Handler,
     policy::ToolPolicy,
-    registration::ToolRegistration,
-    resource::Resources,
-    source::{ConfigFault, ConfiguredTools, Offers},
+    source::{ConfigFault, ConfiguredTools, Source},
     spec::ToolSpec,
-    tool::{Handler, Source, Tool},
+    tool::Tool,
 };
+pub use builder::{RegistryBuilder, compiled_tools};
+use deferral::Deferral;
+pub use deferral::{SEARCH_TOOLS, ToolPattern};
+use lifecycle::Cause;
+use offers::Offers;
+pub use overview::Overview;
+pub use ranking::rank_tools;
+pub use search::Query;
+pub use select::Selection;
+pub use snapshot::{ToolRegistration, ToolRegistrySnapshot};
+pub use stored::{ChangeError, StoredRegistry};
+pub use version::compare_versions;
 
 /// All tools at one moment.
 #[derive(Default, Clone)]
@@ -267,6 +289,14 @@ impl Registry {
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());
         }
         faulty
+    }
+}
+
+impl ToolContext {
+    /// The registry that makes the call; `None` outside of one. What a tool calls through it goes down the same path.
+    pub fn registry(&self) -> Option<Registry> {
+        let shared = Arc::clone(&self.call()?.registry).downcast().ok()?;
+        Some(Registry { shared })
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::{Caller, ToolContext};
 use crate::{
-    context::{Caller, ToolContext},
-    execute::BoxFuture,
-    guard::cancelled,
+    future::BoxFuture,
     result::{ErrorKind, ToolError},
 };
 
@@ -37,7 +36,7 @@ impl ToolContext {
         let asked = tokio::select! {
             biased;
             asked = tokio::time::timeout(PATIENCE, authority.caller()) => asked,
-            () = self.cancelled() => return Err(cancelled()),
+            () = self.cancelled() => return Err(ToolError::cancelled()),
         };
         let user = &self.caller().user;
         match asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()))) {

@@ -3,12 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    lifecycle::Cause,
-    registry::{Registry, RegistryError},
-    spec::ToolSpec,
-    tool::Source,
-};
+use super::{Registry, RegistryError, lifecycle::Cause};
+use crate::{source::Source, spec::ToolSpec, tool::Tool};
 
 /// A tool that is registered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +30,17 @@ fn on() -> bool {
 pub struct ToolRegistrySnapshot {
     /// The tools.
     pub tools: Vec<ToolRegistration>,
+}
+
+impl Tool {
+    /// What the registry holds of it now, to be kept or sent.
+    pub fn registration(&self) -> ToolRegistration {
+        ToolRegistration {
+            spec: self.spec().clone(),
+            enabled: self.is_enabled(),
+            created_at: Some(self.created_at()),
+        }
+    }
 }
 
 impl Registry {

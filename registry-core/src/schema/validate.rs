@@ -3,12 +3,12 @@
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
-use crate::{
+use super::{
     coerce::{coerce, settle_integers},
     faults::{describe, invalid, not_an_object},
-    guard::has_secret,
-    result::ToolError,
+    has_secret,
 };
+use crate::result::ToolError;
 
 /// How many faults the model is told of at once.
 const MAX_FAULTS: usize = 8;
@@ -103,11 +103,11 @@ fn needs_validator(schema: &Value) -> bool {
     }
 }
 
-/// Checks that a schema can validate arguments.
+/// Checks that a schema can be that of a tool's arguments.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_schema(schema: &Value) -> Result<(), String> {
+pub fn check_input(schema: &Value) -> Result<(), String> {
     ArgumentChecker::new(schema).map(drop)
 }
 

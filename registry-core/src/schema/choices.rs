@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::{coerce::types_of, nearest::nearest};
+use super::coerce::types_of;
+use crate::nearest::nearest;
 
 /// How many parts of a schema are looked at: alternatives of alternatives multiply.
 const MAX_PARTS: usize = 512;

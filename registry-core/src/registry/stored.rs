@@ -5,14 +5,17 @@ use std::{collections::BTreeMap, error::Error, fmt, sync::Arc, time::Duration};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
+use super::{
+    Registry, RegistryError, ToolRegistration,
     lifecycle::{Cause, Verdict},
+};
+use crate::{
+    handler::Handler,
     policy::ToolPolicy,
-    registration::ToolRegistration,
-    registry::{Registry, RegistryError},
+    source::Source,
     spec::ToolSpec,
     store::{Store, StoreError, StoredTool},
-    tool::{Handler, Source, Tool},
+    tool::Tool,
 };
 
 /// The least time between two looks at the store: it bounds what a burst of changes, or a store that fails, costs, and is

@@ -9,7 +9,9 @@ use crate::{
     BoxFuture, Caller, ConfiguredTool, ConfiguredTools, Permission, ToolCall, ToolContext, ToolError,
     ToolResult,
     context::Origin,
-    handler_fn,
+    handler::{Handler, handler_fn},
+    policy::ToolPolicy,
+    spec::ToolSpec,
     store::{MemoryStore, Store, StoredTool},
 };
 

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{context::ToolContext, watched::Watched};
+use super::{ToolContext, Watched};
 
 /// Something the host provides, as a tool's parameter. A tool that asks for one is enabled only where it is there;
 /// `Option<Resource<T>>` takes it where it is there and does not decide.

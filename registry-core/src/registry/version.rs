@@ -9,18 +9,18 @@ use semver::Version;
 ///
 /// ```
 /// use std::cmp::Ordering;
-/// use registry_core::version::compare;
+/// use registry_core::compare_versions;
 ///
 /// assert_eq!(compare("1.10.0", "1.9.0"), Some(Ordering::Greater));
 /// assert_eq!(compare("2.0.0-rc.1", "2.0.0"), Some(Ordering::Less));
 /// assert_eq!(compare("spring", "1.0.0"), None);
 /// ```
-pub fn compare(one: &str, other: &str) -> Option<Ordering> {
+pub fn compare_versions(one: &str, other: &str) -> Option<Ordering> {
     let (one, other) = (Version::parse(one).ok()?, Version::parse(other).ok()?);
     Some(one.cmp_precedence(&other))
 }
 
 /// Whether a version is the older of two. What cannot be compared is not.
 pub(crate) fn is_older(version: Option<&str>, than: Option<&str>) -> bool {
-    version.zip(than).and_then(|(version, than)| compare(version, than)) == Some(Ordering::Less)
+    version.zip(than).and_then(|(version, than)| compare_versions(version, than)) == Some(Ordering::Less)
 }

@@ -3,9 +3,11 @@
 use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
-use crate::{
+use super::{
     choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, shorten, told},
-    guard::has_secret,
+    has_secret,
+};
+use crate::{
     nearest::nearest,
     result::{ErrorKind, ToolError},
 };

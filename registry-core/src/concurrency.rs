@@ -10,8 +10,6 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::overview::{QueueDepth, Queues};
-
 /// How many calls run at once, and how many wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concurrency {
@@ -25,6 +23,24 @@ impl Default for Concurrency {
     fn default() -> Self {
         Self { max_running: 1024, max_waiting: 4096 }
     }
+}
+
+/// How many calls a queue has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Calls that run.
+    pub running: usize,
+    /// Calls that wait for their turn, and not for a person.
+    pub waiting: usize,
+}
+
+/// How many calls run and wait, of all tenants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Of all tools; those that wait for a turn of their tool's own are among them.
+    pub all: QueueDepth,
+    /// Of each tool with a bound of its own ([`ToolPolicy::max_concurrent`](crate::ToolPolicy::max_concurrent)) that was called.
+    pub tools: Vec<(Arc<str>, QueueDepth)>,
 }
 
 /// Gives calls their permits.

@@ -8,17 +8,17 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::{
+    RegistryError, Shared, ToolSet, deferral::SEARCH_TOOLS, snapshot::ToolRegistration, version::is_older,
+};
 use crate::{
     context::{Caller, ToolContext},
-    deferral::SEARCH_TOOLS,
     events::{Change, RegistryEvent},
     policy::{Permission, ToolPolicy},
-    registration::ToolRegistration,
-    registry::{RegistryError, Shared, ToolSet},
+    source::Source,
     spec::ToolSpec,
     store::StoredTool,
-    tool::{Source, Tool},
-    version::is_older,
+    tool::Tool,
 };
 
 /// Where a change was made.
@@ -224,10 +224,10 @@ impl Changing<'_> {
                 };
                 self.take_out(&known);
             }
-            (None, Some((remote, offer))) => drop(self.add(offer.tool(remote, self.now()))),
-            (Some(known), Some((remote, offer))) if offer.is(&known, remote) => {}
+            (None, Some((remote, offer))) => drop(self.add(Tool::offered(remote, offer, self.now()))),
+            (Some(known), Some((remote, offer))) if known.is_offer(remote, offer) => {}
             (Some(known), Some((remote, offer))) => {
-                drop(self.take_place(&known, offer.tool(remote, self.now())));
+                drop(self.take_place(&known, Tool::offered(remote, offer, self.now())));
             }
         }
     }

@@ -1,0 +1,59 @@
+//! The permit of a running call, which is lent to the calls that its tool makes.
+
+use std::sync::Arc;
+
+use super::Guards;
+use crate::{background::Background, concurrency::ConcurrencyLimiter, context::RunningCall};
+
+/// The right of a running call, held while it runs.
+pub(super) struct Running(pub(super) Arc<RunningCall>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.permit.close();
+    }
+}
+
+/// A nested call's hold on the call around it, which has lent its permit.
+pub(super) struct Nested(Option<Lent>);
+
+struct Lent {
+    parent: Arc<RunningCall>,
+    limiter: Arc<ConcurrencyLimiter>,
+    background: Background,
+}
+
+impl Guards {
+    /// A call around this one needs no permit while it waits for this one.
+    pub(super) fn borrow_permit(&self, call: Option<&Arc<RunningCall>>) -> Nested {
+        let parent = call.and_then(|call| call.parent.as_ref()).filter(|parent| parent.permit.lend());
+        Nested(parent.map(|parent| Lent {
+            parent: Arc::clone(parent),
+            limiter: Arc::clone(&self.limiter),
+            background: self.background.clone(),
+        }))
+    }
+}
+
+impl Nested {
+    /// Waits until the call around may go on.
+    pub(super) async fn finish(mut self) {
+        if let Some(lent) = self.0.take() {
+            give_back(&lent.parent, &lent.limiter).await;
+        }
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        if let Some(Lent { parent, limiter, background }) = self.0.take() {
+            background.run("permit", async move { give_back(&parent, &limiter).await });
+        }
+    }
+}
+
+async fn give_back(parent: &RunningCall, limiter: &ConcurrencyLimiter) {
+    if parent.permit.give_back() {
+        parent.permit.refill(limiter, &parent.tool, parent.max_concurrent).await;
+    }
+}
