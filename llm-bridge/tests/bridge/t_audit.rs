@@ -55,7 +55,7 @@ async fn t6_a_result_reaches_model_client_and_audit_each_in_its_part() {
             ])
             .await;
         let told = rack.ask(stream).await;
-        told.expect("Done.");
+        told.expect("Two pages were written.\n\nThere is no paper.\n\nDone.");
         let messages = rack.upstream.asked()[1].messages().clone();
         let results: Vec<_> =
             messages[2..].iter().map(|message| message["content"].as_str().unwrap()).collect();

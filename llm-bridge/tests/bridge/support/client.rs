@@ -230,7 +230,12 @@ impl Told {
                     }
                     let is_message = details["type"] == "message";
                     assert_eq!(choice["delta"]["content"] != "", is_message, "{chunk}");
-                    self.details.push(details.clone());
+                    let mut details = details.clone();
+                    if is_message {
+                        // As in a whole reply.
+                        details["text"] = choice["delta"]["content"].clone();
+                    }
+                    self.details.push(details);
                 }
             }
             _ => panic!("more than one choice: {chunk}"),
@@ -246,6 +251,19 @@ impl Told {
         assert_eq!(self.content.trim(), content);
         assert_eq!(self.finish.as_deref(), Some("stop"));
         self
+    }
+
+    /// The same of what the model has said, without the messages of tools.
+    #[track_caller]
+    pub fn expect_of_model(&self, content: &str) -> &Self {
+        let mut own = self.content.clone();
+        for message in self.details.iter().filter(|details| details["type"] == "message") {
+            let text = message["text"].as_str().unwrap();
+            assert!(own.contains(text), "{text:?} in {own:?}");
+            own = own.replacen(text, "", 1);
+        }
+        assert_eq!(own.trim(), content);
+        self.expect(self.content.trim())
     }
 
     /// The message of the error that the reply is or ended with.

@@ -72,7 +72,16 @@ async fn t8_lines_are_calls_and_not_shown() {
                     LEARNING: structured_data pressure: 1 bar\nRESEARCH: why water boils\n";
         let site = Site::start([Answer::text(said), Answer::text("Done.")]).await;
         let told = site.rack.ask_with(stream, json!({"toolrack": {"chat_id": "7", "confidence": 0.5}})).await;
-        told.expect("Noted.\n\nDone.");
+        // The lines are gone; what the tools have to say stands in their order.
+        let paragraphs: Vec<&str> = told.content.trim().split("\n\n").collect();
+        assert_eq!(paragraphs.len(), 6, "{paragraphs:?}");
+        assert_eq!((paragraphs[0], paragraphs[5]), ("Noted.", "Done."));
+        assert!(
+            paragraphs[1..4].iter().all(|said| said.starts_with("Written down in inbox/")),
+            "{paragraphs:?}"
+        );
+        assert!(paragraphs[4].starts_with("Sources for \"why water boils\":"), "{paragraphs:?}");
+        told.expect(told.content.trim());
 
         let outcomes = site.outcomes();
         let tools: Vec<&str> = outcomes.iter().map(|record| record.tool.as_str()).collect();
@@ -148,7 +157,7 @@ async fn t8_the_fourth_research_of_a_day_is_refused() {
     let answers = (1..=4).map(|number| Answer::text(&format!("RESEARCH: question {number}\n")));
     let site = Site::start(answers.chain([Answer::text("Done.")])).await;
     let told = site.rack.ask(true).await;
-    told.expect("Done.");
+    told.expect_of_model("Done.");
     let outcomes = site.outcomes();
     let errors: Vec<Option<ErrorKind>> = outcomes.iter().map(|record| record.error).collect();
     assert_eq!(errors, [None, None, None, Some(ErrorKind::ToolRateLimited)]);

@@ -415,11 +415,9 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
             if is_left_alone { is_told_once(&told, "cause=") } else { told.iter().all(|line| is_late(line)) };
         assert!(is_as_expected, "{name}: {told:#?}");
     }
-    let stolen: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("ERROR") && line.contains("research.fetch_webpage"))
-        .collect();
-    assert!(stolen.len() == 1 && stolen[0].contains(&thief.url), "{stolen:#?}");
+    let stolen: Vec<&str> =
+        log.lines().filter(|line| line.contains("Replaced tool: research.fetch_webpage")).collect();
+    assert!(stolen.len() == 1 && stolen[0].contains("by the module research"), "{stolen:#?}");
     for never in ["panicked", "module_discovery_failed"] {
         assert!(!log.contains(never), "{log}");
     }
