@@ -37,7 +37,7 @@ pub struct Approval {
     /// The arguments, for the person to look at; what is secret is left out.
     pub arguments: Value,
     /// Who may use the answer: one call that waits for it, or whoever comes back for it, as
-    /// [`ToolContext::with_approval_scope`](crate::ToolContext::with_approval_scope) says.
+    /// `ToolContext::with_approval_scope` says.
     #[serde(default)]
     pub scope: String,
     /// When it was asked for (UTC).

@@ -11,9 +11,9 @@ use semver::Version;
 /// use std::cmp::Ordering;
 /// use registry_core::compare_versions;
 ///
-/// assert_eq!(compare("1.10.0", "1.9.0"), Some(Ordering::Greater));
-/// assert_eq!(compare("2.0.0-rc.1", "2.0.0"), Some(Ordering::Less));
-/// assert_eq!(compare("spring", "1.0.0"), None);
+/// assert_eq!(compare_versions("1.10.0", "1.9.0"), Some(Ordering::Greater));
+/// assert_eq!(compare_versions("2.0.0-rc.1", "2.0.0"), Some(Ordering::Less));
+/// assert_eq!(compare_versions("spring", "1.0.0"), None);
 /// ```
 pub fn compare_versions(one: &str, other: &str) -> Option<Ordering> {
     let (one, other) = (Version::parse(one).ok()?, Version::parse(other).ok()?);

@@ -230,12 +230,7 @@ impl Told {
                     }
                     let is_message = details["type"] == "message";
                     assert_eq!(choice["delta"]["content"] != "", is_message, "{chunk}");
-                    let mut details = details.clone();
-                    if is_message {
-                        // As in a whole reply.
-                        details["text"] = choice["delta"]["content"].clone();
-                    }
-                    self.details.push(details);
+                    self.details.push(details.clone());
                 }
             }
             _ => panic!("more than one choice: {chunk}"),
@@ -253,17 +248,14 @@ impl Told {
         self
     }
 
-    /// The same of what the model has said, without the messages of tools.
+    /// The same, where only the end of the text is given: before it stand the messages of results.
     #[track_caller]
-    pub fn expect_of_model(&self, content: &str) -> &Self {
-        let mut own = self.content.clone();
-        for message in self.details.iter().filter(|details| details["type"] == "message") {
-            let text = message["text"].as_str().unwrap();
-            assert!(own.contains(text), "{text:?} in {own:?}");
-            own = own.replacen(text, "", 1);
-        }
-        assert_eq!(own.trim(), content);
-        self.expect(self.content.trim())
+    pub fn expect_end(&self, content: &str) -> &Self {
+        assert_eq!(self.error, None);
+        assert_eq!((self.status, self.done), (200, true));
+        assert!(self.content.trim().ends_with(content), "{}", self.content);
+        assert_eq!(self.finish.as_deref(), Some("stop"));
+        self
     }
 
     /// The message of the error that the reply is or ended with.

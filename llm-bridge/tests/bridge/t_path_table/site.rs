@@ -246,7 +246,7 @@ impl Site {
         let request = self.client.post(format!("{}/v1/chat/completions", self.base)).json(&body);
         let response = within(request.bearer_auth(&self.keys[&caller.user]).send()).await.unwrap();
         let told = within(Told::read(response)).await;
-        told.expect_of_model(says);
+        told.expect_end(says);
         let offered = self.upstream.asked()[first].body["tools"].as_array().cloned().unwrap_or_default();
         let shown = offered.iter().map(|tool| tool["function"]["description"].as_str().unwrap().to_owned());
         let finished = told.details_of("call_finished");

@@ -54,6 +54,6 @@ fn the_program_takes_parsing_options() {
     assert_eq!(count(&["parse", "--jsonl", "--parsing", "only_closed"]), [0, 0, 1]);
     let (_, told) = run(&["parse", "--parsing", "closed"], "");
     assert!(told.contains("--parsing") && told.contains("`only_closed`"), "{told}");
-    let (told, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"reading\": {\"closed\": true}}");
+    let (told, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"parsing\": {\"closed\": true}}");
     assert!(told.contains("line 1") && told.contains("`only_closed`"), "{told}");
 }

@@ -222,7 +222,7 @@ fn run_rows(user: Option<u32>) {
     fs::write(&leaked, SECRET).unwrap();
     let mut rows = Command::new("/bin/sh");
     rows.args(["-c", r#"exec 9<"$0"; exec "$@""#]).arg(&leaked).arg(&test);
-    rows.args(["--exact", "rows", "--ignored", "--nocapture"]);
+    rows.args(["--exact", "t_code_executor::rows", "--ignored", "--nocapture"]);
     rows.env(FOLDER, &folder).env(LAUNCHER, &launcher).env("TMPDIR", &folder).env("TOOLRACK_API_KEY", SECRET);
     rows.stdin(Stdio::null()).current_dir("/");
     if let Some(user) = user {

@@ -72,16 +72,9 @@ async fn t8_lines_are_calls_and_not_shown() {
                     LEARNING: structured_data pressure: 1 bar\nRESEARCH: why water boils\n";
         let site = Site::start([Answer::text(said), Answer::text("Done.")]).await;
         let told = site.rack.ask_with(stream, json!({"toolrack": {"chat_id": "7", "confidence": 0.5}})).await;
-        // The lines are gone; what the tools have to say stands in their order.
-        let paragraphs: Vec<&str> = told.content.trim().split("\n\n").collect();
-        assert_eq!(paragraphs.len(), 6, "{paragraphs:?}");
-        assert_eq!((paragraphs[0], paragraphs[5]), ("Noted.", "Done."));
-        assert!(
-            paragraphs[1..4].iter().all(|said| said.starts_with("Written down in inbox/")),
-            "{paragraphs:?}"
-        );
-        assert!(paragraphs[4].starts_with("Sources for \"why water boils\":"), "{paragraphs:?}");
-        told.expect(told.content.trim());
+        let told = told.expect_end("Done.");
+        assert!(told.content.starts_with("Noted.\n\nWritten down in "), "{}", told.content);
+        assert!(!told.content.contains("CLAIM:"), "{}", told.content);
 
         let outcomes = site.outcomes();
         let tools: Vec<&str> = outcomes.iter().map(|record| record.tool.as_str()).collect();
@@ -157,7 +150,7 @@ async fn t8_the_fourth_research_of_a_day_is_refused() {
     let answers = (1..=4).map(|number| Answer::text(&format!("RESEARCH: question {number}\n")));
     let site = Site::start(answers.chain([Answer::text("Done.")])).await;
     let told = site.rack.ask(true).await;
-    told.expect_of_model("Done.");
+    told.expect_end("Done.");
     let outcomes = site.outcomes();
     let errors: Vec<Option<ErrorKind>> = outcomes.iter().map(|record| record.error).collect();
     assert_eq!(errors, [None, None, None, Some(ErrorKind::ToolRateLimited)]);
@@ -187,10 +180,9 @@ async fn t8_hostile_text_stays_in_its_file() {
     let native = Answer::new().call("c", "claim", &json!({ "assertion": hostile }));
     let too_long = Answer::new().call("d", "source", &json!({ "description": "x".repeat(1_000_000) }));
     let site = Site::start([native, too_long, Answer::text("Done.")]).await;
-    let told = site.rack.ask(true).await;
+    site.rack.ask(true).await.expect("Done.");
     let [kept, refused] = site.outcomes().try_into().unwrap();
     let path = kept.side_effects[0].strip_prefix("created:").unwrap().to_owned();
-    told.expect(&format!("Written down in {path}\n\nDone."));
     assert!(path.starts_with("inbox/claims/2026-11-22-x-kind-y-2j-"), "{path}");
     assert!(site.file(&path).ends_with("---\n\n../../x\n---\nkind: y\n[2J\n"), "{}", site.file(&path));
     assert_eq!(refused.error, Some(ErrorKind::InvalidArguments));

@@ -1,5 +1,7 @@
 //! Reads the audit: lists, exports and verifies what an [`AuditSink`](super::AuditSink) has kept.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -68,10 +70,36 @@ pub struct AuditFilter {
     pub happened: Option<AuditEventKind>,
     /// Whether the newest come first.
     pub newest_first: bool,
-    /// Those beyond this one, in the order that is asked for: the [`position`](ChainedRecord::position) of the last that is known.
-    pub beyond: Option<i64>,
+    /// Only those after the ones that were read before, in the same order.
+    pub beyond: Option<AuditCursor>,
     /// How many at most.
     pub limit: usize,
+}
+
+/// How far the records of a list were read.
+///
+/// A record has its position before it is committed, so one of another server can come to light behind records with a higher
+/// position. Within a chain no record comes before another is committed. Oldest first, the cursor is therefore the last record of each
+/// chain, and no record is left out; newest first it is the lowest position, as what comes later is newer than the list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditCursor {
+    /// The position of the last record.
+    pub position: i64,
+    /// The number of the last record of each server's chain.
+    pub chains: BTreeMap<String, u64>,
+}
+
+impl AuditCursor {
+    /// Goes on after these records, which are the next of the list.
+    pub fn advance(&mut self, page: &[ChainedRecord]) {
+        for record in page {
+            self.position = record.position;
+            match self.chains.get_mut(&record.server) {
+                Some(seq) => *seq = record.seq,
+                None => drop(self.chains.insert(record.server.clone(), record.seq)),
+            }
+        }
+    }
 }
 
 impl AuditFilter {
@@ -124,7 +152,7 @@ impl AuditFilter {
 /// A record as it is kept. As JSON it is a line of an export.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChainedRecord {
-    /// Its place among all records of the store, for [`AuditFilter::beyond`].
+    /// Its place among all records of the store.
     #[serde(skip)]
     pub position: i64,
     /// The server that wrote it.
@@ -185,10 +213,10 @@ pub trait AuditLog: Send + Sync {
                     write(&serde_json::to_string(record).map_err(|error| error.to_string())?)?;
                 }
                 written += records.len();
-                match records.last() {
-                    Some(last) if records.len() == PAGE => page.beyond = Some(last.position),
-                    _ => return Ok(written),
+                if records.len() < PAGE {
+                    return Ok(written);
                 }
+                page.beyond.get_or_insert_default().advance(&records);
             }
         })
     }

@@ -65,15 +65,15 @@ impl AuditLog for SqlStore {
     fn list<'a>(&'a self, filter: &'a AuditFilter) -> BoxFuture<'a, Result<Vec<ChainedRecord>, String>> {
         Box::pin(async move {
             if filter.origin.is_none() && filter.verdict.is_none() {
-                return self.read(select(filter), chained).await;
+                return self.page(filter).await;
             }
             // What no column says is read in the records themselves, a page at a time until there are enough.
             let mut page = AuditFilter { limit: PAGE_LENGTH, ..filter.clone() };
             let mut wanted = Vec::new();
             loop {
-                let records = self.read(select(&page), chained).await?;
+                let records = self.page(&page).await?;
                 let is_last = records.len() < PAGE_LENGTH;
-                page.beyond = records.last().map(|record| record.position);
+                page.beyond.get_or_insert_default().advance(&records);
                 wanted.extend(
                     records.into_iter().filter(|record| filter.wants_origin_and_verdict(&record.record)),
                 );
@@ -87,10 +87,8 @@ impl AuditLog for SqlStore {
 
     fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ChainReport>, String>> {
         Box::pin(async move {
-            let servers = "SELECT DISTINCT server FROM audit WHERE tenant = $1 ORDER BY server";
-            let servers = Statement::new(servers, vec![tenant.into()]);
             let mut reports = Vec::new();
-            for server in self.read(servers, |mut row| row.text()).await? {
+            for server in self.servers(tenant).await? {
                 reports.push(self.walk(tenant, server).await?);
             }
             Ok(reports)
@@ -99,6 +97,31 @@ impl AuditLog for SqlStore {
 }
 
 impl SqlStore {
+    async fn page(&self, filter: &AuditFilter) -> Result<Vec<ChainedRecord>, String> {
+        let Some(cursor) = filter.beyond.as_ref().filter(|_| !filter.newest_first) else {
+            return self.read(select(filter, None), chained).await;
+        };
+        let mut records = Vec::new();
+        for server in self.servers(&filter.tenant).await? {
+            let after = cursor.chains.get(&*server).map_or(0, |seq| seq.cast_signed());
+            records.extend(self.read(select(filter, Some((server, after))), chained).await?);
+        }
+        records.sort_by_key(|record| record.position);
+        records.truncate(filter.limit);
+        Ok(records)
+    }
+
+    /// The servers that have written of a tenant, by name. Each is one look into the index, however long its chain.
+    async fn servers(&self, tenant: &str) -> Result<Vec<Arc<str>>, String> {
+        let sql = "WITH RECURSIVE servers (server) AS (
+                       SELECT min(server) FROM audit WHERE tenant = $1
+                       UNION ALL
+                       SELECT (SELECT min(audit.server) FROM audit WHERE tenant = $1 AND audit.server > servers.server)
+                       FROM servers WHERE servers.server IS NOT NULL
+                   ) SELECT server FROM servers WHERE server IS NOT NULL ORDER BY server";
+        self.read(Statement::new(sql, vec![tenant.into()]), |mut row| row.text()).await
+    }
+
     async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, String> {
         let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
@@ -164,12 +187,19 @@ fn chained(mut row: Row) -> Result<ChainedRecord, String> {
     })
 }
 
-fn select(filter: &AuditFilter) -> Statement {
+/// The records that are wanted: of the chain of a server, those after a number, or of all chains.
+fn select(filter: &AuditFilter, chain: Option<(Arc<str>, i64)>) -> Statement {
     let mut sql =
         "SELECT position, server, seq, previous, sha256, record FROM audit WHERE tenant = $1".to_owned();
     let mut values = vec![filter.tenant.as_str().into()];
     let text = |text: &Option<String>| text.clone().map(findable);
-    let beyond = if filter.newest_first { "position <" } else { "position >" };
+    let order = match (&chain, filter.newest_first) {
+        (Some(_), _) => "seq",
+        (None, true) => "position DESC",
+        (None, false) => "position",
+    };
+    let (server, after) = chain.unzip();
+    let before = filter.beyond.as_ref().filter(|_| filter.newest_first).map(|cursor| cursor.position);
     let conditions = [
         ("user_id =", text(&filter.user)),
         ("tool =", text(&filter.tool)),
@@ -177,7 +207,9 @@ fn select(filter: &AuditFilter) -> Statement {
         ("ts >=", filter.since.map(Value::from)),
         ("ts <", filter.until.map(Value::from)),
         ("happened =", filter.happened.map(|happened| happened.as_str().into())),
-        (beyond, filter.beyond.map(Value::from)),
+        ("position <", before.map(Value::from)),
+        ("server =", server.map(Value::from)),
+        ("seq >", after.map(Value::from)),
     ];
     for (condition, value) in conditions {
         if let Some(value) = value {
@@ -186,7 +218,6 @@ fn select(filter: &AuditFilter) -> Statement {
         }
     }
     values.push(i64::try_from(filter.limit).unwrap_or(i64::MAX).into());
-    let order = if filter.newest_first { "DESC" } else { "ASC" };
-    sql += &format!(" ORDER BY position {order} LIMIT ${}", values.len());
+    sql += &format!(" ORDER BY {order} LIMIT ${}", values.len());
     Statement::new(sql, values)
 }

@@ -8,7 +8,7 @@ use registry_core::{
         audit::{
             AuditRecord, AuditSink, Phase,
             chain::{Fault, link, origin},
-            log::{AuditEventKind, AuditFilter, AuditLog, OriginFilter},
+            log::{AuditCursor, AuditEventKind, AuditFilter, AuditLog, ChainedRecord, OriginFilter},
         },
         gate::{Decision, Verdict},
         limits::{MemoryUsage, Usage},
@@ -93,8 +93,8 @@ async fn t5_records_are_found_by_what_is_asked_for() {
         assert_eq!(seqs(all.clone()).await, (1..=10).collect::<Vec<_>>());
         assert_eq!(seqs(AuditFilter { newest_first: true, limit: 2, ..all.clone() }).await, [10, 9]);
         let newest = AuditFilter { newest_first: true, limit: 2, ..all.clone() };
-        let position = store.list(&newest).await.unwrap()[1].position;
-        assert_eq!(seqs(AuditFilter { beyond: Some(position), ..newest }).await, [8, 7]);
+        let beyond = beyond(&store.list(&newest).await.unwrap());
+        assert_eq!(seqs(AuditFilter { beyond, ..newest }).await, [8, 7]);
         assert_eq!(seqs(AuditFilter { tool: Some("late".into()), ..all.clone() }).await, [6, 7, 8, 9, 10]);
         assert_eq!(seqs(AuditFilter { user: Some("bob".into()), ..all.clone() }).await, [0; 0]);
         assert_eq!(seqs(AuditFilter { call_id: Some("call-3".into()), ..all.clone() }).await, [4]);
@@ -104,6 +104,48 @@ async fn t5_records_are_found_by_what_is_asked_for() {
         assert_eq!(seqs(AuditFilter { happened: Some(AuditEventKind::Intent), ..all }).await, [0; 0]);
         assert_eq!(seqs(AuditFilter::new("nobody's")).await, [0; 0]);
     }
+}
+
+fn beyond(page: &[ChainedRecord]) -> Option<AuditCursor> {
+    let mut cursor = AuditCursor::default();
+    cursor.advance(page);
+    Some(cursor)
+}
+
+#[tokio::test]
+async fn k10_a_record_that_is_committed_late_is_on_a_later_page() {
+    let Some(place) = Place::postgres("k10_a_record_that_is_committed_late_is_on_a_later_page") else {
+        return;
+    };
+    let (one, two) = (place.open("one").await, place.open("two").await);
+    one.record(record("default", "first", 0)).await.unwrap();
+    // Another server has taken its position and does not commit yet.
+    let mut late = PgConnection::connect(&place.url()).await.unwrap();
+    sqlx::raw_sql(
+        "BEGIN; INSERT INTO audit (tenant, server, seq, ts, user_id, tool, call_id, happened, previous, sha256, record)
+         VALUES ('default', 'late', 1, '2026-03-01T12:00:00.000000000Z', 'ada', 'late', 'c', 'success', 'p', 's', '{}')",
+    )
+    .execute(&mut late)
+    .await
+    .unwrap();
+    two.record(record("default", "second", 1)).await.unwrap();
+    one.record(record("default", "third", 2)).await.unwrap();
+
+    let all = AuditFilter::new("default");
+    let mut cursor = AuditCursor::default();
+    let mut pages = Vec::new();
+    let next = async |cursor: &mut AuditCursor| -> Vec<(String, u64)> {
+        let filter = AuditFilter { limit: 2, beyond: Some(cursor.clone()), ..all.clone() };
+        let page = two.list(&filter).await.unwrap();
+        cursor.advance(&page);
+        page.into_iter().map(|record| (record.server, record.seq)).collect()
+    };
+    pages.extend(next(&mut cursor).await);
+    sqlx::raw_sql("COMMIT").execute(&mut late).await.unwrap();
+    pages.extend(next(&mut cursor).await);
+    pages.extend(next(&mut cursor).await);
+    let expected = [("one", 1), ("two", 1), ("late", 1), ("one", 2)];
+    assert_eq!(pages, expected.map(|(server, seq)| (server.to_owned(), seq)));
 }
 
 #[tokio::test]
@@ -138,8 +180,8 @@ async fn t5_records_are_found_by_origin_and_decision_however_far_apart() {
         assert_eq!(seqs(&text).await, [1502, 2603]);
         let newest = AuditFilter { newest_first: true, limit: 1, ..text.clone() };
         assert_eq!(seqs(&newest).await, [2603]);
-        let position = Some(store.list(&newest).await.unwrap()[0].position);
-        assert_eq!(seqs(&AuditFilter { beyond: position, ..newest }).await, [1502]);
+        let beyond = beyond(&store.list(&newest).await.unwrap());
+        assert_eq!(seqs(&AuditFilter { beyond, ..newest }).await, [1502]);
         assert_eq!(seqs(&AuditFilter { limit: 0, ..text.clone() }).await, [0; 0]);
         let dialect = |name: &'static str| Some(OriginFilter::Is(Origin::Text(name.into())));
         assert_eq!(seqs(&AuditFilter { origin: dialect("hermes"), ..all.clone() }).await, [1502, 2603]);

@@ -33,7 +33,7 @@ async fn called(rack: &Rack, tool: &str, arguments: &Value) -> (bool, String) {
     rack.upstream.push(Answer::new().call("c", &tool.replace('.', "_"), arguments));
     rack.upstream.push(Answer::text("Done."));
     let told = rack.ask(true).await;
-    told.expect_of_model("Done.");
+    told.expect_end("Done.");
     let finished = told.details_of("call_finished");
     assert_eq!(finished.len(), 1, "{tool} {arguments}");
     assert_eq!(finished[0]["name"], tool);

@@ -158,7 +158,6 @@ impl Told {
 async fn killed_at_any_moment(name: &str, rack: Rack) {
     let kills: usize = std::env::var("TOOLRACK_KILLS").map_or(10, |kills| kills.parse().unwrap());
     away_from_midnight().await;
-    // The users whom the calls name are guests.
     rack.top("default_guest_modules = \"count\"");
     rack.done(&["user", "add", "hop"]);
     let (_, hop) = rack.key("hop", &["--delegate"]);
@@ -176,7 +175,7 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
 
         // Each is looked at with the server up again.
         assert_eq!(rack.verified().len(), 1, "one chain, whole after kill {kill}");
-        told(&rack.export(&["--origin", "http", "--since", &since])).has(&round);
+        told(&rack.export(&["--since", &since])).has(&round);
         let limited = || round.iter().filter(|answer| answer.tool == LIMITED);
         if let Some(late) = limited().find(|answer| answer.ran && used_up.contains(&answer.user)) {
             panic!(
@@ -212,7 +211,7 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
     answers.extend(drained.into_iter().flatten());
 
     let chains = rack.verified();
-    let told = told(&rack.export(&["--origin", "http"]));
+    let told = told(&rack.export(&[]));
     told.has(&answers);
     assert!(told.successes.iter().all(|n| told.intents.contains_key(n)), "no outcome without its intent");
     assert_eq!(told.limited.len() as u64, USERS);

@@ -79,10 +79,11 @@ impl Rack {
         (row.split_whitespace().next().unwrap().to_owned(), secret)
     }
 
-    /// The records of the audit; `more` narrows them.
+    /// The exported records of calls. What commands have changed is recorded too, under their names of several words.
     pub(crate) fn export(&self, more: &[&str]) -> Vec<Value> {
         let lines = self.done(&[&["audit", "export"], more].concat());
-        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take()).collect()
+        let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take());
+        records.filter(|record| !record["tool"].as_str().unwrap().contains(' ')).collect()
     }
 
     /// How many records each chain has; all of them are whole.
