@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value, json};
 use toolrack_dialects::{Offered, OfferedTool, ScanOptions, dialects};
 use toolrack_dialects_fuzz::{
     common::{parsed, rebuilt, scan},
     text,
 };
-use serde_json::{Map, Value, json};
 
 #[derive(Debug, Arbitrary)]
 enum Argument<'b> {

@@ -11,8 +11,8 @@ use std::{
 };
 
 use common::Seen;
-use toolrack_dialects::{Offered, OfferedTool, ScanOptions, Tag, dialects};
 use serde_json::{Map, Value, json};
+use toolrack_dialects::{Offered, OfferedTool, ScanOptions, Tag, dialects};
 
 /// Pieces that belong to no one dialect.
 const PIECES: &[&str] = &[

@@ -136,8 +136,11 @@ fn arithmetic(text: &str) -> String {
     words.join(" ").replace("% of ", " / 100 * ").replace(',', "").replace('×', "*").replace('÷', "/")
 }
 
+/// A property's name and schema.
+type Property<'s> = (&'s str, &'s Value);
+
 /// The properties that are required and those that are not.
-fn properties(schema: &Value) -> (Vec<(&str, &Value)>, Vec<(&str, &Value)>) {
+fn properties(schema: &Value) -> (Vec<Property<'_>>, Vec<Property<'_>>) {
     let required = schema.get("required").and_then(Value::as_array);
     let all = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     all.map(|(name, of)| (name.as_str(), of))
@@ -155,7 +158,7 @@ fn kind(schema: &Value) -> &str {
 pub(super) fn example(name: &str, schema: &Value) -> Option<String> {
     let (required, optional) = properties(schema);
     let shown = if required.is_empty() { optional.into_iter().take(1).collect() } else { required };
-    let value = |(_, of): (&str, &Value)| {
+    let value = |(_, of): Property<'_>| {
         let quoted = || of.get("description")?.as_str()?.split('"').nth(1);
         let first = of.pointer("/examples/0").and_then(Value::as_str).or_else(quoted);
         first.filter(|_| kind(of) == "string").map(|value| format!("\"{value}\""))

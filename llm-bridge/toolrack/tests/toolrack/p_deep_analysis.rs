@@ -115,7 +115,7 @@ fn p6_with_the_demo_model_the_analysis_is_off_and_says_why() {
         .output()
         .unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
-    let reason = listed.lines().filter(|line| line.contains("deep_analysis")).next_back().unwrap();
+    let reason = listed.lines().rfind(|line| line.contains("deep_analysis")).unwrap();
     assert!(reason.contains("needs"), "{listed}");
 }
 

@@ -88,7 +88,7 @@ async fn t8_lines_are_calls_and_not_shown() {
             record.side_effects[0].clone()
         };
         assert_eq!(effect("research"), "searched:searxng:why water boils");
-        let told_effects: Vec<&Value> = finished(&told).iter().map(|call| &call["side_effects"][0]).collect();
+        let told_effects: Vec<&Value> = finished(told).iter().map(|call| &call["side_effects"][0]).collect();
         for (tool, start, own, text) in [
             (
                 "source",
@@ -124,7 +124,7 @@ async fn t8_lines_are_calls_and_not_shown() {
             asked[1].messages().iter().map(|message| message["content"].to_string()).collect::<String>();
         assert!(results.contains("1. Boiling https://one.example/\\n   Heat and pressure."), "{results}");
         let message =
-            finished(&told).iter().find(|call| call["name"] == "research").unwrap()["message"].clone();
+            finished(told).iter().find(|call| call["name"] == "research").unwrap()["message"].clone();
         assert_eq!(message, "Sources for \"why water boils\":\n1. Boiling https://one.example/");
     }
 }
