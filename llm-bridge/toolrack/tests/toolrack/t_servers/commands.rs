@@ -268,14 +268,14 @@ async fn t5_the_audit_is_searched_by_door_decision_and_call() {
 #[test]
 fn u10_the_start_ends_with_the_count_that_the_list_has() {
     let rack = Rack::new("", &mock("count.free", ""));
-    let listed = rack.done(&["tools", "list", "--json", "--level", "user"]);
+    let listed = rack.done(&["tools", "list", "--json", "--level", "admin"]);
     let rows: Vec<Value> = serde_json::from_str(&listed).unwrap();
     let ready = rows.iter().filter(|row| row["enabled"] == true).count();
     let all: Vec<Value> = serde_json::from_str(&rack.done(&["tools", "list", "--json"])).unwrap();
     let (off, above) = (rows.len() - ready, all.len() - rows.len());
     let server = rack.serve();
     let counted =
-        format!("{ready} tools ready, {off} off, {above} not allowed to user local (user). Data: /");
+        format!("{ready} tools ready, {off} off, {above} not allowed to user local (admin). Data: /");
     let began = std::time::Instant::now();
     while !server.log().contains(&counted) {
         assert!(began.elapsed().as_secs() < 20, "{counted}: {}", server.log());

@@ -386,7 +386,7 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
     assert!(hostile["gigabyte"].most_taken() < 32 << 20, "{}", hostile["gigabyte"].most_taken());
     assert_eq!((private.manifests_asked(), private.calls()), (0, 0), "nobody is sent elsewhere");
 
-    // The tools are still there, as they were, and the compiled one is whose it was.
+    // The tools are still there, as they were, and a prefix is the configured module's.
     let tools: Value =
         admin.get(format!("{}/api/tools", server.base)).send().await.unwrap().json().await.unwrap();
     let tools = tools["tools"].as_array().unwrap();
@@ -395,8 +395,9 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
     for name in hostile.keys() {
         assert_eq!(find(&format!("{name}.stock"))["enabled"], *name != "fickle");
     }
-    let source = find("research.fetch_webpage")["source"].as_str().unwrap();
-    assert!(source.starts_with("tools/research/fetch_webpage.rs"), "{source}");
+    let stolen = find("research.fetch_webpage");
+    assert!(stolen["source"].as_str().unwrap().starts_with("module research at"), "{stolen}");
+    assert!(stolen["replaces"].as_str().unwrap().starts_with("tools/research/fetch_webpage.rs"), "{stolen}");
     assert_eq!(thief.calls(), 0);
 
     // Each fault is told once, with its cause.
@@ -414,11 +415,9 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
             if is_left_alone { is_told_once(&told, "cause=") } else { told.iter().all(|line| is_late(line)) };
         assert!(is_as_expected, "{name}: {told:#?}");
     }
-    let stolen: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("ERROR") && line.contains("research.fetch_webpage"))
-        .collect();
-    assert!(stolen.len() == 1 && stolen[0].contains(&thief.url), "{stolen:#?}");
+    let stolen: Vec<&str> =
+        log.lines().filter(|line| line.contains("Replaced tool: research.fetch_webpage")).collect();
+    assert!(stolen.len() == 1 && stolen[0].contains("by the module research"), "{stolen:#?}");
     for never in ["panicked", "module_discovery_failed"] {
         assert!(!log.contains(never), "{log}");
     }

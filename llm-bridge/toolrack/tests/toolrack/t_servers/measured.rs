@@ -46,7 +46,7 @@ fn state<'s>(scraped: &'s Scraped, metric: &str, label: &str, name: &str) -> &'s
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m8_modules_and_mcp_servers_are_measured_as_they_come_and_go() {
     let far = Rack::new("", &mock("count.free", "permission = \"guest\""));
-    far.top("module_name = \"far\"");
+    far.top("module_name = \"far\"\ndefault_guest_modules = \"count\"");
     far.done(&["user", "add", "hop"]);
     let (_, hop) = far.key("hop", &["--delegate"]);
     let port = free_port();

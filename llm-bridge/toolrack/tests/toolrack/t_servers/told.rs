@@ -194,7 +194,7 @@ async fn t4_the_gate_of_the_configuration_is_asked_through_every_door() {
     assert_eq!(question["arguments"], json!({"n": 3}));
     assert_eq!(
         question["caller"],
-        json!({"user": "local", "level": "user", "via": null, "tenant": "default"})
+        json!({"user": "local", "level": "admin", "via": null, "tenant": "default"})
     );
     assert_eq!(question["tool"]["tool_name"], "count.gated");
     assert_eq!(outcome("approved"), 4);
