@@ -51,7 +51,7 @@ async fn search(registry: &Registry, context: &ToolContext, query: &str) -> Resu
     let outcome = registry.execute_tool(SEARCH_TOOLS, json!({"query": query}), context, None).await;
     let result = outcome.result.map_err(|error| error.message().to_owned())?;
     if !result.success {
-        return Err(result.message.unwrap());
+        return Err(result.for_model().into_owned());
     }
     let tools = result.value["tools"].as_array().unwrap();
     Ok(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
