@@ -175,7 +175,7 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
 
         // Each is looked at with the server up again.
         assert_eq!(rack.verified().len(), 1, "one chain, whole after kill {kill}");
-        told(&rack.export(&["--since", &since])).has(&round);
+        told(&rack.exported_calls(&["--since", &since])).has(&round);
         let limited = || round.iter().filter(|answer| answer.tool == LIMITED);
         if let Some(late) = limited().find(|answer| answer.ran && used_up.contains(&answer.user)) {
             panic!(
@@ -211,7 +211,7 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
     answers.extend(drained.into_iter().flatten());
 
     let chains = rack.verified();
-    let told = told(&rack.export(&[]));
+    let told = told(&rack.exported_calls(&[]));
     told.has(&answers);
     assert!(told.successes.iter().all(|n| told.intents.contains_key(n)), "no outcome without its intent");
     assert_eq!(told.limited.len() as u64, USERS);

@@ -94,7 +94,7 @@ async fn m8_modules_and_mcp_servers_are_measured_as_they_come_and_go() {
     let after = scrape(&server, &client, &key).await;
     for (tool, kind, outcome) in [
         ("far.count.free", "module", "success"),
-        ("unknown", "none", "tool_not_found"),
+        ("unknown", "none", "failed"),
         ("rack.calculate", "mcp", "success"),
     ] {
         let labels = [("tool", tool), ("kind", kind), ("outcome", outcome), ("source", "http")];
@@ -117,7 +117,7 @@ async fn m8_modules_and_mcp_servers_are_measured_as_they_come_and_go() {
 
     // It comes back with another tool, which is off until somebody has looked at it.
     far.write("", &(mock("count.free", "permission = \"guest\"") + &mock("count.more", "")));
-    far.top("module_name = \"far\"");
+    far.top("module_name = \"far\"\ndefault_guest_modules = \"count\"");
     let _on_far = far.serve_on(&format!("127.0.0.1:{port}"));
     server.post(&client, "/refresh-tools", &key, &json!({})).send().await.unwrap();
     let back = scrape(&server, &client, &key).await;

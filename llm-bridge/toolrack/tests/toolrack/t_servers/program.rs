@@ -79,11 +79,16 @@ impl Rack {
         (row.split_whitespace().next().unwrap().to_owned(), secret)
     }
 
-    /// The exported records of calls. What commands have changed is recorded too, under their names of several words.
     pub(crate) fn export(&self, more: &[&str]) -> Vec<Value> {
         let lines = self.done(&[&["audit", "export"], more].concat());
-        let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take());
-        records.filter(|record| !record["tool"].as_str().unwrap().contains(' ')).collect()
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take()).collect()
+    }
+
+    /// The records of calls alone: those of commands are under names of several words.
+    pub(crate) fn exported_calls(&self, more: &[&str]) -> Vec<Value> {
+        let mut records = self.export(more);
+        records.retain(|record| !record["tool"].as_str().unwrap().contains(' '));
+        records
     }
 
     /// How many records each chain has; all of them are whole.
