@@ -78,7 +78,7 @@ def terminal():
                         expect("A person has refused this call" in shown, shown)
                     else:
                         expect(repeats(shown, row), shown)
-                    asked = "This call cannot be undone. Make it? [y/N]" in shown
+                    asked = "This call cannot be undone. Run it? [y/N]" in shown
                     expect(asked is row.get("approved", False), shown)
 
 

@@ -12,6 +12,8 @@ import environment
 PROMPT = "\n> "
 # Where a person is asked for an answer, the program waits in the middle of it.
 QUESTION = "[y/N]\n"
+# How long somebody still has to answer is another in each run.
+CLOCK = re.compile(r"\[y/N\] \(\d+ s to answer\)\n")
 SECONDS = 60
 
 
@@ -47,8 +49,8 @@ class Terminal:
                 except OSError:  # It has ended.
                     return shown
                 shown += piece.decode("utf-8", "replace").replace("\r\n", "\n")
-            elif shown.endswith(ends):
-                return shown
+            elif (plain := CLOCK.sub("[y/N]\n", shown)).endswith(ends):
+                return plain
             if time.monotonic() - began > SECONDS:
                 raise TimeoutError(f"no end after {SECONDS} s: {shown}")
 

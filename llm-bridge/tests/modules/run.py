@@ -99,7 +99,7 @@ def run(address, module, interpreter):
         equal(reply["result"]["found"], ["rust 0", "rust 1"])
         equal(reply["result"]["user"], "ada")
         status, reply = call("research.web_search", {"query": "rust"}, user_id="root")
-        equal((status, reply["success"]), (403, False))
+        equal((status, reply["success"], reply["result"]["user"]), (200, True, "ada"))
 
     @check("by the module's own door, with either name")
     def _():

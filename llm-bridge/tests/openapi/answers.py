@@ -33,7 +33,7 @@ def _():
     expect(call("garden.hours", 200, {"day": "Sunday"})["result"] == {"open": 9, "closed": 17}, "another result")
     call("garden.hours", 422)
     call("garden.weeds", 404)
-    call("garden.hours", 403, {"day": "Sunday"}, user_id="bob")
+    call("garden.deed", 403)
     call("garden.once", 200)
     expect("retry_at" in call("garden.once", 429), "no retry_at")
     body = {"tool_name": "hours", "arguments": {"day": "Sunday"}}

@@ -44,6 +44,15 @@ implementation = { type = "mock", mock_response = "once" }
 daily_limit = 1
 
 [[tools]]
+name = "garden.deed"
+description = "Shows the deed of the garden."
+type = "function"
+handler = "fixed"
+permission = "owner"
+parameters = { type = "object" }
+implementation = { type = "mock", mock_response = "mine" }
+
+[[tools]]
 name = "garden.burn"
 description = "Burns the garden down."
 type = "function"
