@@ -34,7 +34,7 @@ VARYING = [
     (r"[+-]\d\d:\d\d\b", "OFFSET"),
     (r"\b[0-9a-f]{32}\b", "ID"),
     (r"-[A-Za-z0-9]{6}\.md\b", "-ID.md"),
-    (r'"(call_id|id)":"[a-z0-9-]+"', r'"\1":"ID"'),
+    (r'"(call_id|id)":"[A-Za-z0-9-]+"', r'"\1":"ID"'),
     (r"\b\d+(\.\d+)? (ms|s)\b", "DURATION"),
     (r"- duration_ms: \d+", "- duration_ms: N"),
     (r'"duration_ms":\d+', '"duration_ms":N'),
