@@ -212,7 +212,6 @@ impl Upstream {
     }
 
     /// Asks for the vectors of texts; gives the reply as it came.
-    #[cfg(feature = "cli")]
     pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         let upstream = match &*self.0 {
             Kind::Demo => {

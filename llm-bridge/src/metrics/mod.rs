@@ -9,7 +9,6 @@ mod upstream;
 use std::{collections::BTreeMap, sync::Arc};
 
 use prometheus::{GaugeVec, TextEncoder};
-#[cfg(feature = "cli")]
 use registry_core::Registry;
 use toolrack_remote::{
     BreakerState,
@@ -28,7 +27,6 @@ const BREAKER_STATES: [(BreakerState, &str); 3] =
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     calls: Option<Arc<CallMetrics>>,
-    #[cfg(feature = "cli")]
     mcp_servers: Option<McpServers>,
 }
 
@@ -40,7 +38,6 @@ impl Metrics {
     }
 
     /// With the states of MCP servers.
-    #[cfg(feature = "cli")]
     #[must_use]
     pub fn with_mcp_servers(self, servers: McpServers) -> Self {
         Self { mcp_servers: Some(servers), ..self }
@@ -60,7 +57,6 @@ impl Metrics {
         }
         scrape.registry(registry).await?;
         scrape.modules(&modules.reports())?;
-        #[cfg(feature = "cli")]
         if let Some(servers) = &self.mcp_servers {
             scrape.mcp_servers(&servers.reports())?;
         }
@@ -140,7 +136,6 @@ impl Scrape {
         self.gauges(&definition::MODULE_AGE, ages)
     }
 
-    #[cfg(feature = "cli")]
     fn mcp_servers(&self, reports: &[McpServerReport]) -> Result<(), prometheus::Error> {
         let states = [
             (McpState::Connecting, "connecting"),
