@@ -131,7 +131,9 @@ async fn t3_without_redis_no_call_is_lost_and_none_too_many_runs() {
     away_from_midnight().await;
     let tools = mock("count.twenty", &format!("daily_limit = {LIMIT}"));
     let [one, two] = two_racks(&postgres.new_database(), port, &tools);
-    [&one, &two].map(|rack| rack.top("default_guest_modules = \"count\""));
+    for rack in [&one, &two] {
+        rack.top("default_guest_modules = \"count\"");
+    }
     one.done(&["user", "add", "hop"]);
     let (_, hop) = one.key("hop", &["--delegate"]);
     let (mut servers, client) = ([one.serve(), two.serve()], client());
