@@ -7,9 +7,12 @@ pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod definition;
+mod identifier;
 pub mod listing;
 pub mod mcp;
 pub mod metrics;
+mod personas;
+mod recorded;
 pub mod server;
 
 pub use definition::{snapshot, subject};

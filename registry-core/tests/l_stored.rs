@@ -17,7 +17,7 @@ use registry_core::{
     RegistryEvent, StoredRegistry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
-    store::{ApiKey, MemoryStore, Store, StoreError, StoredTool, User},
+    store::{ApiKey, MemoryStore, Persona, Store, StoreError, StoredTool, User},
 };
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -107,6 +107,30 @@ impl Store for Shaky {
             self.check()?;
             self.kept.remove_tool(tenant, tool).await
         })
+    }
+
+    fn personas<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Persona>, StoreError>> {
+        self.kept.personas(tenant)
+    }
+
+    fn persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Persona>, StoreError>> {
+        self.kept.persona(tenant, name)
+    }
+
+    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.kept.put_persona(tenant, persona)
+    }
+
+    fn remove_persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.remove_persona(tenant, name)
     }
 
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {

@@ -13,6 +13,10 @@ pub(super) fn narrow(
     mut caller: Caller,
 ) -> Result<Caller, BadRequest> {
     let extension = &request.toolrack;
+    if let Some(persona) = &extension.persona {
+        let message = format!("there is no persona `{persona}` here; leave `toolrack.persona` out");
+        return Err(BadRequest { param: "toolrack.persona", message });
+    }
     if extension.allowed_tools.is_none() && extension.allowed_modules.is_none() {
         return Ok(caller);
     }

@@ -2,15 +2,15 @@
 
 use std::{pin::pin, process::ExitCode, sync::Arc};
 
-use registry_core::{ErrorKind, Origin, Permission, Registry, ToolCall};
+use registry_core::{Caller, ErrorKind, Origin, Registry, ToolCall};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    Settings, approve, caller_at,
+    approve,
+    caller::CallerArguments,
     out::{print_line, tell},
     stopped_by_ctrl_c,
-    tenant::Tenant,
 };
 use toolrack_apis::names::legal;
 
@@ -21,33 +21,30 @@ pub(super) struct Arguments {
     /// The arguments, a JSON object
     #[arg(default_value = "{}", value_name = "JSON")]
     arguments: String,
-    /// Call with the permission of this level: guest, user, admin or owner
-    #[arg(long)]
-    level: Option<Permission>,
     /// Approve a call that cannot be undone
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    pub(super) tenant: Tenant,
+    pub(super) caller: CallerArguments,
 }
 
 pub(super) async fn run(
     arguments: Arguments,
-    settings: &Settings,
+    caller: Caller,
     registry: Registry,
 ) -> Result<ExitCode, String> {
     let value: Value = serde_json::from_str(&arguments.arguments).map_err(|error| {
         format!("the arguments are not JSON ({error}); write them as in '{{\"city\": \"Oslo\"}}'")
     })?;
     let (asked, mut approvals) = mpsc::unbounded_channel();
-    let context = registry
-        .context(caller_at(settings, arguments.level))
-        .with_cancellation(stopped_by_ctrl_c())
-        .with_events(Arc::new(move |event| match (event.approval, event.progress) {
-            // Nobody takes it only when the call is over.
-            (Some(id), _) => drop(asked.send(id)),
-            (None, Some(progress)) => tell(format_args!("{:3.0} % {}", progress * 100.0, event.message)),
-            (None, None) => tell(event.message),
+    let context =
+        registry.context(caller).with_cancellation(stopped_by_ctrl_c()).with_events(Arc::new(move |event| {
+            match (event.approval, event.progress) {
+                // Nobody takes it only when the call is over.
+                (Some(id), _) => drop(asked.send(id)),
+                (None, Some(progress)) => tell(format_args!("{:3.0} % {}", progress * 100.0, event.message)),
+                (None, None) => tell(event.message),
+            }
         }));
     let name = as_registered(&registry, arguments.name);
     let call = ToolCall::new(name, value).with_origin(Origin::CommandLine);

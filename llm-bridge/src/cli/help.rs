@@ -35,7 +35,7 @@ fn command() -> Command {
         let hidden: &[&[&str]] = match sub.get_name() {
             "serve" => &[],
             "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
-            "modules" | "mcp-servers" | "user" | "key" | "audit" => &[&SERVER, &UPSTREAM],
+            "modules" | "mcp-servers" | "user" | "persona" | "key" | "audit" => &[&SERVER, &UPSTREAM],
             _ => &[&SERVER, &UPSTREAM, &PLACES],
         };
         arrange(sub, &hidden.concat());

@@ -2,11 +2,11 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use registry_core::{Permission, Registry};
+use registry_core::{Caller, Registry};
 use rmcp::{ServiceExt, service::ServerInitializeError, transport};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Settings, caller_at, serve, tenant::Tenant};
+use super::{caller::CallerArguments, serve};
 use crate::mcp::{McpServer, Visitor};
 
 /// How long calls that were cut short have for their records.
@@ -14,22 +14,15 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Offer the tools of this level: guest, user, admin or owner
-    #[arg(long)]
-    level: Option<Permission>,
     #[command(flatten)]
-    pub(super) tenant: Tenant,
+    pub(super) caller: CallerArguments,
 }
 
 /// Serves standard input and output until the client closes them.
-pub(super) async fn run(
-    arguments: Arguments,
-    settings: &Settings,
-    registry: Registry,
-) -> Result<ExitCode, String> {
+pub(super) async fn run(caller: Caller, registry: Registry) -> Result<ExitCode, String> {
     let (closing, calls) = (CancellationToken::new(), TaskTracker::new());
     tokio::spawn(serve::stop_on_signal(closing.clone()));
-    let context = registry.context(caller_at(settings, arguments.level));
+    let context = registry.context(caller);
     let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?;
     match server.serve_with_ct(transport::stdio(), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),

@@ -4,6 +4,7 @@ mod address;
 mod approve;
 mod audit;
 mod call;
+mod caller;
 mod chat;
 mod chat_commands;
 mod documents;
@@ -17,7 +18,7 @@ mod modules;
 mod names;
 mod out;
 mod parse;
-mod recorded;
+mod personas;
 mod reports;
 mod running;
 mod serve;
@@ -33,7 +34,7 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{
-    DEFAULT_TENANT, Permission, Registry, Resources, StoredRegistry,
+    Caller, DEFAULT_TENANT, Origin, Permission, Registry, Resources, StoredRegistry,
     store::{ManifestStore, MemoryManifests},
 };
 use tokio_util::sync::CancellationToken;
@@ -45,7 +46,10 @@ pub use settings::{Flags, Settings};
 use store::Stores;
 use toolrack_remote::module::Modules;
 
-use crate::metrics::{CallMetrics, Metrics};
+use crate::{
+    metrics::{CallMetrics, Metrics},
+    recorded::{Change, recorded},
+};
 
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +116,11 @@ enum Command {
     User {
         #[command(subcommand)]
         command: users::UserCommand,
+    },
+    /// Add, change, list and remove personas, named sets of modules for users
+    Persona {
+        #[command(subcommand)]
+        command: personas::PersonaCommand,
     },
     /// Create, list and revoke the API keys of users
     Key {
@@ -186,9 +195,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
         }
         Command::Call(arguments) => {
-            let opened = program.opened(&arguments.tenant.tenant).await?;
-            let registry = opened.registry();
-            let call = call::run(arguments, settings, registry.clone());
+            let opened = program.opened(arguments.caller.tenant()).await?;
+            let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
+            let call = call::run(arguments, caller, registry.clone());
             mcp_servers::ahead(settings, registry, opened.manifests(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
@@ -198,14 +207,16 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         | Command::Tools { list: arguments, command: None } => {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
-                let opened = program.opened(&arguments.tenant.tenant).await?;
-                let registry = opened.registry();
-                let list = async { tools::list(&arguments, settings, registry) };
+                let opened = program.opened(arguments.caller.tenant()).await?;
+                let (registry, caller) =
+                    (opened.registry(), opened.caller(&arguments.caller, settings).await?);
+                let list = async { tools::list(&arguments, caller, registry) };
                 return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
-            let list = async { tools::list(&arguments, settings, &registry) };
+            let caller = arguments.caller.caller(settings, None).await?;
+            let list = async { tools::list(&arguments, caller, &registry) };
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
@@ -215,9 +226,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             program.switch(&arguments, false).await
         }
         Command::Mcp(arguments) => {
-            let opened = program.opened(&arguments.tenant.tenant).await?;
-            let registry = opened.registry();
-            let serve = |_| mcp::run(arguments, settings, registry.clone());
+            let opened = program.opened(arguments.caller.tenant()).await?;
+            let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
+            let serve = |_| mcp::run(caller, registry.clone());
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
@@ -228,14 +239,24 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if command.change().is_none() && !Stores::are_there(settings) {
                 return nothing_stored("users", &place);
             }
-            // Where the tools cannot be made, their names are not known; users are all the same.
+            let stores = Stores::open(settings).await?;
+            let change = command.change();
+            let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
+            let made = users::users(command, stores.store.as_ref(), &owner);
+            made_by_operator(&stores, change, made).await
+        }
+        Command::Persona { command } => {
+            let place = Stores::place(settings)?;
+            if command.change().is_none() && !Stores::are_there(settings) {
+                return nothing_stored("personas", &place);
+            }
+            // Where the tools cannot be made, their names are not known; personas are all the same.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
             let change = command.change();
-            let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
-            let made = users::users(command, stores.store.as_ref(), known, &owner);
-            recorded::recorded(stores.audit.as_ref(), change, made).await
+            let made = personas::run(command, stores.store.as_ref(), known, &place);
+            made_by_operator(&stores, change, made).await
         }
         Command::Key { command } => {
             if command.change().is_none() && !Stores::are_there(settings) {
@@ -244,7 +265,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             let stores = Stores::open(settings).await?;
             let change = command.change();
             let made = users::keys(command, stores.store.as_ref());
-            recorded::recorded(stores.audit.as_ref(), change, made).await
+            made_by_operator(&stores, change, made).await
         }
         Command::Audit(arguments) => {
             if !Stores::are_there(settings) {
@@ -332,7 +353,7 @@ impl Program<'_> {
         let switch = async {
             let made = tools::switch(arguments, enabled, stored);
             let change = Some(arguments.change(enabled));
-            for event in recorded::recorded(stores.audit.as_ref(), change, made).await? {
+            for event in made_by_operator(&stores, change, made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
             }
@@ -354,6 +375,11 @@ struct Opened {
 impl Opened {
     fn registry(&self) -> &Registry {
         self.stored.registry()
+    }
+
+    /// The caller that a command names.
+    async fn caller(&self, named: &caller::CallerArguments, settings: &Settings) -> Result<Caller, String> {
+        named.caller(settings, Some(self.stored.store().as_ref())).await
     }
 
     fn manifests(&self) -> Arc<dyn ManifestStore> {
@@ -419,7 +445,17 @@ fn stopped_by_ctrl_c() -> CancellationToken {
     stop
 }
 
-/// The settings' caller at another level, where one is given.
-fn caller_at(settings: &Settings, level: Option<Permission>) -> registry_core::Caller {
-    level.map_or_else(|| settings.caller(), |level| settings.caller_at(level))
+/// Makes a change, recorded in the audit as that of the account of the machine that the command runs under; what changes nothing is not
+/// recorded.
+async fn made_by_operator<T>(
+    stores: &Stores,
+    change: Option<Change>,
+    make: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let Some(change) = change else { return make.await };
+    let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let account = named.filter(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned());
+    // Whoever can open the store may do everything.
+    let operator = Caller::new(account, Permission::Owner);
+    recorded(stores.audit.as_ref(), &operator, Origin::CommandLine, change, make).await?
 }

@@ -2,6 +2,8 @@
 
 use registry_core::DEFAULT_TENANT;
 
+use crate::identifier::check_identifier;
+
 /// Whose tools, users and keys.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Tenant {
@@ -10,17 +12,13 @@ pub(super) struct Tenant {
     pub(super) tenant: String,
 }
 
-/// The longest name, in bytes.
-const LONGEST: usize = 256;
-
 /// A tenant's name. `*` stands for all tenants where webhooks are configured, so that it is nobody's.
 pub(super) fn parse(text: &str) -> Result<String, String> {
-    let is_name = !text.trim().is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
-    match text {
-        "*" => Err("`*` is every tenant, and none; name one".to_owned()),
-        _ if is_name => Ok(text.to_owned()),
-        _ => Err(format!("a tenant's name is a text of 1 to {LONGEST} bytes, without control characters")),
+    if text == "*" {
+        return Err("`*` is every tenant, and none; name one".to_owned());
     }
+    check_identifier(text).map_err(|rule| format!("a tenant's name is {rule}"))?;
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -3,21 +3,22 @@
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
 use comfy_table::Table;
-use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
+use registry_core::{Caller, Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
 use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::{
-    Settings, caller_at,
+    Settings,
+    caller::CallerArguments,
     names::Known,
     out::{count, print_line, tell},
-    recorded::Change,
     tenant::Tenant,
     terminal::one_line,
 };
 use crate::{
     definition::subject,
     listing::{self, Row},
+    recorded::Change,
 };
 
 #[derive(Debug, clap::Args)]
@@ -25,9 +26,6 @@ pub(super) struct ListArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Only tools of this level: guest, user, admin or owner
-    #[arg(long)]
-    level: Option<Permission>,
     /// Only this module; tools without one are in `local`
     #[arg(long, value_name = "M")]
     module: Option<String>,
@@ -49,7 +47,7 @@ pub(super) struct ListArguments {
     #[arg(long, requires = "format")]
     strict: bool,
     #[command(flatten)]
-    pub(super) tenant: Tenant,
+    pub(super) caller: CallerArguments,
 }
 
 impl ListArguments {
@@ -64,10 +62,10 @@ impl ListArguments {
 
 pub(super) fn list(
     arguments: &ListArguments,
-    settings: &Settings,
+    caller: Caller,
     registry: &Registry,
 ) -> Result<ExitCode, String> {
-    let context = registry.context(caller_at(settings, arguments.level));
+    let context = registry.context(caller);
     if let Some(module) = &arguments.module
         && !registry.has_source(module)
         && !registry.list_all(true).iter().any(|tool| tool.module() == module)
@@ -96,7 +94,7 @@ pub(super) fn list(
     }
     let mut rows = match &query {
         Some(query) => listing::found(registry, &context, query),
-        None => listing::rows(registry, &context, arguments.level.is_none()),
+        None => listing::rows(registry, &context, arguments.caller.is_configured_user()),
     };
     rows.retain(|row| is_asked_for(&row.name, &row.module));
     if arguments.json {
@@ -237,7 +235,7 @@ pub(super) fn check(
     settings: &Settings,
     registry: &Registry,
 ) -> Result<ExitCode, String> {
-    let context = registry.context(registry_core::Caller::new("check", Permission::Owner));
+    let context = registry.context(Caller::new("check", Permission::Owner));
     let mut rows = listing::rows(registry, &context, true);
     rows.retain(|row| registry.get(&row.name).is_some());
     let mut faults: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();

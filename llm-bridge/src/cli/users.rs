@@ -1,6 +1,6 @@
 //! `toolrack user …` and `toolrack key …`.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 use comfy_table::{Table, presets};
@@ -12,13 +12,17 @@ use registry_core::{
 use serde_json::json;
 
 use super::{
-    names::{Known, warn_of_tenant},
+    names::warn_of_tenant,
     out::{count, print_line, second, tell},
-    recorded::Change,
+    personas,
     tenant::Tenant,
     terminal::one_line,
 };
-use crate::server::check_user_id;
+use crate::{
+    identifier::check_identifier,
+    personas::{PersonaChangeError, assign, change_user},
+    recorded::Change,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserCommand {
@@ -30,9 +34,9 @@ pub(super) enum UserCommand {
         /// guest, user, admin or owner
         #[arg(long, default_value = "user", value_name = "LEVEL")]
         level: Permission,
-        /// The modules that may be used, separated by commas; tools without one are in `local` [default: all]
-        #[arg(long, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
-        modules: Option<Vec<String>>,
+        /// The user's persona, whose modules may be used [default: none, and all modules may be used]
+        #[arg(long, value_name = "NAME")]
+        persona: Option<String>,
         #[command(flatten)]
         tenant: Tenant,
     },
@@ -45,16 +49,19 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         tenant: Tenant,
     },
-    /// Change the modules that a user may use
-    Modules {
+    /// Give a user a persona, whose modules may be used
+    Persona {
         /// The user's id
         id: String,
-        /// The modules, separated by commas; tools without one are in `local`
-        #[arg(value_delimiter = ',', value_name = "MODULES", value_parser = module, conflicts_with = "all")]
-        modules: Option<Vec<String>>,
-        /// All modules, also those to come
-        #[arg(long)]
-        all: bool,
+        /// The persona of requests that name none
+        #[arg(value_name = "NAME", required_unless_present = "none")]
+        persona: Option<String>,
+        /// More personas that requests may name, separated by commas
+        #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "persona")]
+        also: Vec<String>,
+        /// No persona: all modules may be used, also those to come
+        #[arg(long, conflicts_with = "persona")]
+        none: bool,
         #[command(flatten)]
         tenant: Tenant,
     },
@@ -102,14 +109,15 @@ impl UserCommand {
     /// For the audit; `None` where nothing is changed.
     pub(super) fn change(&self) -> Option<Change> {
         let (command, tenant, arguments) = match self {
-            Self::Add { id, level, modules, tenant } => {
-                ("toolrack user add", tenant, json!({"user": id, "level": level, "modules": modules}))
+            Self::Add { id, level, persona, tenant } => {
+                ("toolrack user add", tenant, json!({"user": id, "level": level, "persona": persona}))
             }
             Self::Promote { id, level, tenant } => {
                 ("toolrack user promote", tenant, json!({"user": id, "level": level}))
             }
-            Self::Modules { id, modules, all, tenant } => {
-                ("toolrack user modules", tenant, json!({"user": id, "modules": modules, "all": all}))
+            Self::Persona { id, persona, also, none: _, tenant } => {
+                let personas: Vec<&String> = persona.iter().chain(also).collect();
+                ("toolrack user persona", tenant, json!({"user": id, "personas": personas}))
             }
             Self::Remove { id, tenant } => ("toolrack user remove", tenant, json!({"user": id})),
             Self::List { .. } => return None,
@@ -133,14 +141,8 @@ impl KeyCommand {
 }
 
 fn user_id(text: &str) -> Result<String, String> {
-    check_user_id(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
+    check_identifier(text).map_err(|rule| format!("a user's id has to be {rule}"))?;
     Ok(text.to_owned())
-}
-
-fn module(text: &str) -> Result<String, String> {
-    let name = text.trim();
-    let fault = || "the name of a module is empty; write them as in `local,research`".to_owned();
-    (!name.is_empty()).then(|| name.to_owned()).ok_or_else(fault)
 }
 
 async fn known(store: &dyn Store, tenant: &str, id: &str) -> Result<User, String> {
@@ -162,7 +164,7 @@ async fn unknown(store: &dyn Store, tenant: &str, id: &str) -> String {
 }
 
 /// A command to go on with, as a shell takes it.
-fn hint(command: &str, id: &str, tenant: &str) -> String {
+pub(super) fn hint(command: &str, id: &str, tenant: &str) -> String {
     let mut words = format!("toolrack {command}");
     let tenant = if tenant == DEFAULT_TENANT { ["", ""] } else { ["--tenant", tenant] };
     for word in [id].into_iter().chain(tenant).filter(|word| !word.is_empty()) {
@@ -176,46 +178,22 @@ fn hint(command: &str, id: &str, tenant: &str) -> String {
     words
 }
 
-/// How often a change is begun anew because something else was changed meanwhile.
-const TRIES: u32 = 100;
-
-/// Changes a user as the store has him now. Gives the user as he was.
-async fn change(
-    store: &dyn Store,
-    tenant: &str,
-    id: &str,
-    change: impl Fn(&mut User),
-) -> Result<User, String> {
-    for _ in 0..TRIES {
-        let revision = store.revision().await?;
-        let before = known(store, tenant, id).await?;
-        let mut user = before.clone();
-        change(&mut user);
-        if store.change_user(tenant, user, revision).await? {
-            return Ok(before);
-        }
-    }
-    Err(format!("{id} was not changed: the store is changed all the time; try again"))
-}
-
-/// The modules of a persona, for people.
-fn shown(modules: Option<&BTreeSet<String>>) -> String {
-    match modules {
-        Some(modules) => modules.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
-        None => "all".to_owned(),
+/// A user's personas, for people.
+fn shown(personas: &[String]) -> String {
+    match personas {
+        [] => "none".to_owned(),
+        [default] => default.clone(),
+        [default, also @ ..] => format!("{default}, also {}", also.join(", ")),
     }
 }
 
-/// Says which of a user's modules nothing has.
-async fn warn_of_modules(
-    known: Option<Known>,
-    store: &dyn Store,
-    tenant: &str,
-    modules: Option<&BTreeSet<String>>,
-) {
-    let (Some(known), Some(modules)) = (known, modules) else { return };
-    let known = known.with_stored(store, tenant).await;
-    known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
+/// Gives a user personas. Gives the user as before.
+async fn give(store: &dyn Store, tenant: &str, id: &str, given: &[String]) -> Result<User, String> {
+    match assign(store, tenant, id, given).await {
+        Ok(before) => Ok(before),
+        Err(PersonaChangeError::UnknownUser(id)) => Err(unknown(store, tenant, &id).await),
+        Err(fault) => Err(personas::told(&fault, tenant)),
+    }
 }
 
 /// The user of `[user]` in the configuration, who needs no key, and where the users are stored.
@@ -243,19 +221,20 @@ impl Owner<'_> {
 pub(super) async fn users(
     command: UserCommand,
     store: &dyn Store,
-    names: Option<Known>,
     owner: &Owner<'_>,
 ) -> Result<ExitCode, String> {
     match command {
-        UserCommand::Add { id, level, modules, tenant: Tenant { tenant } } => {
+        UserCommand::Add { id, level, persona, tenant: Tenant { tenant } } => {
             if store.user(&tenant, &id).await?.is_some() {
                 let promote = hint("user promote", &id, &tenant);
                 return Err(format!("there is a user `{id}` already; see `{promote}`"));
             }
-            let allowed_modules: Option<BTreeSet<String>> =
-                modules.map(|modules| modules.into_iter().collect());
-            warn_of_modules(names, store, &tenant, allowed_modules.as_ref()).await;
-            let user = User { id: id.clone(), level, allowed_modules, created_at: Timestamp::now() };
+            if let Some(persona) = &persona {
+                let shown = crate::personas::show(store, &tenant, persona).await;
+                shown.map_err(|fault| personas::told(&fault, &tenant))?;
+            }
+            let personas = persona.into_iter().collect();
+            let user = User { id: id.clone(), level, personas, created_at: Timestamp::now() };
             store.put_user(&tenant, user).await?;
             let (create, place) = (hint("key create", &id, &tenant), owner.place);
             tell(format_args!("added {id} as {level} in {place}; make a key with `{create}`"));
@@ -271,23 +250,28 @@ pub(super) async fn users(
                     owner.note()
                 ));
             }
-            let before = change(store, &tenant, &id, |user| user.level = level).await?.level;
+            let changed = change_user(store, &tenant, &id, |user| user.level = level).await?;
+            let Some(User { level: before, .. }) = changed else {
+                return Err(unknown(store, &tenant, &id).await);
+            };
             tell(format_args!("{id} was {before} and is {level}"));
             if is_owner {
                 tell(owner.note());
             }
         }
-        UserCommand::Modules { id, modules, all, tenant: Tenant { tenant } } => {
-            if modules.is_none() && !all {
-                return Err("name the modules, separated by commas, or say --all".to_owned());
-            }
-            let allowed_modules: Option<BTreeSet<String>> =
-                modules.map(|modules| modules.into_iter().collect());
-            let before =
-                change(store, &tenant, &id, |user| user.allowed_modules.clone_from(&allowed_modules)).await?;
-            let (before, now) = (shown(before.allowed_modules.as_ref()), shown(allowed_modules.as_ref()));
-            tell(format_args!("the modules of {id} were {before} and are {now}"));
-            warn_of_modules(names, store, &tenant, allowed_modules.as_ref()).await;
+        UserCommand::Persona { id, persona, also, none: _, tenant: Tenant { tenant } } => {
+            let mut given: Vec<String> = persona.into_iter().collect();
+            also.into_iter().for_each(|name| {
+                if !given.contains(&name) {
+                    given.push(name)
+                }
+            });
+            let before = give(store, &tenant, &id, &given).await?;
+            tell(format_args!(
+                "the persona of {id} was {} and is {}",
+                shown(&before.personas),
+                shown(&given)
+            ));
         }
         UserCommand::Remove { id, tenant: Tenant { tenant } } => {
             if !store.remove_user(&tenant, &id, Timestamp::now()).await? {
@@ -301,12 +285,12 @@ pub(super) async fn users(
         }
         UserCommand::List { tenant: Tenant { tenant } } => {
             warn_of_tenant(store, &tenant).await;
-            let mut table = table(["user", "level", "modules", "since"]);
+            let mut table = table(["user", "level", "persona", "since"]);
             let users = store.users(&tenant).await?;
             let total = count(users.len(), "user");
             for user in users {
-                let modules = shown(user.allowed_modules.as_ref());
-                let row = [user.id, user.level.to_string(), modules, second(user.created_at)];
+                let personas = shown(&user.personas);
+                let row = [user.id, user.level.to_string(), personas, second(user.created_at)];
                 table.add_row(row.map(|cell| one_line(&cell)));
             }
             print_line(table)?;
@@ -353,7 +337,7 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(super) fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
     table

@@ -128,6 +128,9 @@ pub(super) fn turned_away(stranger: &Stranger) -> Response {
             let message = "this server asks for a key that opens something: send `Authorization: Bearer KEY`";
             error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None)
         }
+        Stranger::Persona(message) => {
+            error(StatusCode::FORBIDDEN, "persona_not_allowed", message, Some("persona"))
+        }
         Stranger::Store(cause) => store_failed(cause),
     }
 }

@@ -18,6 +18,7 @@ use toolrack_apis::openai::{ChatRequest, error_body};
 
 use super::{
     App,
+    access::turned_away,
     body::JsonBody,
     error,
     identity::Identity,
@@ -56,9 +57,16 @@ pub(super) async fn completions(
     let bad = |param: &str, message: &str| {
         error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
     };
-    let request = match ChatRequest::from_json(body) {
+    let mut request = match ChatRequest::from_json(body) {
         Ok(request) => request,
         Err(fault) => return bad(fault.param, &fault.message),
+    };
+    let identity = match request.toolrack.persona.take() {
+        Some(persona) => match identity.under_persona(persona).await {
+            Ok(identity) => identity,
+            Err(stranger) => return turned_away(&stranger),
+        },
+        None => identity,
     };
     let (stream, include_usage) = (request.stream, request.include_usage);
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());

@@ -27,8 +27,8 @@ use super::{
     error,
     identity::Identity,
     openapi::Operation,
-    user_id::check_user_id,
 };
+use crate::identifier::check_identifier;
 
 /// A call as a client asks for it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -181,7 +181,7 @@ pub(super) async fn make_call(
                 None => unfinished("the server is stopping"),
             };
         }
-        if let Err(rule) = check_user_id(&user) {
+        if let Err(rule) = check_identifier(&user) {
             let message = format!("`user_id` has to be {rule}");
             turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
             return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));

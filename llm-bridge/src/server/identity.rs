@@ -6,17 +6,21 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
     BoxFuture, Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
-    store::{KEY_PREFIX, hash_key},
+    store::{KEY_PREFIX, User, hash_key},
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
 use super::ServerSettings;
+use crate::personas::{PersonaError, under_all_personas, under_persona};
+
+/// The header that names the persona of a request.
+pub(super) const PERSONA_HEADER: &str = "x-toolrack-persona";
 
 /// How long what a key opens is believed: a key that was revoked, or a user whose level was changed, is seen after it.
 const BELIEVED: Duration = Duration::from_millis(500);
@@ -35,8 +39,9 @@ pub(super) struct Identity {
     pub(super) delegate: bool,
     /// Whether nobody needs a key here, so that all who ask are the configured user.
     pub(super) keyless: bool,
+    identities: Arc<Identities>,
     /// The key that it was brought with; `None` for the configured user, who stays the same until the server ends.
-    key: Option<Arc<Key>>,
+    used: Option<UsedKey>,
 }
 
 impl Identity {
@@ -65,19 +70,27 @@ impl Identity {
 
     /// Whether it is the user of the configuration, who needs no key of its own.
     pub(super) fn is_configured(&self) -> bool {
-        self.key.is_none()
+        self.used.is_none()
     }
 
     /// Who knows what the caller may do later on.
     pub(super) fn standing(&self) -> Option<Arc<dyn CallerAuthority>> {
-        self.key.clone().map(|key| key as Arc<dyn CallerAuthority>)
+        let used = self.used.clone()?;
+        Some(Arc::new(Key { identities: Arc::clone(&self.identities), used }))
     }
 
     /// The same key used for another user; nobody where it may not be.
     pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, Stranger> {
-        let Some(key) = self.key else { return Err(Stranger::NoKey) };
-        let used = UsedKey { on_behalf_of: Some(user.to_owned()), ..key.used.clone() };
-        Identities::of_key(&key.identities, used).await
+        let used = self.used.ok_or(Stranger::NoKey)?;
+        self.identities.of_key(UsedKey { on_behalf_of: Some(user.to_owned()), ..used }).await
+    }
+
+    /// The same user under another persona.
+    pub(super) async fn under_persona(self, persona: String) -> Result<Self, Stranger> {
+        match self.used {
+            Some(used) => self.identities.of_key(UsedKey { persona: Some(persona), ..used }).await,
+            None => self.identities.configured(Some(&persona)).await,
+        }
     }
 }
 
@@ -86,8 +99,19 @@ impl Identity {
 pub(super) enum Stranger {
     /// It brings no key, or one that opens nothing.
     NoKey,
+    /// It names a persona that its user may not use; a text for the user.
+    Persona(String),
     /// The store cannot say; a text for the operator.
     Store(String),
+}
+
+impl From<PersonaError> for Stranger {
+    fn from(fault: PersonaError) -> Self {
+        match fault {
+            PersonaError::NotAllowed(message) => Self::Persona(message),
+            PersonaError::Store(cause) => Self::Store(cause),
+        }
+    }
 }
 
 /// A key as a request uses it.
@@ -96,6 +120,8 @@ struct UsedKey {
     sha256: String,
     /// The user that it stands for, where that is another than its own.
     on_behalf_of: Option<String>,
+    /// The persona that the request names.
+    persona: Option<String>,
 }
 
 /// What a key opens.
@@ -117,7 +143,7 @@ impl CallerAuthority for Key {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
-                Err(Stranger::NoKey) => Ok(None),
+                Err(Stranger::NoKey | Stranger::Persona(_)) => Ok(None),
                 Err(Stranger::Store(cause)) => Err(cause),
             }
         })
@@ -146,31 +172,37 @@ impl Identities {
     /// The user that the request's key stands for; the configured user where none is asked for.
     pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, Stranger> {
         let given = bearer(headers);
+        let persona = headers.get(PERSONA_HEADER).map(persona_of).transpose()?;
         let access = &self.settings.access;
         if let (Some(key), Some(given)) = (&access.api_key, given) {
             // Equal lengths are compared in a time that says nothing about where they differ.
             if given.as_bytes().ct_eq(key.as_bytes()).into() {
-                return self.configured().await;
+                return self.configured(persona.as_deref()).await;
             }
         }
         match given.filter(|given| given.starts_with(KEY_PREFIX)) {
-            Some(secret) => self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None }).await,
+            Some(secret) => {
+                self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None, persona }).await
+            }
             // Many clients cannot but send a key, such as `none`.
-            None if !access.requires_key() => self.configured().await,
+            None if !access.requires_key() => self.configured(persona.as_deref()).await,
             None => Err(Stranger::NoKey),
         }
     }
 
-    async fn configured(&self) -> Result<Identity, Stranger> {
+    async fn configured(self: &Arc<Self>, persona: Option<&str>) -> Result<Identity, Stranger> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
         let caller = self.configured_caller().await.map_err(Stranger::Store)?;
+        let store = self.settings.store.as_ref();
+        let caller = under_persona(store, DEFAULT_TENANT, caller, &[], persona).await?;
         Ok(Identity {
             registry: stored.registry().clone(),
             stored,
             caller,
             delegate: false,
             keyless: !self.settings.access.requires_key(),
-            key: None,
+            identities: Arc::clone(self),
+            used: None,
         })
     }
 
@@ -188,8 +220,8 @@ impl Identities {
 
     async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
-        let key = Some(Arc::new(Key { identities: Arc::clone(self), used }));
-        Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, keyless: false, key })
+        let (registry, identities) = (stored.registry().clone(), Arc::clone(self));
+        Ok(Identity { registry, stored, caller, delegate, keyless: false, identities, used: Some(used) })
     }
 
     async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
@@ -199,13 +231,17 @@ impl Identities {
         let store = &self.settings.store;
         let key = store.key(&used.sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
         let find = async |user: &str| store.user(&key.tenant, user).await.map_err(Stranger::Store);
-        let mut caller = self.for_guest(find(&key.user).await?.ok_or(Stranger::NoKey)?.caller());
+        let under = async |user: User| {
+            let caller = self.without_personas(&user);
+            let persona = used.persona.as_deref();
+            under_persona(store.as_ref(), &key.tenant, caller, &user.personas, persona).await
+        };
+        let mut caller = under(find(&key.user).await?.ok_or(Stranger::NoKey)?).await?;
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
-                let unknown = || Caller::new(user, Permission::Guest);
-                let user = find(user).await?.map_or_else(unknown, |known| known.caller());
-                caller = caller.on_behalf_of(self.for_guest(user));
+                let user = find(user).await?.unwrap_or_else(|| unknown_user(user));
+                caller = caller.on_behalf_of(under(user).await?);
             }
             Some(_) => return Err(Stranger::NoKey),
         }
@@ -214,11 +250,15 @@ impl Identities {
         Ok(opened)
     }
 
-    /// The user of that id, as of now; `None` where there is none who was there at that time already: another one may have got the
-    /// name since.
+    /// The user of that id with all that any of the user's personas allows, as of now; `None` where there is none who was there at that
+    /// time already: another one may have got the name since.
     pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
         match self.settings.store.user(tenant, id).await? {
-            Some(user) => Ok((user.created_at <= at).then(|| self.for_guest(user.caller()))),
+            Some(user) if user.created_at > at => Ok(None),
+            Some(user) => {
+                let (store, caller) = (self.settings.store.as_ref(), self.without_personas(&user));
+                under_all_personas(store, tenant, caller, &user.personas).await.map(Some)
+            }
             None if tenant == DEFAULT_TENANT && id == self.settings.caller.user => {
                 self.configured_caller().await.map(Some)
             }
@@ -234,8 +274,14 @@ impl Identities {
         match self.tenant(tenant).await {
             Ok(stored) => Ok(stored.registry().clone()),
             Err(Stranger::Store(cause)) => Err(cause),
-            Err(Stranger::NoKey) => Err("the tenant cannot be opened".to_owned()),
+            Err(Stranger::NoKey | Stranger::Persona(_)) => Err("the tenant cannot be opened".to_owned()),
         }
+    }
+
+    /// The user before its personas. A guest without any has the modules of all guests.
+    fn without_personas(&self, user: &User) -> Caller {
+        let caller = Caller::new(&user.id, user.level);
+        if user.personas.is_empty() { self.for_guest(caller) } else { caller }
     }
 
     /// A guest without a list of modules has that of all guests.
@@ -261,6 +307,21 @@ impl Identities {
         };
         cell.get_or_try_init(attach).await.cloned()
     }
+}
+
+/// Who a server that delegates names and nobody here knows.
+fn unknown_user(id: &str) -> User {
+    User {
+        id: id.to_owned(),
+        level: Permission::Guest,
+        personas: Vec::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn persona_of(value: &HeaderValue) -> Result<String, Stranger> {
+    let name = std::str::from_utf8(value.as_bytes());
+    name.map(str::to_owned).map_err(|_| Stranger::Persona(format!("`{PERSONA_HEADER}` has to be UTF-8")))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

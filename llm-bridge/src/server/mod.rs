@@ -1,6 +1,7 @@
 //! The HTTP doors, one file for each group of routes.
 
 mod access;
+mod admin;
 mod approvals;
 mod body;
 mod chat;
@@ -17,11 +18,11 @@ mod modules;
 mod name;
 mod openapi;
 mod page;
+mod personas;
 mod reply;
 mod routes;
 mod schedule;
 mod tools;
-mod user_id;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -50,8 +51,6 @@ pub(crate) use models::explained;
 use openapi::Document;
 use routes::Routes;
 use toolrack_remote::module::Modules;
-#[cfg(feature = "cli")]
-pub(crate) use user_id::check_user_id;
 
 use crate::{chat::Backend, metrics::Metrics};
 
@@ -202,6 +201,11 @@ fn routes(
         .post("/refresh-tools", modules::refresh, modules::refresh_operation())
         .get("/api/approvals", approvals::list, approvals::list_operation())
         .post("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .get("/api/personas", personas::list, personas::list_operation())
+        .post("/api/personas", personas::add, personas::add_operation())
+        .post("/api/personas/{name}", personas::change, personas::change_operation())
+        .delete("/api/personas/{name}", personas::remove, personas::remove_operation())
+        .post("/api/users/{id}/personas", personas::assign, personas::assign_operation())
         .get("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .post("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .post("/api/render", markdown::render, markdown::operation())

@@ -7,11 +7,19 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{Caller, Permission, store::DeadLetter};
+use registry_core::store::DeadLetter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{App, error, identity::Identity, name::Name, openapi::Operation, store_failed};
+use super::{
+    App,
+    admin::{ADMINS_ONLY, require_admin},
+    error,
+    identity::Identity,
+    name::Name,
+    openapi::Operation,
+    store_failed,
+};
 
 /// Messages that could not be delivered.
 #[derive(Serialize, JsonSchema)]
@@ -19,24 +27,17 @@ struct DeadLetterList {
     dead_letters: Vec<DeadLetter>,
 }
 
-const REFUSED: &str = "The user is not of the level admin (`permission_denied`).";
-
-/// Webhooks tell of a tenant's tools, and concern its admins.
-fn refused(identity: &Identity) -> Option<Response> {
-    let Caller { user, level, .. } = &identity.caller;
-    let how = identity.how_to_get(Permission::Admin);
-    let message = format!("dead letters are for the level admin, {user} has {level}; {how}");
-    (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
-}
+/// What needs the level admin: webhooks report changes of a tenant's tools, which concern its admins.
+const WHAT: &str = "reading and sending dead letters";
 
 pub(super) fn list_operation() -> Operation {
     Operation::new("Webhooks", "list_dead_letters", "What webhooks could not deliver of the tenant's")
         .answers::<DeadLetterList>(200, "The messages, oldest first.")
-        .refuses(403, REFUSED)
+        .refuses(403, ADMINS_ONLY)
 }
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Err(refused) = require_admin(&identity, WHAT) {
         return refused;
     }
     let letters = match &app.webhooks {
@@ -53,7 +54,7 @@ pub(super) fn redeliver_operation() -> Operation {
     Operation::new("Webhooks", "redeliver_dead_letter", "Sends a message once more")
         .path("id", "The message's id.")
         .answers_nothing(202, "It will be sent.")
-        .refuses(403, REFUSED)
+        .refuses(403, ADMINS_ONLY)
         .refuses(404, "There is no such message, or it cannot be sent now (`dead_letter_not_found`).")
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn redeliver(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
 ) -> Response {
-    if let Some(refused) = refused(&identity) {
+    if let Err(refused) = require_admin(&identity, WHAT) {
         return refused;
     }
     let sent = match &app.webhooks {

@@ -21,6 +21,7 @@ mod t_audit;
 mod t_doors;
 mod t_metrics;
 mod t_path_table;
+mod t_personas;
 mod t_standing;
 mod t_tags;
 mod t_tenants;

@@ -60,7 +60,7 @@ impl Rack {
 
     async fn key_in(&self, tenant: &str, user: &str, level: Permission) -> String {
         let now = Timestamp::now();
-        let known = User { id: user.into(), level, allowed_modules: None, created_at: now };
+        let known = User { id: user.into(), level, personas: Vec::new(), created_at: now };
         self.store.put_user(tenant, known).await.unwrap();
         let (key, secret) = ApiKey::generate(tenant, user, false, now).unwrap();
         self.store.put_key(key).await.unwrap();

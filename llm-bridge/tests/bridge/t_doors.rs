@@ -8,18 +8,21 @@ use llm_bridge::{
     server::{Access, ServerSettings, router},
 };
 use registry_core::{
-    Caller, Effect, Permission, Registry, ToolPolicy, ToolResult, ToolSpec, handler_fn,
-    store::{ApiKey, MemoryStore, Store, User},
+    Caller, Effect, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
+    guard::audit::MemoryAudit,
+    handler_fn,
+    store::{ApiKey, MemoryStore, Persona, Store, User},
 };
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// A server with users who have keys.
-struct Rack {
-    base: String,
-    store: Arc<MemoryStore>,
-    client: Client,
+pub(crate) struct Rack {
+    pub(crate) base: String,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) client: Client,
+    pub(crate) audit: Arc<MemoryAudit>,
     _stop: tokio_util::sync::DropGuard,
 }
 
@@ -32,13 +35,14 @@ fn add(registry: &Registry, name: &str, policy: ToolPolicy) {
 }
 
 impl Rack {
-    async fn start(access: Access) -> Self {
+    pub(crate) async fn start(access: Access) -> Self {
         Self::start_for(access, Caller::new("local", Permission::User)).await
     }
 
     /// For a user of the configuration.
     async fn start_for(access: Access, caller: Caller) -> Self {
-        let registry = Registry::builder().without_compiled().build().unwrap();
+        let audit = Arc::new(MemoryAudit::new(1024));
+        let registry = Registry::builder().without_compiled().audit(audit.clone()).build().unwrap();
         add(&registry, "echo", ToolPolicy::new());
         add(&registry, "files.erase", ToolPolicy { effect: Effect::Destructive, ..ToolPolicy::new() });
         add(&registry, "once", ToolPolicy { daily_limit: 1, ..ToolPolicy::new() });
@@ -59,10 +63,10 @@ impl Rack {
             axum::serve(listener, app).with_graceful_shutdown(async move { stopped.cancelled().await }).await
         });
         let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
-        Self { base, store, client, _stop: stop.drop_guard() }
+        Self { base, store, client, audit, _stop: stop.drop_guard() }
     }
 
-    async fn user(&self, tenant: &str, id: &str, level: Permission) -> String {
+    pub(crate) async fn user(&self, tenant: &str, id: &str, level: Permission) -> String {
         self.key(tenant, id, level, None, false).await
     }
 
@@ -75,15 +79,20 @@ impl Rack {
         delegate: bool,
     ) -> String {
         let now = Timestamp::now();
-        let allowed_modules = modules.map(|module| [module.to_owned()].into());
-        let user = User { id: id.into(), level, allowed_modules, created_at: now };
+        // A persona of the module's name with this one module.
+        let personas: Vec<String> = modules.into_iter().map(str::to_owned).collect();
+        for name in personas.clone() {
+            let persona = Persona { allowed_modules: [name.clone()].into(), name, created_at: now };
+            self.store.put_persona(tenant, persona).await.unwrap();
+        }
+        let user = User { id: id.into(), level, personas, created_at: now };
         self.store.put_user(tenant, user).await.unwrap();
         let (key, secret) = ApiKey::generate(tenant, id, delegate, now).unwrap();
         self.store.put_key(key).await.unwrap();
         secret
     }
 
-    fn post(&self, path: &str, key: &str, body: &Value) -> RequestBuilder {
+    pub(crate) fn post(&self, path: &str, key: &str, body: &Value) -> RequestBuilder {
         self.client.post(format!("{}{path}", self.base)).bearer_auth(key).json(body)
     }
 
@@ -94,7 +103,7 @@ impl Rack {
             .unwrap()
     }
 
-    async fn tools(&self, key: &str) -> Vec<String> {
+    pub(crate) async fn tools(&self, key: &str) -> Vec<String> {
         let request = self.client.get(format!("{}/api/tools", self.base)).bearer_auth(key);
         let listed: Value = request.send().await.unwrap().json().await.unwrap();
         let tools = listed["tools"].as_array().unwrap();

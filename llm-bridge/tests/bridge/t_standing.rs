@@ -116,7 +116,7 @@ impl Rack {
 }
 
 async fn put_user(store: &MemoryStore, id: &str, level: Permission) {
-    let user = User { id: id.into(), level, allowed_modules: None, created_at: Timestamp::now() };
+    let user = User { id: id.into(), level, personas: Vec::new(), created_at: Timestamp::now() };
     store.put_user("default", user).await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use llm_bridge::{
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,
-    store::{ApiKey, MemoryStore, Store, StoreError, StoredTool, User},
+    store::{ApiKey, MemoryStore, Persona, Store, StoreError, StoredTool, User},
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -49,6 +49,30 @@ impl Store for Slow {
 
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         self.kept.remove_tool(tenant, tool)
+    }
+
+    fn personas<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Persona>, StoreError>> {
+        self.kept.personas(tenant)
+    }
+
+    fn persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Persona>, StoreError>> {
+        self.kept.persona(tenant, name)
+    }
+
+    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.kept.put_persona(tenant, persona)
+    }
+
+    fn remove_persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.kept.remove_persona(tenant, name)
     }
 
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
@@ -129,7 +153,7 @@ fn settings(store: Arc<dyn Store>) -> ServerSettings {
 
 async fn key(store: &dyn Store, tenant: &str) -> (String, String) {
     let now = Timestamp::now();
-    let user = User { id: "ada".into(), level: Permission::User, allowed_modules: None, created_at: now };
+    let user = User { id: "ada".into(), level: Permission::User, personas: Vec::new(), created_at: now };
     store.put_user(tenant, user).await.unwrap();
     let (key, secret) = ApiKey::generate(tenant, "ada", false, now).unwrap();
     let id = key.id.clone();

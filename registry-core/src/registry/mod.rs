@@ -236,6 +236,11 @@ impl Registry {
         self.shared.changing(Cause::Here).remove(name);
     }
 
+    /// Where calls are recorded, for a host that records more there, such as what an admin changes.
+    pub fn audit(&self) -> &Arc<dyn AuditSink> {
+        &self.shared.common.audit
+    }
+
     /// Waits for what stopped calls have left to write: outcomes, limits given back, questions withdrawn. A host that ends asks for it
     /// last of all.
     pub async fn finished(&self) {

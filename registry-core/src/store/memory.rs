@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{ApiKey, Store, StoreError, StoredTool, User};
+use super::{ApiKey, Persona, Store, StoreError, StoredTool, User};
 use crate::future::BoxFuture;
 
 /// A store in memory.
@@ -22,6 +22,8 @@ pub struct MemoryStore {
 struct State {
     /// By tenant and name.
     tools: BTreeMap<(String, String), StoredTool>,
+    /// By tenant and name.
+    personas: BTreeMap<(String, String), Persona>,
     /// By tenant and id.
     users: BTreeMap<(String, String), User>,
     keys: Vec<ApiKey>,
@@ -95,10 +97,34 @@ impl Store for MemoryStore {
         self.write(|state| drop(state.tools.remove(&key(tenant, tool))))
     }
 
+    fn personas<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Persona>, StoreError>> {
+        self.read(|state| of_tenant(&state.personas, tenant))
+    }
+
+    fn persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Persona>, StoreError>> {
+        self.read(|state| state.personas.get(&key(tenant, name)).cloned())
+    }
+
+    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.write(|state| drop(state.personas.insert(key(tenant, &persona.name), persona)))
+    }
+
+    fn remove_persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.write(|state| state.personas.remove(&key(tenant, name)).is_some())
+    }
+
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         self.read(|state| {
-            let all = state.users.keys().chain(state.tools.keys()).map(|(tenant, _)| tenant.clone());
-            all.collect::<BTreeSet<_>>().into_iter().collect()
+            let all = state.users.keys().chain(state.tools.keys()).chain(state.personas.keys());
+            all.map(|(tenant, _)| tenant.clone()).collect::<BTreeSet<_>>().into_iter().collect()
         })
     }
 

@@ -1,4 +1,4 @@
-//! Where what has to last is kept: registrations and switches, users and keys.
+//! Where what has to last is kept: registrations and switches, personas, users and keys.
 //!
 //! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is told of
 //! changes. Counters ([`Usage`](crate::guard::limits::Usage)), approvals
@@ -9,17 +9,17 @@ mod dead_letters;
 mod key;
 mod manifest;
 mod memory;
-
-use std::collections::BTreeSet;
+mod persona;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{context::Caller, future::BoxFuture, policy::Permission, spec::ToolSpec};
+use crate::{future::BoxFuture, policy::Permission, spec::ToolSpec};
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
+pub use persona::Persona;
 
 /// What is kept about one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,8 +42,9 @@ pub struct User {
     /// How far the user is trusted. A level that is unknown is a guest's.
     #[serde(deserialize_with = "level_or_guest")]
     pub level: Permission,
-    /// The modules that may be used, which is the user's persona; `None` for all.
-    pub allowed_modules: Option<BTreeSet<String>>,
+    /// The names of the user's personas, the default one first; without any the user may use all modules.
+    #[serde(default)]
+    pub personas: Vec<String>,
     /// When the user was added (UTC).
     pub created_at: Timestamp,
 }
@@ -54,13 +55,6 @@ fn level_or_guest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permissi
         tracing::warn!("{fault}; it counts as guest");
         Permission::Guest
     }))
-}
-
-impl User {
-    /// The user as the one who calls.
-    pub fn caller(&self) -> Caller {
-        Caller { allowed_modules: self.allowed_modules.clone(), ..Caller::new(&self.id, self.level) }
-    }
 }
 
 /// A key by which a client says who it is. The key itself is never kept.
@@ -85,7 +79,7 @@ pub struct ApiKey {
 /// A failure of a store; a text for the operator.
 pub type StoreError = String;
 
-/// Keeps registrations and switches, users and keys. What it acknowledges it has kept.
+/// Keeps registrations and switches, personas, users and keys. What it acknowledges it has kept.
 ///
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
 pub trait Store: Send + Sync {
@@ -104,7 +98,27 @@ pub trait Store: Send + Sync {
     /// Forgets a tool. None of that name: nothing to do.
     fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The tenants that have users or tools here, by name.
+    /// The tenant's personas, by name.
+    fn personas<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Persona>, StoreError>>;
+
+    /// The persona of that name.
+    fn persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Persona>, StoreError>>;
+
+    /// Keeps a persona in place of the one of that name.
+    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Forgets the persona of that name; false if there is none. Users who have it may use none of its modules any more.
+    fn remove_persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// The tenants that have users, personas or tools here, by name.
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
     /// The tenant's users, by id.

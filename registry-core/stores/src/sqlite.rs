@@ -199,6 +199,7 @@ impl Database for File {
             include_str!("schema/modules.sql"),
             include_str!("schema/jobs.sql"),
             include_str!("schema/approvals_asker.sql"),
+            include_str!("schema/personas_sqlite.sql"),
         ]
     }
 }

@@ -64,6 +64,8 @@ pub struct ChatRequest {
 pub struct Extension {
     /// Only these tools of the server.
     pub allowed_tools: Option<Vec<String>>,
+    /// One of the user's personas, in place of the default one.
+    pub persona: Option<String>,
     /// Only these modules of the server.
     pub allowed_modules: Option<Vec<String>>,
     /// The chat this belongs to.

@@ -41,7 +41,8 @@ pub use webhooks::WebhookSettings;
 use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
-    server::{self, Access, ServerSettings},
+    identifier::check_identifier,
+    server::{Access, ServerSettings},
 };
 
 /// The file that is read where none is named.
@@ -302,7 +303,7 @@ impl Settings {
         for (name, server) in &self.mcp_servers {
             server.check(name).map_err(|fault| fault.to_string())?;
         }
-        server::check_user_id(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
+        check_identifier(&self.user.id).map_err(|rule| format!("user.id: it has to be {rule}"))?;
         if let Some(name) = &self.chat.dialect {
             known_dialect(name).map_err(|error| format!("chat.dialect: {error}"))?;
         }

@@ -14,6 +14,7 @@ use utoipa::openapi::{
 };
 
 use super::{KEY, shapes::Error};
+use crate::server::identity::PERSONA_HEADER;
 
 const JSON: &str = "application/json";
 /// Bytes of whatever kind.
@@ -179,6 +180,8 @@ impl Operation {
     /// Asks for a key.
     pub(in crate::server) fn behind_key(self) -> Self {
         Self { needs_key: true, ..self }
+            .header(PERSONA_HEADER, "One of the user's personas, in place of the default one.", Type::String)
+            .refuses(403, "The user may not use the persona that the request names (`persona_not_allowed`).")
             .refuses(401, "The key is missing or opens nothing (`invalid_api_key`).")
             .refuses(503, "The server's store does not answer (`store_unavailable`).")
     }

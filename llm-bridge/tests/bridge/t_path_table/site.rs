@@ -22,7 +22,7 @@ use registry_core::{
         limits::{Charge, MemoryUsage, Usage},
     },
     handler_fn,
-    store::{ApiKey, MemoryStore, Store, User},
+    store::{ApiKey, MemoryStore, Persona, Store, User},
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -136,7 +136,12 @@ impl Site {
         let store = Arc::new(MemoryStore::default());
         let mut keys = BTreeMap::new();
         for Caller { user: id, level, allowed_modules, .. } in callers.iter().cloned() {
-            let user = User { id: id.clone(), level, allowed_modules, created_at: now };
+            let personas: Vec<String> = allowed_modules.iter().map(|_| id.clone()).collect();
+            if let Some(allowed_modules) = allowed_modules {
+                let persona = Persona { name: id.clone(), allowed_modules, created_at: now };
+                store.put_persona(DEFAULT_TENANT, persona).await.unwrap();
+            }
+            let user = User { id: id.clone(), level, personas, created_at: now };
             store.put_user(DEFAULT_TENANT, user).await.unwrap();
             let (key, secret) = ApiKey::generate(DEFAULT_TENANT, &id, false, now).unwrap();
             store.put_key(key).await.unwrap();

@@ -1,4 +1,4 @@
-//! Registrations and switches, users and keys.
+//! Registrations and switches, personas, users and keys.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
 use registry_core::{
     BoxFuture,
-    store::{ApiKey, Store, StoreError, StoredTool, User},
+    store::{ApiKey, Persona, Store, StoreError, StoredTool, User},
 };
 
 const KEY_COLUMNS: &str =
@@ -92,8 +92,45 @@ impl Store for SqlStore {
         Box::pin(async move { self.change(remove).await.map(drop) })
     }
 
+    fn personas<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Persona>, StoreError>> {
+        let sql = "SELECT document FROM personas WHERE tenant = $1 ORDER BY name";
+        Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
+    }
+
+    fn persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Persona>, StoreError>> {
+        let sql = "SELECT document FROM personas WHERE tenant = $1 AND name = $2";
+        let find = Statement::new(sql, vec![tenant.into(), name.into()]);
+        Box::pin(async move {
+            if is_never_kept(name) { Ok(None) } else { Ok(self.read(find, document).await?.pop()) }
+        })
+    }
+
+    fn put_persona<'a>(&'a self, tenant: &'a str, persona: Persona) -> BoxFuture<'a, Result<(), StoreError>> {
+        let sql = "INSERT INTO personas (tenant, name, document) VALUES ($1, $2, $3) \
+                   ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
+        Box::pin(async move {
+            let document = serde_json::to_string(&persona).map_err(|error| error.to_string())?;
+            let values = vec![tenant.into(), persona.name.into(), document.into()];
+            self.change(Statement::new(sql, values)).await.map(drop)
+        })
+    }
+
+    fn remove_persona<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let sql = "DELETE FROM personas WHERE tenant = $1 AND name = $2 RETURNING name";
+        let remove = Statement::new(sql, vec![tenant.into(), name.into()]);
+        Box::pin(async move { Ok(!is_never_kept(name) && !self.change(remove).await?.is_empty()) })
+    }
+
     fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools ORDER BY tenant";
+        let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools UNION SELECT tenant FROM personas ORDER BY tenant";
         Box::pin(self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())))
     }
 

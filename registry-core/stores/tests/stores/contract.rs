@@ -9,7 +9,9 @@ use registry_core::{
         approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals, MemoryApprovals},
         limits::{Charge, Limit, Limited, MemoryUsage, Usage},
     },
-    store::{ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoredTool, User},
+    store::{
+        ApiKey, DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Persona, Store, StoredTool, User,
+    },
 };
 use serde_json::json;
 
@@ -274,15 +276,11 @@ async fn store_contract(store: &dyn Store) {
     let ada = User {
         id: "ada".into(),
         level: Permission::Admin,
-        allowed_modules: Some(["mail".to_owned()].into()),
+        personas: vec!["reading".to_owned(), "mail".to_owned()],
         created_at: at("12:00:00"),
     };
-    let bob = User {
-        id: "bob".into(),
-        level: Permission::Guest,
-        allowed_modules: None,
-        created_at: at("11:00:00"),
-    };
+    let bob =
+        User { id: "bob".into(), level: Permission::Guest, personas: Vec::new(), created_at: at("11:00:00") };
     for user in [&bob, &ada] {
         store.put_user("default", user.clone()).await.unwrap();
         raised().await;
@@ -296,6 +294,31 @@ async fn store_contract(store: &dyn Store) {
     assert_eq!(store.user("default", "ada").await.unwrap(), Some(ada));
     assert_eq!(store.user("other", "ada").await.unwrap(), None);
     assert_eq!(store.user("default", "ada\0").await.unwrap(), None);
+
+    let persona = |name: &str, module: &str| Persona {
+        name: name.to_owned(),
+        allowed_modules: [module.to_owned()].into(),
+        created_at: at("12:00:00"),
+    };
+    for new in [persona("writing", "mail"), persona("reading", "mail"), persona("reading", "research")] {
+        store.put_persona("default", new).await.unwrap();
+        raised().await;
+    }
+    store.put_persona("theirs", persona("reading", "files")).await.unwrap();
+    assert_eq!(
+        store.personas("default").await.unwrap(),
+        [persona("reading", "research"), persona("writing", "mail")]
+    );
+    assert!(store.tenants().await.unwrap().contains(&"theirs".to_owned()));
+    assert_eq!(store.persona("theirs", "reading").await.unwrap(), Some(persona("reading", "files")));
+    assert_eq!(store.persona("theirs", "writing").await.unwrap(), None);
+    assert_eq!(store.persona("default", "reading\0").await.unwrap(), None);
+    raised().await;
+    assert!(store.remove_persona("default", "reading").await.unwrap());
+    raised().await;
+    assert!(!store.remove_persona("default", "reading").await.unwrap());
+    assert_eq!(store.personas("default").await.unwrap(), [persona("writing", "mail")]);
+    assert!(store.persona("theirs", "reading").await.unwrap().is_some());
 
     let key = |id: &str, sha256: &str| ApiKey {
         id: id.to_owned(),

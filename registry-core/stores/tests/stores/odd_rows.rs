@@ -7,7 +7,7 @@ use std::{
 
 use registry_core::{
     Permission,
-    store::{Store, User},
+    store::{Persona, Store, User},
 };
 
 use crate::{Place, at, chains::tamper};
@@ -67,7 +67,7 @@ async fn m6_a_stored_level_that_is_unknown_is_a_guest() {
         let ada = User {
             id: "ada".into(),
             level: Permission::Owner,
-            allowed_modules: None,
+            personas: Vec::new(),
             created_at: at("12:00:00"),
         };
         store.put_user("default", ada.clone()).await.unwrap();
@@ -77,6 +77,44 @@ async fn m6_a_stored_level_that_is_unknown_is_a_guest() {
         assert_eq!(store.user("default", "ada").await.unwrap(), Some(guest.clone()));
         assert_eq!(store.users("default").await.unwrap(), [guest]);
         assert!(logged.text().contains("emperor"), "{}", logged.text());
+    }
+}
+
+#[tokio::test]
+async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
+    for place in Place::all("s15_the_modules_of_a_user_become_a_persona_of_that_name") {
+        drop(place.open("main").await);
+        // As the version before has left it.
+        for statement in [
+            "DROP TABLE personas",
+            "UPDATE toolrack_schema SET version = 5",
+            r#"INSERT INTO users (tenant, id, document) VALUES
+               ('acme', 'ada', '{"id":"ada","level":"user","allowed_modules":["mail","local"],"created_at":"2026-03-01T12:00:00Z"}'),
+               ('acme', 'bob', '{"id":"bob","level":"user","allowed_modules":null,"created_at":"2026-03-01T12:00:00Z"}'),
+               ('acme', 'carl', '{"id":"carl","level":"user","allowed_modules":[],"created_at":"2026-03-01T12:00:00Z"}')"#,
+        ] {
+            tamper(&place, statement).await;
+        }
+        let store = place.open("main").await;
+        let persona = |name: &str, modules: &[&str]| Persona {
+            name: name.to_owned(),
+            allowed_modules: modules.iter().map(|module| (*module).to_owned()).collect(),
+            created_at: at("12:00:00"),
+        };
+        assert_eq!(
+            store.personas("acme").await.unwrap(),
+            [persona("ada", &["local", "mail"]), persona("carl", &[])]
+        );
+        let users = store.users("acme").await.unwrap();
+        let personas: Vec<_> = users.into_iter().map(|user| (user.id, user.personas)).collect();
+        assert_eq!(
+            personas,
+            [
+                ("ada".to_owned(), vec!["ada".to_owned()]),
+                ("bob".to_owned(), vec![]),
+                ("carl".to_owned(), vec!["carl".to_owned()])
+            ]
+        );
     }
 }
 

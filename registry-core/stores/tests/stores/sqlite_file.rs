@@ -44,7 +44,7 @@ async fn l5_the_file_and_its_folder_are_for_nobody_else_to_read() {
     let store = SqliteSettings::new(place.join("toolrack.db")).open().await.unwrap();
     // So that the files beside it are there.
     let (level, created_at) = (registry_core::Permission::User, at("12:00:00"));
-    let user = User { id: "ada".into(), level, allowed_modules: None, created_at };
+    let user = User { id: "ada".into(), level, personas: Vec::new(), created_at };
     store.put_user("default", user).await.unwrap();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&place), mode(&folder.path().join("a"))), (0o700, 0o700));

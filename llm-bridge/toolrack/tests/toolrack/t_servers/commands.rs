@@ -77,36 +77,59 @@ async fn l5_a_command_is_about_one_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m6_a_persona_is_changed_and_a_user_removed() {
+async fn s15_personas_are_changed_and_a_user_removed() {
     let rack = Rack::new("", &(mock("count.free", "") + &mock("mail.send", "")));
-    rack.done(&["user", "add", "ada", "--modules", "count"]);
+    rack.done(&["persona", "add", "counter", "--modules", "count"]);
+    rack.done(&["persona", "add", "writer", "--modules", "mail"]);
+    rack.done(&["user", "add", "ada", "--persona", "counter"]);
     let ((id, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
     let pause = || tokio::time::sleep(std::time::Duration::from_secs(1));
     let may = async |tool: &str| server.call(&client, &ada, tool).await.status() == StatusCode::OK;
     assert_eq!((may("count.free").await, may("mail.send").await), (true, false));
-    rack.done(&["user", "modules", "ada", "mail,local"]);
+    rack.done(&["persona", "modules", "counter", "mail,local"]);
     pause().await;
     assert_eq!((may("count.free").await, may("mail.send").await), (false, true));
-    rack.done(&["user", "modules", "ada", "--all"]);
-    pause().await;
-    assert_eq!((may("count.free").await, may("mail.send").await), (true, true));
-
+    rack.done(&["user", "persona", "ada", "counter", "--also", "writer"]);
+    assert!(rack.done(&["user", "list"]).contains("counter, also writer"));
     for (arguments, told) in [
-        (&["user", "modules", "ada"][..], "--all"),
-        (&["user", "modules", "ada", "mail", "--all"], "--all"),
-        (&["user", "modules", "ada", "mail,,count"], "empty"),
-        (&["user", "modules", "ad", "mail"], "did you mean `ada`"),
-        (&["user", "modules", "ada", "mail", "--tenant", "acme"], "there is no user `ada`"),
+        (
+            &["persona", "remove", "writer"][..],
+            "that of ada; give them another one first, or remove it with --force",
+        ),
+        (&["persona", "remove", "wirter"], "did you mean `writer`"),
+        (&["persona", "add", "writer", "--modules", "mail"], "toolrack persona modules writer"),
+        (&["persona", "add", "a,b", "--modules", "mail"], "commas"),
+        (&["persona", "add", "new"], "--modules"),
+        (&["persona", "modules", "writer", "mail,,count"], "1 to 256 bytes"),
+        (&["user", "persona", "ada", "new"], "toolrack persona add new --modules"),
+        (&["user", "persona", "ada", "counter", "--also", "wirter"], "did you mean `writer`"),
+        (&["user", "persona", "ada"], "--none"),
+        (&["user", "persona", "ada", "counter", "--none"], "--none"),
+        (&["user", "persona", "ad", "counter"], "did you mean `ada`"),
+        (&["user", "persona", "ada", "counter", "--tenant", "acme"], "there is no persona `counter`"),
         (&["user", "remove", "adda"], "did you mean `ada`"),
         (&["user", "remove", "zoe"], "toolrack user add zoe"),
         (&["user", "remove", "ada", "--tenant", "acme"], "there is no user `ada`"),
         (&["user", "add", " "], "1 to 256 bytes"),
         (&["user", "add", "a\nb"], "control characters"),
-        (&["user", "add", "bob", "--modules", ""], "empty"),
+        (&["user", "add", "bob", "--persona", "new"], "there is no persona `new`"),
+        (&["tools", "list", "--persona", "new"], "use `counter` or `writer`, or leave it out"),
     ] {
         let said = refused(&rack, arguments);
         assert!(said.contains(told), "{arguments:?}: {said}");
     }
+    let said = told(&rack, &["persona", "remove", "counter", "--force"]);
+    assert!(said.contains("ada still have it") && said.contains("toolrack user persona USER NAME"), "{said}");
+    pause().await;
+    assert_eq!((may("count.free").await, may("mail.send").await), (false, false));
+    rack.done(&["user", "persona", "ada", "--none"]);
+    pause().await;
+    assert_eq!((may("count.free").await, may("mail.send").await), (true, true));
+    let recorded = rack.export(&["--only", "success", "--tool", "toolrack persona modules"]);
+    assert_eq!(
+        recorded[0]["arguments"],
+        serde_json::json!({"name": "counter", "allowed_modules": ["mail", "local"]})
+    );
     assert!(may("count.free").await, "nothing of that has changed a thing");
 
     rack.done(&["user", "remove", "ada"]);
@@ -144,9 +167,9 @@ fn l5_a_name_that_nothing_has_is_told() {
         ("mial", Some("there is no module `mial`; did you mean `mail`?")),
         ("mail,qqqqqqqq", Some("there is no module `qqqqqqqq`")),
     ] {
-        let user = format!("of-{modules}");
-        let added = told(&rack, &["user", "add", &user, "--modules", modules]);
-        let changed = told(&rack, &["user", "modules", &user, modules]);
+        let name = format!("of-{}", modules.len());
+        let added = told(&rack, &["persona", "add", &name, "--modules", modules]);
+        let changed = told(&rack, &["persona", "modules", &name, modules]);
         for said in [added, changed] {
             assert_eq!(said.matches("warning: ").count(), usize::from(warned.is_some()), "{said}");
             assert!(warned.is_none_or(|warned| said.contains(warned)), "{said}");

@@ -412,7 +412,8 @@ async fn m6_guests_without_modules_of_their_own_have_the_default_ones() {
     let near = Rack::new(store, &(mock("near.plain", "permission = \"guest\"") + &module(&on_far.base, "")));
     near.top("default_guest_modules = \"near\"");
     near.done(&["user", "add", "gus", "--level", "guest"]);
-    near.done(&["user", "add", "gil", "--level", "guest", "--modules", "far"]);
+    near.done(&["persona", "add", "away", "--modules", "far"]);
+    near.done(&["user", "add", "gil", "--level", "guest", "--persona", "away"]);
     near.done(&["user", "add", "ada"]);
     let keys = ["gus", "gil", "ada"].map(|user| near.key(user, &[]).1);
     let (on_near, client) = (near.serve(), client());

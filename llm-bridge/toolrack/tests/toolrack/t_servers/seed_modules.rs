@@ -63,7 +63,8 @@ fn listed(rack: &Rack, arguments: &[&str]) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s1_a_configured_module_owns_its_prefix() {
     let rack = seed("").await;
-    rack.done(&["user", "add", "ada", "--modules", "research,file_manager,code_executor"]);
+    rack.done(&["persona", "add", "assistant", "--modules", "research,file_manager,code_executor"]);
+    rack.done(&["user", "add", "ada", "--persona", "assistant"]);
     let ((_, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
 
     let answer: Value = client
@@ -103,4 +104,44 @@ async fn s1_a_configured_module_owns_its_prefix() {
         "{jobs}"
     );
     assert!(!rack.done(&["tools", "check"]).contains("two tools are named"));
+}
+
+/// Its questions of "Permission denied" and of a tool that is not available, each answered by a command.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s15_the_persona_of_the_seed_and_its_debugging_questions() {
+    let rack = seed("").await;
+    // persona.allowed_modules = ["research", "file_manager", "code_executor"], user.permission_level = "user"
+    rack.done(&["persona", "add", "assistant", "--modules", "research,file_manager,code_executor"]);
+    rack.done(&["user", "add", "ada", "--level", "user", "--persona", "assistant"]);
+
+    // get_tools_for_user(user_permission, allowed_modules)
+    let tools = listed(&rack, &["--level", "user", "--persona", "assistant"]);
+    let enabled = tools.iter().filter(|row| row["enabled"] == true).map(|row| row["name"].as_str().unwrap());
+    assert_eq!(enabled.collect::<Vec<_>>(), RESULT, "{tools:#?}");
+
+    // SELECT permission_level FROM users WHERE id = 'uuid';
+    let users = rack.done(&["user", "list"]);
+    let row = users.lines().find(|row| row.contains("ada")).unwrap();
+    assert!(row.contains(" user ") && row.contains(" assistant "), "{users}");
+    // SELECT allowed_modules FROM personas WHERE id = 'uuid';
+    let shown = rack.done(&["persona", "show", "assistant"]);
+    let line = |label: &str| shown.lines().find(|line| line.starts_with(label)).unwrap().to_owned();
+    assert_eq!(line("modules"), "modules  code_executor, file_manager, research");
+    assert_eq!(line("users"), "users    ada");
+
+    let ((_, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
+    let error = async |tool: &str| -> String {
+        let answer: Value = server.call(&client, &ada, tool).await.json().await.unwrap();
+        answer["error"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(error("code_executor.run_shell").await.contains("it needs the level admin, ada has user"));
+    assert!(error("scheduler.add_job").await.contains("it needs the level admin"));
+    // Promote user, then update persona allowed_modules.
+    rack.done(&["user", "promote", "ada", "admin"]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(error("code_executor.run_shell").await, "");
+    assert!(error("scheduler.add_job").await.contains("the module scheduler is not allowed"));
+    rack.done(&["persona", "modules", "assistant", "research,file_manager,code_executor,scheduler"]);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(error("scheduler.add_job").await, "");
 }

@@ -1,0 +1,196 @@
+//! `toolrack persona …`.
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use clap::Subcommand;
+use registry_core::store::Store;
+use serde_json::json;
+
+use super::{
+    names::{Known, warn_of_tenant},
+    out::{count, print_line, second, tell},
+    tenant::Tenant,
+    terminal::one_line,
+    users::{hint, table},
+};
+use crate::{
+    identifier::check_identifier,
+    personas::{self, PersonaChangeError, users_of},
+    recorded::Change,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PersonaCommand {
+    /// Add a persona
+    Add {
+        /// The persona's name
+        #[arg(value_parser = name)]
+        name: String,
+        /// The modules that may be used, separated by commas; tools without one are in `local`
+        #[arg(long, required = true, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
+        modules: Vec<String>,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Change the modules of a persona
+    Modules {
+        /// The persona's name
+        name: String,
+        /// The modules, separated by commas; tools without one are in `local`
+        #[arg(required = true, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
+        modules: Vec<String>,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// List the personas
+    List {
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Show the modules and the users of a persona
+    Show {
+        /// The persona's name
+        name: String,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+    /// Remove a persona
+    Remove {
+        /// The persona's name
+        name: String,
+        /// Also where users have it, who may use none of its modules any more
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        tenant: Tenant,
+    },
+}
+
+impl PersonaCommand {
+    /// For the audit; `None` where nothing is changed.
+    pub(super) fn change(&self) -> Option<Change> {
+        let (command, tenant, arguments) = match self {
+            Self::Add { name, modules, tenant } => {
+                ("toolrack persona add", tenant, json!({"name": name, "allowed_modules": modules}))
+            }
+            Self::Modules { name, modules, tenant } => {
+                ("toolrack persona modules", tenant, json!({"name": name, "allowed_modules": modules}))
+            }
+            Self::Remove { name, force, tenant } => {
+                ("toolrack persona remove", tenant, json!({"name": name, "force": force}))
+            }
+            Self::List { .. } | Self::Show { .. } => return None,
+        };
+        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+    }
+}
+
+/// A persona's name. Commas separate several.
+fn name(text: &str) -> Result<String, String> {
+    check_identifier(text).map_err(|rule| format!("a persona's name has to be {rule}"))?;
+    match text.contains(',') {
+        true => Err("a persona's name has no commas, which separate several".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn module(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let fault = |rule| format!("the name of a module has to be {rule}; write them as in `local,research`");
+    check_identifier(name).map(|()| name.to_owned()).map_err(fault)
+}
+
+/// What is wrong, with the command that helps.
+pub(super) fn told(fault: &PersonaChangeError, tenant: &str) -> String {
+    match fault {
+        PersonaChangeError::Exists(name) => {
+            format!("there is a persona `{name}` already; see `{}`", hint("persona modules", name, tenant))
+        }
+        PersonaChangeError::Unknown { name, meant: None } => {
+            let add = hint("persona add", name, tenant);
+            format!("there is no persona `{name}`; add one with `{add} --modules MODULES`")
+        }
+        PersonaChangeError::InUse { .. } => format!("{fault}, or remove it with --force"),
+        fault => fault.to_string(),
+    }
+}
+
+/// Says which of a persona's modules nothing has.
+async fn warn_of_modules(known: Option<Known>, store: &dyn Store, tenant: &str, modules: &BTreeSet<String>) {
+    let Some(known) = known else { return };
+    let known = known.with_stored(store, tenant).await;
+    known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
+}
+
+fn listed(modules: &BTreeSet<String>) -> String {
+    modules.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn run(
+    command: PersonaCommand,
+    store: &dyn Store,
+    names: Option<Known>,
+    place: &str,
+) -> Result<ExitCode, String> {
+    match command {
+        PersonaCommand::Add { name, modules, tenant: Tenant { tenant } } => {
+            let modules: BTreeSet<String> = modules.into_iter().collect();
+            warn_of_modules(names, store, &tenant, &modules).await;
+            let added = personas::add(store, &tenant, &name, modules).await;
+            let modules = listed(&added.map_err(|fault| told(&fault, &tenant))?.allowed_modules);
+            let give = hint("user persona", "USER", &tenant);
+            tell(format_args!(
+                "added the persona {name} with {modules} in {place}; give it to a user with `{give} {name}`"
+            ));
+        }
+        PersonaCommand::Modules { name, modules, tenant: Tenant { tenant } } => {
+            let modules: BTreeSet<String> = modules.into_iter().collect();
+            warn_of_modules(names, store, &tenant, &modules).await;
+            let changed = personas::change_modules(store, &tenant, &name, modules).await;
+            let (before, now) = changed.map_err(|fault| told(&fault, &tenant))?;
+            let (before, now) = (listed(&before.allowed_modules), listed(&now.allowed_modules));
+            tell(format_args!("the modules of {name} were {before} and are {now}"));
+        }
+        PersonaCommand::List { tenant: Tenant { tenant } } => {
+            warn_of_tenant(store, &tenant).await;
+            let mut table = table(["persona", "modules", "users", "since"]);
+            let (personas, users) = (store.personas(&tenant).await?, store.users(&tenant).await?);
+            let total = count(personas.len(), "persona");
+            for persona in personas {
+                let (modules, users) =
+                    (listed(&persona.allowed_modules), users_of(&users, &persona.name).join(", "));
+                let row = [persona.name, modules, users, second(persona.created_at)];
+                table.add_row(row.map(|cell| one_line(&cell)));
+            }
+            print_line(table)?;
+            tell(format_args!("{total} in {place}"));
+        }
+        PersonaCommand::Show { name, tenant: Tenant { tenant } } => {
+            let shown = personas::show(store, &tenant, &name).await;
+            let (persona, users) = shown.map_err(|fault| told(&fault, &tenant))?;
+            let users = if users.is_empty() { "none".to_owned() } else { users.join(", ") };
+            for (label, value) in [
+                ("persona", persona.name),
+                ("modules", listed(&persona.allowed_modules)),
+                ("users", users),
+                ("since", second(persona.created_at)),
+            ] {
+                print_line(format_args!("{label:8} {}", one_line(&value)))?;
+            }
+            tell(format_args!("Its tools: `{} --level user`", hint("tools list --persona", &name, &tenant)));
+        }
+        PersonaCommand::Remove { name, force, tenant: Tenant { tenant } } => {
+            let removed = personas::remove(store, &tenant, &name, force).await;
+            let users = removed.map_err(|fault| told(&fault, &tenant))?;
+            tell(format_args!("removed the persona {name}"));
+            if !users.is_empty() {
+                let give = hint("user persona", "USER", &tenant);
+                tell(format_args!(
+                    "{} still have it and may use none of its modules any more: give them another one with `{give} NAME`, or `--none`",
+                    users.join(", ")
+                ));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

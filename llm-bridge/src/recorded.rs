@@ -1,0 +1,121 @@
+//! What an operator changes leaves its records in the audit, like a call.
+
+use std::{fmt::Display, time::Instant};
+
+use jiff::Timestamp;
+use registry_core::{
+    Caller, ErrorKind, Origin,
+    guard::audit::{AuditRecord, AuditSink, Phase, hash_arguments},
+    random_id,
+};
+use serde_json::{Map, Value};
+
+/// A change that is about to be made.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// The command that makes it, as in `toolrack user promote`; also where it is made over HTTP.
+    pub(crate) command: &'static str,
+    pub(crate) tenant: String,
+    pub(crate) arguments: Value,
+}
+
+/// Makes a change between its two records. Where the audit cannot be written, nothing is changed.
+///
+/// # Errors
+/// That the audit could not be written; inside, what the change fails with.
+pub(crate) async fn recorded<T, E: Display>(
+    audit: &dyn AuditSink,
+    by: &Caller,
+    origin: Origin,
+    change: Change,
+    make: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, String> {
+    if !audit.is_enabled() {
+        return Ok(make.await);
+    }
+    let intent = AuditRecord {
+        phase: Phase::Intent,
+        tool: change.command.to_owned(),
+        version: None,
+        call_id: random_id()?,
+        attempt: 1,
+        tenant: change.tenant,
+        user: by.user.clone(),
+        via: by.via.clone(),
+        level: by.level,
+        origin,
+        arguments_sha256: hash_arguments(&change.arguments),
+        arguments: Some(change.arguments),
+        decision: None,
+        success: None,
+        error: None,
+        error_message: None,
+        side_effects: Vec::new(),
+        audit: Map::new(),
+        duration_ms: None,
+        ts: Timestamp::now(),
+    };
+    let not_audited = |cause: String| format!("the audit could not be written: {cause}");
+    audit.record(intent.clone()).await.map_err(not_audited)?;
+    let started = Instant::now();
+    let made = make.await;
+    let outcome = AuditRecord {
+        phase: Phase::Outcome,
+        success: Some(made.is_ok()),
+        error: made.is_err().then_some(ErrorKind::Failed),
+        error_message: made.as_ref().err().map(ToString::to_string),
+        duration_ms: Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)),
+        ts: Timestamp::now(),
+        ..intent
+    };
+    audit.record(outcome).await.map_err(not_audited)?;
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use registry_core::{Permission, guard::audit::MemoryAudit};
+    use serde_json::json;
+
+    use super::*;
+
+    fn change() -> Change {
+        let arguments = json!({"user": "ada", "level": "admin"});
+        Change { command: "toolrack user promote", tenant: "default".to_owned(), arguments }
+    }
+
+    async fn make(
+        audit: &dyn AuditSink,
+        change_with: impl Future<Output = Result<(), &'static str>>,
+    ) -> Result<Result<(), &'static str>, String> {
+        let root = Caller::new("root", Permission::Owner);
+        recorded(audit, &root, Origin::CommandLine, change(), change_with).await
+    }
+
+    #[tokio::test]
+    async fn u5_a_change_leaves_its_intent_and_its_outcome() {
+        let audit = Arc::new(MemoryAudit::new(8));
+        make(audit.as_ref(), async { Ok(()) }).await.unwrap().unwrap();
+        let failed = async { Err("there is no user `ada`") };
+        make(audit.as_ref(), failed).await.unwrap().unwrap_err();
+        let records = audit.records();
+        let shape: Vec<_> = records.iter().map(|record| (record.phase, record.success)).collect();
+        let (intent, outcome) = ((Phase::Intent, None), Phase::Outcome);
+        assert_eq!(shape, [intent, (outcome, Some(true)), intent, (outcome, Some(false))]);
+        assert!(records.iter().all(|record| record.tool == "toolrack user promote" && record.user == "root"));
+        assert_eq!(records[0].arguments, Some(change().arguments));
+        assert_eq!(records[3].error_message.as_deref(), Some("there is no user `ada`"));
+    }
+
+    #[tokio::test]
+    async fn u5_without_a_record_nothing_is_changed() {
+        use registry_core::guard::audit::LogAudit;
+
+        // Nobody listens to the log here.
+        let changed = async { panic!("it was not audited") };
+        let refused = make(&LogAudit, changed).await.unwrap_err();
+        assert!(refused.contains("audit could not be written"), "{refused}");
+    }
+}
