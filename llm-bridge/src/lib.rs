@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod metrics;
 mod personas;
 mod recorded;
+mod registering;
 pub mod server;
 
 pub use definition::{snapshot, subject};

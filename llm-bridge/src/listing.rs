@@ -156,7 +156,7 @@ mod tests {
     fn b5_who_is_not_allowed_a_tool_does_not_see_it_while_it_is_off_either() {
         let registry = Registry::builder().without_compiled().build().unwrap();
         let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
-        registry.register(ToolSpec::new("shell", Value::Null), policy, None).unwrap();
+        registry.register(ToolSpec::new("shell", serde_json::json!({})), policy, None).unwrap();
         registry.set_enabled("shell", false).unwrap();
         let seen =
             |level, denied| rows(&registry, &registry.context(Caller::new("ada", level)), denied).len();

@@ -2,13 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The description of a tool. It says nothing about who may call it, which is [`ToolPolicy`](crate::ToolPolicy).
 ///
 /// Once registered a spec does not change; a new version replaces it whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSpec {
     /// The unique name, `module.tool` or `tool`.
@@ -22,7 +23,7 @@ pub struct ToolSpec {
     /// What the tool does, for the model that chooses it.
     #[serde(default)]
     pub description: Option<String>,
-    /// JSON Schema of the arguments. The registry asks only that it is JSON; a tool that is called needs an object schema.
+    /// JSON Schema of the arguments, an object or a boolean; a tool that is called needs an object schema.
     pub input_schema: Arc<Value>,
     /// JSON Schema of the result; `null` where nothing is promised.
     pub output_schema: Value,

@@ -381,6 +381,8 @@ fn l5_search_finds_only_what_the_caller_may_know_of() {
 fn s13_a_schema_is_an_object_or_a_boolean_and_a_switch_gives_the_registration() {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let register = |spec| registry.register(spec, ToolPolicy::new(), None).map(drop);
+    let null = register(spec("f", None, json!(null))).unwrap_err();
+    assert!(null.to_string().contains("the input_schema of f is no JSON Schema"), "{null}");
     for wrong in [json!(7), json!("object"), json!([])] {
         let error = register(spec("f", None, wrong.clone())).unwrap_err();
         assert!(error.to_string().contains("the input_schema of f is no JSON Schema"), "{error}");

@@ -69,7 +69,7 @@ mod tests {
         assert!(told("/tools").contains("No tool"), "{}", told("/tools"));
         let spec = ToolSpec {
             description: Some("Add numbers. Slowly.".to_owned()),
-            ..ToolSpec::new("add", Value::Null)
+            ..ToolSpec::new("add", serde_json::json!({}))
         };
         registry.register(spec, ToolPolicy::new(), None).unwrap();
         let listed = told("/tools");

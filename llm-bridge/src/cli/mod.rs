@@ -49,6 +49,7 @@ use toolrack_remote::module::Modules;
 use crate::{
     metrics::{CallMetrics, Metrics},
     recorded::{Change, recorded},
+    registering::ToolChange,
 };
 
 /// What a program brings to [`main`].
@@ -140,9 +141,13 @@ enum ToolsCommand {
     /// Check names, descriptions, schemas and the tokens that all tools take in a prompt
     Check(tools::CheckArguments),
     /// Enable a tool, also in running servers
-    Enable(tools::SwitchArguments),
+    Enable(tools::ToolArguments),
     /// Disable a tool, also in running servers
-    Disable(tools::SwitchArguments),
+    Disable(tools::ToolArguments),
+    /// Register a tool by its spec, also in running servers; without code it is listed and cannot be called
+    Register(tools::RegisterArguments),
+    /// Remove a tool that was registered, also in running servers
+    Remove(tools::ToolArguments),
 }
 
 /// Runs the program. The tools are those that are compiled in.
@@ -220,10 +225,19 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
-            program.switch(&arguments, true).await
+            let tenant = arguments.tenant.tenant.clone();
+            program.change_tool(&tenant, arguments.switch(true)).await
         }
         Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
-            program.switch(&arguments, false).await
+            let tenant = arguments.tenant.tenant.clone();
+            program.change_tool(&tenant, arguments.switch(false)).await
+        }
+        Command::Tools { command: Some(ToolsCommand::Register(arguments)), .. } => {
+            program.change_tool(&arguments.tenant.tenant, arguments.register()?).await
+        }
+        Command::Tools { command: Some(ToolsCommand::Remove(arguments)), .. } => {
+            let tenant = arguments.tenant.tenant.clone();
+            program.change_tool(&tenant, arguments.remove()).await
         }
         Command::Mcp(arguments) => {
             let opened = program.opened(arguments.caller.tenant()).await?;
@@ -345,21 +359,21 @@ impl Program<'_> {
         modules.map_err(|error| error.to_string())
     }
 
-    /// Switches a tool, and tells those who want to know of it.
-    async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
+    /// Changes a tool, and tells those who want to know of it.
+    async fn change_tool(&self, tenant: &str, change: ToolChange) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, manifests, .. } = &self.in_stores(&stores, &arguments.tenant.tenant).await?;
-        let switch = async {
-            let made = tools::switch(arguments, enabled, stored);
-            let change = Some(arguments.change(enabled));
-            for event in made_by_operator(&stores, change, made).await? {
+        let Opened { stored, manifests, .. } = &self.in_stores(&stores, tenant).await?;
+        let changed = async {
+            let recorded = change.recorded(tenant);
+            let made = tools::change(change, stored);
+            for event in made_by_operator(&stores, Some(recorded), made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
             }
             Ok(ExitCode::SUCCESS)
         };
-        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), switch).await
+        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), changed).await
     }
 }
 

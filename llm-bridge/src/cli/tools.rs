@@ -1,10 +1,12 @@
 //! `toolrack tools list`, `toolrack tools check` and the switches.
 
-use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
+use std::{collections::BTreeSet, io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use comfy_table::Table;
-use registry_core::{Caller, Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
-use serde_json::{Value, json};
+use registry_core::{
+    Caller, Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool, ToolRegistration,
+};
+use serde_json::Value;
 use toolrack_apis::{Definer, Definitions, Provider};
 
 use super::{
@@ -18,7 +20,7 @@ use super::{
 use crate::{
     definition::subject,
     listing::{self, Row},
-    recorded::Change,
+    registering::{ToolChange, read_spec},
 };
 
 #[derive(Debug, clap::Args)]
@@ -191,33 +193,68 @@ fn width() -> usize {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct SwitchArguments {
+pub(super) struct ToolArguments {
     /// The tool's name
     name: String,
     #[command(flatten)]
     pub(super) tenant: Tenant,
 }
 
-impl SwitchArguments {
-    /// For the audit.
-    pub(super) fn change(&self, enabled: bool) -> Change {
-        let command = if enabled { "toolrack tools enable" } else { "toolrack tools disable" };
-        let arguments = json!({"tool": self.name});
-        Change { command, tenant: self.tenant.tenant.clone(), arguments }
+impl ToolArguments {
+    pub(super) fn switch(self, enabled: bool) -> ToolChange {
+        ToolChange::Switch { name: self.name, enabled }
+    }
+
+    pub(super) fn remove(self) -> ToolChange {
+        ToolChange::Remove { name: self.name }
     }
 }
 
-/// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
-pub(super) async fn switch(
-    arguments: &SwitchArguments,
-    enabled: bool,
+#[derive(Debug, clap::Args)]
+pub(super) struct RegisterArguments {
+    /// A JSON file with the tool's spec, `-` for standard input
+    file: PathBuf,
+    #[command(flatten)]
+    pub(super) tenant: Tenant,
+}
+
+impl RegisterArguments {
+    pub(super) fn register(&self) -> Result<ToolChange, String> {
+        let read = match self.file.as_os_str() == "-" {
+            true => std::io::read_to_string(std::io::stdin()),
+            false => std::fs::read_to_string(&self.file),
+        };
+        let named = |fault: &dyn std::fmt::Display| format!("{}: {fault}", self.file.display());
+        let json = read.map_err(|fault| named(&fault))?;
+        let spec = read_spec(json.as_bytes()).map_err(|fault| named(&fault))?;
+        Ok(ToolChange::Register(Box::new(spec)))
+    }
+}
+
+/// Changes a tool for every server that shares the store. Gives the changes that were made: none where it was so.
+pub(super) async fn change(
+    change: ToolChange,
     stored: &StoredRegistry,
 ) -> Result<Vec<RegistryEvent>, String> {
     let mut events = stored.registry().subscribe();
-    stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
-    tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
-    let told = std::iter::from_fn(|| events.try_recv().ok());
-    Ok(told.filter(|event| !event.elsewhere).collect())
+    let (name, registers) = (change.name().to_owned(), matches!(change, ToolChange::Register(_)));
+    let known = stored.registry().get(&name).is_some();
+    let made = change.make(stored).await.map_err(|error| error.to_string())?;
+    let events = std::iter::from_fn(|| events.try_recv().ok());
+    let events: Vec<RegistryEvent> = events.filter(|event| !event.elsewhere).collect();
+    match made {
+        Some(_) if registers && events.is_empty() => tell(format_args!("{name} is registered already")),
+        Some(ToolRegistration { spec, .. }) if registers => {
+            let version = spec.version.map(|version| format!(" {version}")).unwrap_or_default();
+            tell(format_args!("registered {name}{version}; without code it is listed and cannot be called"));
+        }
+        Some(registration) => {
+            tell(format_args!("{name} is {}", if registration.enabled { "on" } else { "off" }));
+        }
+        None if known => tell(format_args!("removed {name}")),
+        None => tell(format_args!("there is no tool `{name}`; nothing to remove")),
+    }
+    Ok(events)
 }
 
 #[derive(Debug, clap::Args)]
@@ -334,7 +371,8 @@ mod tests {
     fn u11_a_tool_has_one_line_of_80_columns_and_reasons_stand_below() {
         let registry = Registry::builder().without_compiled().build().unwrap();
         for name in ["file_manager.create_document", "scheduler.add_job", "scheduler.list_jobs"] {
-            let spec = ToolSpec { version: Some("1.0.0".to_owned()), ..ToolSpec::new(name, Value::Null) };
+            let spec =
+                ToolSpec { version: Some("1.0.0".to_owned()), ..ToolSpec::new(name, serde_json::json!({})) };
             let policy = ToolPolicy { permission: Permission::Admin, ..ToolPolicy::new() };
             registry.register(spec, policy, None).unwrap();
         }

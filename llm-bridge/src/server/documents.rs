@@ -3,7 +3,6 @@
 //! A file that was sent lies nowhere on the server's disk. Its document is kept under `uploads/USER/NAME`, and is that user's.
 
 mod intake;
-mod refusal;
 mod upload_path;
 
 use std::sync::Arc;
@@ -27,10 +26,10 @@ use super::{
     document_reading::{DocumentReading, Work},
     identity::Identity,
     openapi::Operation,
+    refusal::Refusal,
 };
 use crate::chat::Backend;
 use intake::{Intake, Read, Taken};
-use refusal::Refusal;
 use upload_path::{is_below, upload_path, uploads_of};
 
 /// So many documents are listed at most.

@@ -19,6 +19,7 @@ mod name;
 mod openapi;
 mod page;
 mod personas;
+mod refusal;
 mod reply;
 mod routes;
 mod schedule;
@@ -182,7 +183,9 @@ fn routes(
         .post("/v1/chat/completions", chat::completions, chat::operation())
         .post("/execute", execute::execute, execute::execute_operation())
         .get("/api/tools", tools::list, tools::list_operation())
+        .post("/api/tools", tools::register, tools::register_operation())
         .post("/api/tools/{name}", tools::switch, tools::switch_operation())
+        .delete("/api/tools/{name}", tools::remove, tools::remove_operation())
         .get("/api/modules", modules::list, modules::list_operation())
         .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));

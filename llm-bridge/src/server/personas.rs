@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use axum::{
     Extension, Json,
-    extract::Query,
+    extract::{Query, rejection::QueryRejection},
     http::StatusCode,
-    response::{IntoResponse, Response},
 };
 use registry_core::{Permission, store::Persona};
 use schemars::JsonSchema;
@@ -15,13 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    admin::{self, ADMINS_ONLY},
+    admin::{self, ADMINS_ONLY, require_admin},
     body::{JsonBody, misread},
-    error,
     identity::Identity,
     name::Name,
     openapi::Operation,
-    store_failed,
+    refusal::Refusal,
 };
 use crate::{
     identifier::check_identifier,
@@ -43,8 +41,9 @@ struct ListedPersona {
     users: Option<Vec<String>>,
 }
 
+/// The personas that somebody may know of.
 #[derive(Serialize, JsonSchema)]
-struct PersonaList {
+pub(super) struct PersonaList {
     personas: Vec<ListedPersona>,
 }
 
@@ -54,28 +53,19 @@ pub(super) fn list_operation() -> Operation {
         .answers::<PersonaList>(200, "The personas, by name.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Response {
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, Refusal> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let is_admin = identity.caller.level >= Permission::Admin;
-    let found = async {
-        let users = store.users(tenant).await?;
-        let own =
-            users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
-        let own = own.map_or(&[][..], |user| &user.personas);
-        let mut personas = store.personas(tenant).await?;
-        personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
-        Ok(personas
-            .into_iter()
-            .map(|persona| {
-                let users = is_admin.then(|| users_of(&users, &persona.name));
-                ListedPersona { persona, users }
-            })
-            .collect())
+    let users = store.users(tenant).await?;
+    let own = users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
+    let own = own.map_or(&[][..], |user| &user.personas);
+    let mut personas = store.personas(tenant).await?;
+    personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
+    let listed = |persona: Persona| {
+        let users = is_admin.then(|| users_of(&users, &persona.name));
+        ListedPersona { persona, users }
     };
-    match found.await {
-        Ok(personas) => Json(PersonaList { personas }).into_response(),
-        Err(cause) => failed(PersonaChangeError::Store(cause)),
-    }
+    Ok(Json(PersonaList { personas: personas.into_iter().map(listed).collect() }))
 }
 
 /// A new persona.
@@ -96,22 +86,18 @@ pub(super) fn add_operation() -> Operation {
         .refuses(409, "There is a persona of that name (`persona_exists`).")
 }
 
-pub(super) async fn add(Extension(identity): Extension<Identity>, JsonBody(body): JsonBody) -> Response {
-    let new: NewPersona = match read(body, r#"{"name": "reading", "allowed_modules": ["research"]}"#) {
-        Ok(new) => new,
-        Err(refused) => return refused,
-    };
-    if let Err(refused) = check([&new.name], "name").and_then(|()| check_modules(&new.allowed_modules)) {
-        return refused;
-    }
-    let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
+pub(super) async fn add(
+    Extension(identity): Extension<Identity>,
+    JsonBody(body): JsonBody,
+) -> Result<(StatusCode, Json<Persona>), Refusal> {
+    let new: NewPersona = read(body, r#"{"name": "reading", "allowed_modules": ["research"]}"#)?;
+    check([&new.name], "name")?;
+    check_modules(&new.allowed_modules)?;
     let arguments = json!({"name": new.name, "allowed_modules": new.allowed_modules});
+    let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let add = personas::add(store.as_ref(), tenant, &new.name, new.allowed_modules);
-    match admin::change(&identity, "toolrack persona add", arguments, add).await {
-        Ok(Ok(persona)) => (StatusCode::CREATED, Json(persona)).into_response(),
-        Ok(Err(fault)) => failed(fault),
-        Err(refused) => refused,
-    }
+    let persona = admin::change(&identity, "toolrack persona add", arguments, add).await?;
+    Ok((StatusCode::CREATED, Json(persona)))
 }
 
 /// The modules of a persona.
@@ -136,22 +122,14 @@ pub(super) async fn change(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
     JsonBody(body): JsonBody,
-) -> Response {
-    let PersonaModules { allowed_modules } = match read(body, r#"{"allowed_modules": ["research"]}"#) {
-        Ok(modules) => modules,
-        Err(refused) => return refused,
-    };
-    if let Err(refused) = check_modules(&allowed_modules) {
-        return refused;
-    }
+) -> Result<Json<Persona>, Refusal> {
+    let PersonaModules { allowed_modules } = read(body, r#"{"allowed_modules": ["research"]}"#)?;
+    check_modules(&allowed_modules)?;
     let arguments = json!({"name": name, "allowed_modules": allowed_modules});
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let change = personas::change_modules(store.as_ref(), tenant, &name, allowed_modules);
-    match admin::change(&identity, "toolrack persona modules", arguments, change).await {
-        Ok(Ok((_, persona))) => Json(persona).into_response(),
-        Ok(Err(fault)) => failed(fault),
-        Err(refused) => refused,
-    }
+    let (_, persona) = admin::change(&identity, "toolrack persona modules", arguments, change).await?;
+    Ok(Json(persona))
 }
 
 #[derive(Deserialize)]
@@ -176,26 +154,21 @@ pub(super) fn remove_operation() -> Operation {
 pub(super) async fn remove(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
-    removal: Result<Query<Removal>, axum::extract::rejection::QueryRejection>,
-) -> Response {
-    let Ok(Query(Removal { force })) = removal else {
-        let message = "only `force` can be said, as in `?force=true`";
-        return error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some("query"));
-    };
+    removal: Result<Query<Removal>, QueryRejection>,
+) -> Result<StatusCode, Refusal> {
+    let Query(Removal { force }) = removal
+        .map_err(|_| Refusal::invalid("query", "only `force` can be said here, as in `?force=true`"))?;
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let remove = personas::remove(store.as_ref(), tenant, &name, force);
     let arguments = json!({"name": name, "force": force});
-    match admin::change(&identity, "toolrack persona remove", arguments, remove).await {
-        Ok(Ok(_)) => StatusCode::NO_CONTENT.into_response(),
-        Ok(Err(fault)) => failed(fault),
-        Err(refused) => refused,
-    }
+    admin::change(&identity, "toolrack persona remove", arguments, remove).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The personas of a user.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct UserPersonas {
+pub(super) struct UserPersonas {
     /// Their names, the default one first; without any the user may use all modules.
     personas: Vec<String>,
 }
@@ -213,67 +186,57 @@ pub(super) async fn assign(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
     JsonBody(body): JsonBody,
-) -> Response {
-    let UserPersonas { personas } = match read(body, r#"{"personas": ["reading"]}"#) {
-        Ok(personas) => personas,
-        Err(refused) => return refused,
-    };
+) -> Result<Json<UserPersonas>, Refusal> {
+    require_admin(&identity, "giving users personas")?;
+    let UserPersonas { personas } = read(body, r#"{"personas": ["reading"]}"#)?;
     if personas.len() > MAX_PERSONAS {
-        return bad("personas", &format!("{MAX_PERSONAS} personas are the most that a user may have"));
-    }
-    if let Err(refused) = admin::require_admin(&identity, "giving users personas") {
-        return refused;
+        let message = format!("{MAX_PERSONAS} personas are the most that a user may have");
+        return Err(Refusal::invalid("personas", message));
     }
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    match store.user(tenant, &id).await {
-        Ok(Some(user)) if user.level > identity.caller.level => {
-            let message = format!("{id} has the level {}, which is above yours", user.level);
-            return error(StatusCode::FORBIDDEN, "permission_denied", &message, None);
-        }
-        Ok(_) => {}
-        Err(cause) => return store_failed(&cause),
+    let user = store.user(tenant, &id).await?;
+    if let Some(user) = user.filter(|user| user.level > identity.caller.level) {
+        return Err(Refusal::denied(format!("{id} has the level {}, which is above yours", user.level)));
     }
     let assign = personas::assign(store.as_ref(), tenant, &id, &personas);
     let arguments = json!({"user": id, "personas": personas});
-    match admin::change(&identity, "toolrack user persona", arguments, assign).await {
-        Ok(Ok(_)) => Json(UserPersonas { personas }).into_response(),
-        Ok(Err(fault)) => failed(fault),
-        Err(refused) => refused,
-    }
+    admin::change(&identity, "toolrack user persona", arguments, assign).await?;
+    Ok(Json(UserPersonas { personas }))
 }
 
 /// What a body says; `example` is what could be sent instead.
-fn read<T: for<'de> Deserialize<'de>>(body: Value, example: &str) -> Result<T, Response> {
-    serde_json::from_value(body)
-        .map_err(|fault| bad("body", &format!("not understood: {}; send `{example}`", misread(&fault))))
+fn read<T: for<'de> Deserialize<'de>>(body: Value, example: &str) -> Result<T, Refusal> {
+    serde_json::from_value(body).map_err(|fault| {
+        Refusal::invalid("body", format!("not understood: {}; send `{example}`", misread(&fault)))
+    })
 }
 
-fn check_modules(modules: &BTreeSet<String>) -> Result<(), Response> {
+fn check_modules(modules: &BTreeSet<String>) -> Result<(), Refusal> {
     if modules.len() > MAX_MODULES {
         let message = format!("{MAX_MODULES} modules are the most that a persona may have");
-        return Err(bad("allowed_modules", &message));
+        return Err(Refusal::invalid("allowed_modules", message));
     }
     check(modules, "allowed_modules")
 }
 
-fn check<'n>(names: impl IntoIterator<Item = &'n String>, param: &str) -> Result<(), Response> {
+fn check<'n>(names: impl IntoIterator<Item = &'n String>, param: &'static str) -> Result<(), Refusal> {
     names.into_iter().try_for_each(|name| {
-        check_identifier(name).map_err(|rule| bad(param, &format!("a name in `{param}` has to be {rule}")))
+        check_identifier(name)
+            .map_err(|rule| Refusal::invalid(param, format!("a name in `{param}` has to be {rule}")))
     })
 }
 
-fn bad(param: &str, message: &str) -> Response {
-    error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
-}
-
-fn failed(fault: PersonaChangeError) -> Response {
-    let (status, kind) = match &fault {
-        PersonaChangeError::Store(cause) => return store_failed(cause),
-        PersonaChangeError::Exists(_) => (StatusCode::CONFLICT, "persona_exists"),
-        PersonaChangeError::InUse { .. } => (StatusCode::CONFLICT, "persona_in_use"),
-        PersonaChangeError::Unknown { .. } => (StatusCode::NOT_FOUND, "persona_not_found"),
-        PersonaChangeError::UnknownUser(_) => (StatusCode::NOT_FOUND, "user_not_found"),
-    };
-    let how = if matches!(fault, PersonaChangeError::InUse { .. }) { ", or send `?force=true`" } else { "" };
-    error(status, kind, &format!("{fault}{how}"), None)
+impl From<PersonaChangeError> for Refusal {
+    fn from(fault: PersonaChangeError) -> Self {
+        let (status, kind) = match &fault {
+            PersonaChangeError::Store(cause) => return Self::Store(cause.to_string()),
+            PersonaChangeError::Exists(_) => (StatusCode::CONFLICT, "persona_exists"),
+            PersonaChangeError::InUse { .. } => (StatusCode::CONFLICT, "persona_in_use"),
+            PersonaChangeError::Unknown { .. } => (StatusCode::NOT_FOUND, "persona_not_found"),
+            PersonaChangeError::UnknownUser(_) => (StatusCode::NOT_FOUND, "user_not_found"),
+        };
+        let in_use = matches!(fault, PersonaChangeError::InUse { .. });
+        let how = if in_use { ", or send `?force=true`" } else { "" };
+        Self::new(status, kind, format!("{fault}{how}"), None)
+    }
 }

@@ -1,4 +1,4 @@
-//! `GET /api/tools`: the tools there are, or those that a search finds, and whether they can be used; `POST /api/tools/{name}`: on and off.
+//! `/api/tools`: the tools there are, or those that a search finds, and whether they can be used; registered, switched and removed by admins.
 
 use axum::{
     Extension, Json,
@@ -6,19 +6,24 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use registry_core::{Caller, ChangeError, Permission, Query as Search, RegistryError};
+use registry_core::{ChangeError, Query as Search, RegistryError, ToolRegistration, ToolSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    admin::{self, ADMINS_ONLY},
     body::{JsonBody, misread},
     error,
     identity::Identity,
     name::Name,
     openapi::Operation,
-    store_failed,
+    refusal::Refusal,
 };
-use crate::listing;
+use crate::{
+    listing,
+    recorded::Change,
+    registering::{ToolChange, read_spec},
+};
 
 /// Names and values as they stand behind the `?`, in their order.
 type Parameters = Query<Vec<(String, String)>>;
@@ -79,59 +84,79 @@ struct Switch {
     enabled: bool,
 }
 
-/// What a tool was switched to.
-#[derive(Serialize, JsonSchema)]
-struct Switched {
-    /// The tool's name.
-    name: String,
-    /// Whether it can be used.
-    enabled: bool,
-}
-
 pub(super) fn switch_operation() -> Operation {
     Operation::new("Tools", "switch_tool", "Switches a tool on or off")
         .details("It holds at once, for running turns too.")
         .path("name", "The tool's name.")
         .reads::<Switch>()
-        .answers::<Switched>(200, "It was done.")
-        .refuses(403, "The user is not of the level admin (`permission_denied`).")
+        .answers::<ToolRegistration>(200, "The registration as it is now.")
+        .refuses(403, ADMINS_ONLY)
         .refuses(404, "No tool has that name (`tool_not_found`).")
         .refuses(409, "This tool cannot be switched (`tool_not_changed`).")
-}
-
-/// Why somebody may not change the tenant's tools.
-fn refused(identity: &Identity, what: &str) -> Option<Response> {
-    let Caller { user, level, .. } = &identity.caller;
-    let how = identity.how_to_get(Permission::Admin);
-    let message = format!("{what} needs the level admin, {user} has {level}; {how}");
-    (*level < Permission::Admin).then(|| error(StatusCode::FORBIDDEN, "permission_denied", &message, None))
 }
 
 pub(super) async fn switch(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
     JsonBody(body): JsonBody,
-) -> Response {
-    if let Some(refused) = refused(&identity, "switching tools") {
-        return refused;
-    }
-    let Identity { stored, .. } = identity;
-    let Switch { enabled } = match serde_json::from_value(body) {
-        Ok(switch) => switch,
-        Err(fault) => {
-            let message = format!(
-                "not understood: {}; send `{{\"enabled\": true}}` or `{{\"enabled\": false}}`",
-                misread(&fault)
-            );
-            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("enabled"));
-        }
-    };
-    match stored.set_enabled(&name, enabled).await {
-        Ok(_) => Json(Switched { name, enabled }).into_response(),
-        Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
-            error(StatusCode::NOT_FOUND, "tool_not_found", &fault.to_string(), None)
-        }
-        Err(ChangeError::Store(cause)) => store_failed(&cause),
-        Err(fault) => error(StatusCode::CONFLICT, "tool_not_changed", &fault.to_string(), None),
+) -> Result<Response, Refusal> {
+    let Switch { enabled } = serde_json::from_value(body).map_err(|fault| {
+        let example = "`{\"enabled\": true}` or `{\"enabled\": false}`";
+        Refusal::invalid("enabled", format!("not understood: {}; send {example}", misread(&fault)))
+    })?;
+    change(&identity, ToolChange::Switch { name, enabled }).await
+}
+
+pub(super) fn register_operation() -> Operation {
+    Operation::new("Tools", "register_tool", "Registers a tool, or another version of it")
+        .details("Where no program that shares the store has its code, the tool is listed and cannot be called.")
+        .reads::<ToolSpec>()
+        .answers::<ToolRegistration>(200, "The registration.")
+        .refuses(403, ADMINS_ONLY)
+        .refuses(409, "The version is there with another spec, or the tool is not one that was registered (`tool_not_changed`).")
+}
+
+pub(super) async fn register(
+    Extension(identity): Extension<Identity>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Refusal> {
+    let spec = read_spec(body.to_string().as_bytes()).map_err(|fault| Refusal::invalid("body", fault))?;
+    change(&identity, ToolChange::Register(Box::new(spec))).await
+}
+
+pub(super) fn remove_operation() -> Operation {
+    Operation::new("Tools", "remove_tool", "Removes a tool that was registered")
+        .details("Where there is none of that name, nothing is to do.")
+        .path("name", "The tool's name.")
+        .answers_nothing(204, "There is no such tool any more.")
+        .refuses(403, ADMINS_ONLY)
+        .refuses(409, "The tool is compiled in, or comes from a file or another server (`tool_not_changed`).")
+}
+
+pub(super) async fn remove(
+    Extension(identity): Extension<Identity>,
+    Name(name): Name,
+) -> Result<Response, Refusal> {
+    change(&identity, ToolChange::Remove { name }).await
+}
+
+/// Makes a change; answers with the registration where there is one then.
+async fn change(identity: &Identity, change: ToolChange) -> Result<Response, Refusal> {
+    let Change { command, arguments, .. } = change.recorded(identity.registry.tenant());
+    let made = admin::change(identity, command, arguments, change.make(&identity.stored)).await?;
+    Ok(made.map_or_else(|| StatusCode::NO_CONTENT.into_response(), |made| Json(made).into_response()))
+}
+
+impl From<ChangeError> for Refusal {
+    fn from(fault: ChangeError) -> Self {
+        let (status, kind) = match &fault {
+            ChangeError::Store(cause) => return Self::Store(cause.to_string()),
+            ChangeError::Rule(RegistryError::Unknown { .. }) => (StatusCode::NOT_FOUND, "tool_not_found"),
+            ChangeError::Rule(RegistryError::InvalidSchema { .. }) => {
+                (StatusCode::BAD_REQUEST, "invalid_request_error")
+            }
+            _ => (StatusCode::CONFLICT, "tool_not_changed"),
+        };
+        Self::new(status, kind, fault.to_string(), None)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn list_operation() -> Operation {
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     if let Err(refused) = require_admin(&identity, WHAT) {
-        return refused;
+        return refused.into_response();
     }
     let letters = match &app.webhooks {
         Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await,
@@ -64,7 +64,7 @@ pub(super) async fn redeliver(
     Name(id): Name,
 ) -> Response {
     if let Err(refused) = require_admin(&identity, WHAT) {
-        return refused;
+        return refused.into_response();
     }
     let sent = match &app.webhooks {
         Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await,

@@ -92,11 +92,14 @@ impl Changing<'_> {
     /// # Errors
     /// When a schema is neither an object nor a boolean, the name is that of a tool that was not registered at run time, or the version stays and the spec does not.
     pub(crate) fn weigh(&self, spec: &ToolSpec) -> Result<Verdict, RegistryError> {
-        // Null is no schema at all: nothing is promised.
-        let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean() || schema.is_null();
-        let schemas = [("input_schema", &*spec.input_schema), ("output_schema", &spec.output_schema)];
-        if let Some((field, _)) = schemas.into_iter().find(|(_, schema)| !is_schema(schema)) {
-            return Err(RegistryError::InvalidSchema { name: spec.tool_name.clone(), field });
+        let is_schema = |schema: &Value| schema.is_object() || schema.is_boolean();
+        let invalid = |field| Err(RegistryError::InvalidSchema { name: spec.tool_name.clone(), field });
+        if !is_schema(&spec.input_schema) {
+            return invalid("input_schema");
+        }
+        // Without one nothing is promised of the result.
+        if !is_schema(&spec.output_schema) && !spec.output_schema.is_null() {
+            return invalid("output_schema");
         }
         let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
         if *known.source() != Source::Host {

@@ -1,13 +1,14 @@
 //! A registry's state as data: to look at, to keep, to move.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Registry, RegistryError, lifecycle::Cause};
 use crate::{source::Source, spec::ToolSpec, tool::Tool};
 
 /// A tool that is registered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRegistration {
     /// What it is to a model.

@@ -39,12 +39,13 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
 const ABOUT_KEYS: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On a loopback address \
     none is needed unless the configuration asks for one.";
 
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("Chat", "Chat completions in the form of OpenAI's API."),
     ("Tools", "The tools, and calls of them."),
     ("MCP", "The tools for clients of the Model Context Protocol."),
     ("Modules", "Tools that live elsewhere, and this server as a module of another."),
     ("Documents", "What the tools search."),
+    ("Personas", "Named sets of modules that users may use."),
     ("Approvals", "Calls that wait for a person."),
     ("Webhooks", "Messages that could not be delivered."),
     ("Server", "The page and the server itself."),

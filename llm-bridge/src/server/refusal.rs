@@ -1,19 +1,19 @@
-//! Why something is not done with documents.
+//! Why something that was asked for is not done, as the answer that says so.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use registry_core::ToolError;
+use registry_core::{ToolError, store::StoreError};
 
-use crate::server::{error, store_failed};
+use super::{error, store_failed};
 
 /// When to come back where others are busy, in seconds.
 const SOON: u16 = 2;
 
 /// Why something is not done.
 #[derive(Debug)]
-pub(in crate::server) enum Refusal {
+pub(super) enum Refusal {
     /// It is no good.
     Bad { status: StatusCode, kind: &'static str, message: String, param: Option<&'static str> },
     /// Others are busy with as much as can be done at once.
@@ -40,6 +40,12 @@ impl Refusal {
     /// Of somebody who may not do this.
     pub(super) fn denied(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "permission_denied", message, None)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(cause: StoreError) -> Self {
+        Self::Store(cause)
     }
 }
 
