@@ -164,7 +164,9 @@ fn one_statement(sql: &str) -> Result<&str, String> {
         }
         let names = compact.matches("as(").count() + compact.matches("materialized(").count();
         if names > MAX_NAMES {
-            return Err(format!("WITH may give {MAX_NAMES} names and no more; write the others as subqueries"));
+            return Err(format!(
+                "WITH may give {MAX_NAMES} names and no more; write the others as subqueries"
+            ));
         }
     }
     Ok(sql)
@@ -228,11 +230,7 @@ fn function_name(p4: &str) -> &str {
 fn reason(opcode: &str, p4: &str) -> String {
     match opcode {
         "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
-            format!(
-                "the function `{}` is not allowed; there are {}",
-                function_name(p4),
-                FUNCTIONS.join(", ")
-            )
+            format!("the function `{}` is not allowed; there are {}", function_name(p4), FUNCTIONS.join(", "))
         }
         "Concat" => "`||` is not allowed; select the columns beside one another".to_owned(),
         "Variable" => "a parameter has no value here; write the value itself".to_owned(),
@@ -289,7 +287,10 @@ mod tests {
         let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for (sql, fault) in [
             ("SELECT * FROM chunk", "there is only `documents` to read"),
-            ("SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)", "there is only `documents` to read"),
+            (
+                "SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)",
+                "there is only `documents` to read",
+            ),
             ("SELECT * FROM sqlite_master", "there is only `documents` to read"),
             ("SELECT * FROM sqlite_temp_master", "there is only `documents` to read"),
             ("SELECT * FROM entity WHERE key = 'x'", "there is only `documents` to read"),
