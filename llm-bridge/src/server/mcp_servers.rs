@@ -8,7 +8,7 @@ use axum::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrack_remote::{
-    AcceptError, BreakerState,
+    AcceptError, BreakerState, SourceReport,
     mcp::{McpServerReport, McpServers, McpState},
 };
 
@@ -56,15 +56,16 @@ pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<
         return Json(McpServerList { mcp_servers: reports }).into_response();
     }
     let may_see = |report: &&McpServerReport| {
-        identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.name))
+        identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.source.name))
     };
     let mcp_servers = reports.iter().filter(may_see).map(|report| for_users(report, &identity)).collect();
     Json(McpServerList { mcp_servers }).into_response()
 }
 
 fn for_users(report: &McpServerReport, identity: &Identity) -> McpServerSummary {
-    let tools = usable_of(identity, &report.name);
-    McpServerSummary { name: report.name.clone(), state: report.state, tools, breaker: report.breaker }
+    let SourceReport { name, breaker, .. } = &report.source;
+    let tools = usable_of(identity, name);
+    McpServerSummary { name: name.clone(), state: report.state, tools, breaker: *breaker }
 }
 
 pub(super) fn accept_operation() -> Operation {

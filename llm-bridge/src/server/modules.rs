@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use toolrack_remote::{
-    AcceptError, BreakerState,
+    AcceptError, BreakerState, SourceReport,
     module::{ModuleReport, Modules, ModulesSettings, ServedManifest},
 };
 
@@ -113,7 +113,7 @@ pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<
         return all(reports);
     }
     let may_see = |report: &&ModuleReport| {
-        identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.name))
+        identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.source.name))
     };
     let modules = reports.iter().filter(may_see).map(|report| for_users(report, &identity)).collect();
     Json(ModuleList { modules }).into_response()
@@ -124,9 +124,9 @@ fn all(modules: Vec<ModuleReport>) -> Response {
 }
 
 fn for_users(report: &ModuleReport, identity: &Identity) -> ModuleSummary {
-    let tools = usable_of(identity, &report.name);
-    let (name, version) = (report.name.clone(), report.version.clone());
-    ModuleSummary { name, version, tools, breaker: report.breaker }
+    let SourceReport { name, breaker, .. } = &report.source;
+    let tools = usable_of(identity, name);
+    ModuleSummary { name: name.clone(), version: report.version.clone(), tools, breaker: *breaker }
 }
 
 /// How many tools of a module somebody may use.
