@@ -108,7 +108,7 @@ async fn m2_servers_share_manifests_in_redis_and_lose_none_with_it() {
     };
     assert_eq!(call().await.for_model(), "done");
     modules.ready().await;
-    assert_eq!(modules.refresh().await[0].error, None);
+    assert_eq!(modules.refresh().await[0].source.error, None);
     assert_eq!(call().await.for_model(), "done");
     let _redis = servers::redis_on(test, port);
     assert_eq!(call().await.for_model(), "done");
