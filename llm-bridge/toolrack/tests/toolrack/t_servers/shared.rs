@@ -23,8 +23,7 @@ fn retry_after(response: &Response) -> u64 {
 /// Two servers on one PostgreSQL and one Redis.
 fn two_racks(url: &str, redis: &str, tools: &str) -> [Rack; 2] {
     ["one", "two"].map(|server| {
-        let store =
-            format!("url = \"{url}\"\nredis = \"{redis}\"\nserver = \"{server}\"");
+        let store = format!("url = \"{url}\"\nredis = \"{redis}\"\nserver = \"{server}\"");
         Rack::new(&store, tools)
     })
 }
