@@ -120,7 +120,7 @@ pub(crate) fn redis(test: &str) -> Option<RedisDatabase> {
 /// A number that no other test has: database 0 holds the last one.
 fn next_redis_database(url: &str) -> u32 {
     let address = url.trim_start_matches("redis://");
-    let mut connection = TcpStream::connect(address).expect("the server of TOOLRACK_TEST_REDIS_URL answers");
+    let mut connection = TcpStream::connect(address).unwrap();
     connection.write_all(b"INCR last_test_database\r\n").unwrap();
     let mut answer = String::new();
     BufReader::new(connection).read_line(&mut answer).unwrap();
