@@ -15,7 +15,7 @@ use registry_core::guard::audit::log::{AuditFilter, AuditLog};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, Row, SqliteConnection};
 
-use crate::{Place, call, registry, servers, user};
+use crate::{Place, call, registry, user};
 
 const CHILD: &str = "REGISTRY_CORE_TEST_CHILD";
 const USERS: u64 = 40;
