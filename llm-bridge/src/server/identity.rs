@@ -16,7 +16,7 @@ use registry_core::{
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::ServerSettings;
+use super::{ServerSettings, api_error::ApiError};
 use crate::personas::{PersonaError, under_all_personas, under_persona};
 
 /// The header that names the persona of a request.
@@ -54,8 +54,40 @@ impl Identity {
         }
     }
 
-    /// What to do for somebody who lacks a level, as the end of a sentence that says so.
-    pub(super) fn how_to_get(&self, level: Permission) -> String {
+    /// Refuses users below a level; `what` is what needs it, such as "adding users".
+    pub(super) fn require(&self, level: Permission, what: &str) -> Result<(), ApiError> {
+        let Caller { user, level: own, .. } = &self.caller;
+        if *own >= level {
+            return Ok(());
+        }
+        let how = self.how_to_get(level);
+        Err(ApiError::denied(format!("{what} needs the level {level}, {user} has {own}; {how}")))
+    }
+
+    /// Refuses users below a level and those of other tenants.
+    pub(super) fn require_in_default_tenant(&self, level: Permission, what: &str) -> Result<(), ApiError> {
+        let tenant = self.registry.tenant();
+        if tenant == DEFAULT_TENANT {
+            return self.require(level, what);
+        }
+        let Caller { user, level: own, .. } = &self.caller;
+        Err(ApiError::denied(format!(
+            "{what} needs the level {level} of the tenant {DEFAULT_TENANT}; {user} has {own} in {tenant}"
+        )))
+    }
+
+    /// All tenants share modules and MCP servers, so only admins of the default tenant manage them.
+    pub(super) fn require_operator(&self) -> Result<(), ApiError> {
+        self.require_in_default_tenant(Permission::Admin, "managing modules and MCP servers")
+    }
+
+    /// Whether the user may use a module at all.
+    pub(super) fn may_use_module(&self, module: &str) -> bool {
+        self.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(module))
+    }
+
+    /// How the user gets a level.
+    fn how_to_get(&self, level: Permission) -> String {
         let (user, tenant) = (&self.caller.user, self.registry.tenant());
         let tenant = if tenant == DEFAULT_TENANT { String::new() } else { format!(" --tenant {tenant}") };
         match self.is_configured() {
@@ -80,13 +112,13 @@ impl Identity {
     }
 
     /// The same key used for another user; nobody where it may not be.
-    pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, Stranger> {
-        let used = self.used.ok_or(Stranger::NoKey)?;
+    pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, IdentityError> {
+        let used = self.used.ok_or(IdentityError::NoKey)?;
         self.identities.of_key(UsedKey { on_behalf_of: Some(user.to_owned()), ..used }).await
     }
 
     /// The same user under another persona.
-    pub(super) async fn under_persona(self, persona: String) -> Result<Self, Stranger> {
+    pub(super) async fn under_persona(self, persona: String) -> Result<Self, IdentityError> {
         match self.used {
             Some(used) => self.identities.of_key(UsedKey { persona: Some(persona), ..used }).await,
             None => self.identities.configured(Some(&persona)).await,
@@ -96,7 +128,7 @@ impl Identity {
 
 /// Why a request is nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stranger {
+pub(super) enum IdentityError {
     /// It brings no key, or one that opens nothing.
     NoKey,
     /// It names a persona that its user may not use; a text for the user.
@@ -105,7 +137,7 @@ pub(super) enum Stranger {
     Store(String),
 }
 
-impl From<PersonaError> for Stranger {
+impl From<PersonaError> for IdentityError {
     fn from(fault: PersonaError) -> Self {
         match fault {
             PersonaError::NotAllowed(message) => Self::Persona(message),
@@ -143,8 +175,8 @@ impl CallerAuthority for Key {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
-                Err(Stranger::NoKey | Stranger::Persona(_)) => Ok(None),
-                Err(Stranger::Store(cause)) => Err(cause),
+                Err(IdentityError::NoKey | IdentityError::Persona(_)) => Ok(None),
+                Err(IdentityError::Store(cause)) => Err(cause),
             }
         })
     }
@@ -170,7 +202,7 @@ impl Identities {
     }
 
     /// The user that the request's key stands for; the configured user where none is asked for.
-    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, Stranger> {
+    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, IdentityError> {
         let given = bearer(headers);
         let persona = headers.get(PERSONA_HEADER).map(persona_of).transpose()?;
         let access = &self.settings.access;
@@ -186,13 +218,13 @@ impl Identities {
             }
             // Many clients cannot but send a key, such as `none`.
             None if !access.requires_key() => self.configured(persona.as_deref()).await,
-            None => Err(Stranger::NoKey),
+            None => Err(IdentityError::NoKey),
         }
     }
 
-    async fn configured(self: &Arc<Self>, persona: Option<&str>) -> Result<Identity, Stranger> {
+    async fn configured(self: &Arc<Self>, persona: Option<&str>) -> Result<Identity, IdentityError> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
-        let caller = self.configured_caller().await.map_err(Stranger::Store)?;
+        let caller = self.configured_caller().await.map_err(IdentityError::Store)?;
         let store = self.settings.store.as_ref();
         let caller = under_persona(store, DEFAULT_TENANT, caller, &[], persona).await?;
         Ok(Identity {
@@ -218,32 +250,32 @@ impl Identities {
         Ok(self.for_guest(caller))
     }
 
-    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
+    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, IdentityError> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let (registry, identities) = (stored.registry().clone(), Arc::clone(self));
         Ok(Identity { registry, stored, caller, delegate, keyless: false, identities, used: Some(used) })
     }
 
-    async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
+    async fn opened(&self, used: &UsedKey) -> Result<Opened, IdentityError> {
         if let Some(opened) = self.known.get(used) {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(&used.sha256).await.map_err(Stranger::Store)?.ok_or(Stranger::NoKey)?;
-        let find = async |user: &str| store.user(&key.tenant, user).await.map_err(Stranger::Store);
+        let key = store.key(&used.sha256).await.map_err(IdentityError::Store)?.ok_or(IdentityError::NoKey)?;
+        let find = async |user: &str| store.user(&key.tenant, user).await.map_err(IdentityError::Store);
         let under = async |user: User| {
             let caller = self.without_personas(&user);
             let persona = used.persona.as_deref();
             under_persona(store.as_ref(), &key.tenant, caller, &user.personas, persona).await
         };
-        let mut caller = under(find(&key.user).await?.ok_or(Stranger::NoKey)?).await?;
+        let mut caller = under(find(&key.user).await?.ok_or(IdentityError::NoKey)?).await?;
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
                 let user = find(user).await?.unwrap_or_else(|| unknown_user(user));
                 caller = caller.on_behalf_of(under(user).await?);
             }
-            Some(_) => return Err(Stranger::NoKey),
+            Some(_) => return Err(IdentityError::NoKey),
         }
         let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
         self.known.insert(used.clone(), opened.clone());
@@ -273,8 +305,10 @@ impl Identities {
     pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, String> {
         match self.tenant(tenant).await {
             Ok(stored) => Ok(stored.registry().clone()),
-            Err(Stranger::Store(cause)) => Err(cause),
-            Err(Stranger::NoKey | Stranger::Persona(_)) => Err("the tenant cannot be opened".to_owned()),
+            Err(IdentityError::Store(cause)) => Err(cause),
+            Err(IdentityError::NoKey | IdentityError::Persona(_)) => {
+                Err("the tenant cannot be opened".to_owned())
+            }
         }
     }
 
@@ -293,7 +327,7 @@ impl Identities {
     }
 
     /// The tenant's registry, as the store has it.
-    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, Stranger> {
+    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, IdentityError> {
         let cell = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(tenants.entry(tenant.to_owned()).or_default())
@@ -303,13 +337,13 @@ impl Identities {
                 DEFAULT_TENANT => self.registry.clone(),
                 other => self.registry.for_tenant(other),
             };
-            registry.attach(Arc::clone(&self.settings.store)).await.map_err(Stranger::Store)
+            registry.attach(Arc::clone(&self.settings.store)).await.map_err(IdentityError::Store)
         };
         cell.get_or_try_init(attach).await.cloned()
     }
 }
 
-/// Who a server that delegates names and nobody here knows.
+/// A user whom a server with the right to delegate names, and who is not in the store.
 fn unknown_user(id: &str) -> User {
     User {
         id: id.to_owned(),
@@ -319,9 +353,9 @@ fn unknown_user(id: &str) -> User {
     }
 }
 
-fn persona_of(value: &HeaderValue) -> Result<String, Stranger> {
+fn persona_of(value: &HeaderValue) -> Result<String, IdentityError> {
     let name = std::str::from_utf8(value.as_bytes());
-    name.map(str::to_owned).map_err(|_| Stranger::Persona(format!("`{PERSONA_HEADER}` has to be UTF-8")))
+    name.map(str::to_owned).map_err(|_| IdentityError::Persona(format!("`{PERSONA_HEADER}` has to be UTF-8")))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

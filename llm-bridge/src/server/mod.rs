@@ -1,7 +1,8 @@
-//! The HTTP doors, one file for each group of routes.
+//! The HTTP server, one file for each group of routes.
 
 mod access;
 mod admin;
+mod api_error;
 mod approvals;
 mod body;
 mod chat;
@@ -19,7 +20,7 @@ mod name;
 mod openapi;
 mod page;
 mod personas;
-mod refusal;
+mod query;
 mod reply;
 mod routes;
 mod schedule;
@@ -29,22 +30,18 @@ mod webhooks;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json, Router,
-    extract::DefaultBodyLimit,
-    http::StatusCode,
-    middleware,
-    response::{IntoResponse, Response},
+    Extension, Router, extract::DefaultBodyLimit, http::StatusCode, middleware, response::IntoResponse,
     serve::ListenerExt,
 };
 use registry_core::{Caller, Permission, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::openai;
 use toolrack_http::webhook::Webhooks;
 use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+use api_error::ApiError;
 pub use documents::Upload;
 use identity::Identities;
 #[cfg(feature = "cli")]
@@ -132,7 +129,7 @@ struct App {
     modules: Modules,
     metrics: Metrics,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
-    documents: documents::DocumentDoor,
+    documents: documents::DocumentAccess,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -168,7 +165,7 @@ fn routes(
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    let documents = documents::DocumentDoor::new(&backend, &settings, &closing);
+    let documents = documents::DocumentAccess::new(&backend, &settings, &closing);
     let app = App {
         backend,
         webhooks: settings.webhooks.clone(),
@@ -180,68 +177,55 @@ fn routes(
         closing,
     };
     let with_tools = with_tools
-        .post("/v1/chat/completions", chat::completions, chat::operation())
-        .post("/execute", execute::execute, execute::execute_operation())
-        .get("/api/tools", tools::list, tools::list_operation())
-        .post("/api/tools", tools::register, tools::register_operation())
-        .post("/api/tools/{name}", tools::switch, tools::switch_operation())
-        .delete("/api/tools/{name}", tools::remove, tools::remove_operation())
-        .get("/api/modules", modules::list, modules::list_operation())
-        .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
+        .add("/v1/chat/completions", chat::completions, chat::operation())
+        .add("/execute", execute::execute, execute::execute_operation())
+        .add("/api/tools", tools::list, tools::list_operation())
+        .add("/api/tools", tools::register, tools::register_operation())
+        .add("/api/tools/{name}", tools::switch, tools::switch_operation())
+        .add("/api/tools/{name}", tools::remove, tools::remove_operation())
+        .add("/api/modules", modules::list, modules::list_operation())
+        .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
-    let with_tools = with_tools
-        .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
-        .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
-    let with_tools = with_tools
-        .get("/api/documents", documents::list, documents::list_operation())
-        .post("/api/documents", documents::add, documents::add_operation())
-        .delete("/api/documents", documents::remove, documents::remove_operation());
     let with_key = with_tools
-        .get("/v1/models", models::list, models::list_operation())
-        .get("/manifest", modules::manifest, modules::manifest_operation())
-        .get("/metrics", metrics::scrape, metrics::operation())
-        .post("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
-        .post("/refresh-tools", modules::refresh, modules::refresh_operation())
-        .get("/api/approvals", approvals::list, approvals::list_operation())
-        .post("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
-        .get("/api/personas", personas::list, personas::list_operation())
-        .post("/api/personas", personas::add, personas::add_operation())
-        .post("/api/personas/{name}", personas::change, personas::change_operation())
-        .delete("/api/personas/{name}", personas::remove, personas::remove_operation())
-        .post("/api/users/{id}/personas", personas::assign, personas::assign_operation())
-        .get("/api/dead-letters", webhooks::list, webhooks::list_operation())
-        .post("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
-        .post("/api/render", markdown::render, markdown::operation())
+        .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
+        .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
+        .add("/api/documents", documents::list, documents::list_operation())
+        .add("/api/documents", documents::add, documents::add_operation())
+        .add("/api/documents", documents::remove, documents::remove_operation())
+        .add("/v1/models", models::list, models::list_operation())
+        .add("/manifest", modules::manifest, modules::manifest_operation())
+        .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
+        .add("/refresh-tools", modules::refresh, modules::refresh_operation())
+        .add("/api/approvals", approvals::list, approvals::list_operation())
+        .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .add("/api/personas", personas::list, personas::list_operation())
+        .add("/api/personas", personas::add, personas::add_operation())
+        .add("/api/personas/{name}", personas::change, personas::change_operation())
+        .add("/api/personas/{name}", personas::remove, personas::remove_operation())
+        .add("/api/users/{id}/personas", personas::assign, personas::assign_operation())
+        .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
+        .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
+        .add("/api/render", markdown::render, markdown::operation())
         .behind_key(identities);
-    // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
+    // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
-        .open_to_all("/healthz", models::health, models::health_operation())
-        .open_to_all("/openapi.json", openapi::serve, openapi::serve_operation())
+        .add("/healthz", models::health, models::health_operation())
+        .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
         .into_parts();
     let document = Document::new(operations).map_err(|error| error.to_string())?;
     let routes = router
-        .fallback(|| async {
-            error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
-        })
+        .fallback(|| async { ApiError::not_found("not_found", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async {
-            error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "this address does not take that method",
-                None,
-            )
+            let message = "this path does not support that method; see `Allow`";
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
         })
         .layer(Extension(document))
         .layer(middleware::from_fn_with_state(settings, access::check_sender))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
-            error(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal_error",
-                "the server failed; its log says why",
-                None,
-            )
+            ApiError::internal("the server failed; see its log").into_response()
         }))
         .with_state(app);
     Ok(routes)
@@ -290,16 +274,4 @@ pub async fn serve(
     closed.cancel();
     backend.stop().await;
     served
-}
-
-/// An error in the form that the API's clients know.
-fn error(status: StatusCode, kind: &str, message: &str, param: Option<&str>) -> Response {
-    (status, Json(openai::error_body(kind, message, param))).into_response()
-}
-
-/// What a client is told when the store does not answer; the cause is for the log.
-fn store_failed(cause: &str) -> Response {
-    tracing::error!(cause, "store_failed");
-    let message = "the server's store does not answer; try again";
-    error(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message, None)
 }

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 
 use axum::{
     Extension, Json,
-    extract::{Query, rejection::QueryRejection},
-    http::StatusCode,
+    http::{Method, StatusCode},
 };
 use registry_core::{Permission, store::Persona};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    admin::{self, ADMINS_ONLY, require_admin},
-    body::{JsonBody, misread},
+    admin::{self, NOT_ADMIN},
+    api_error::ApiError,
+    body::{Body, JsonBody},
     identity::Identity,
     name::Name,
     openapi::Operation,
-    refusal::Refusal,
+    query::QueryParameters,
 };
 use crate::{
     identifier::check_identifier,
@@ -48,18 +48,18 @@ pub(super) struct PersonaList {
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new("Personas", "list_personas", "The personas that the user may call under")
+    Operation::new(Method::GET, "Personas", "list_personas", "The personas that the user may call under")
         .details("An admin sees all, with their users.")
         .answers::<PersonaList>(200, "The personas, by name.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, Refusal> {
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let is_admin = identity.caller.level >= Permission::Admin;
-    let users = store.users(tenant).await?;
+    let users = store.users(tenant).await.map_err(ApiError::store)?;
     let own = users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
     let own = own.map_or(&[][..], |user| &user.personas);
-    let mut personas = store.personas(tenant).await?;
+    let mut personas = store.personas(tenant).await.map_err(ApiError::store)?;
     personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
     let listed = |persona: Persona| {
         let users = is_admin.then(|| users_of(&users, &persona.name));
@@ -71,26 +71,29 @@ pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Jso
 /// A new persona.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewPersona {
+pub(super) struct NewPersona {
     /// The name.
     name: String,
     /// The modules that may be used. Tools without a module belong to `local`.
     allowed_modules: BTreeSet<String>,
 }
 
+impl Body for NewPersona {
+    const EXAMPLE: &str = r#"`{"name": "reading", "allowed_modules": ["research"]}`"#;
+}
+
 pub(super) fn add_operation() -> Operation {
-    Operation::new("Personas", "add_persona", "Adds a persona")
+    Operation::new(Method::POST, "Personas", "add_persona", "Add a persona")
         .reads::<NewPersona>()
         .answers::<Persona>(201, "The persona.")
-        .refuses(403, ADMINS_ONLY)
+        .refuses(403, NOT_ADMIN)
         .refuses(409, "There is a persona of that name (`persona_exists`).")
 }
 
 pub(super) async fn add(
     Extension(identity): Extension<Identity>,
-    JsonBody(body): JsonBody,
-) -> Result<(StatusCode, Json<Persona>), Refusal> {
-    let new: NewPersona = read(body, r#"{"name": "reading", "allowed_modules": ["research"]}"#)?;
+    JsonBody(new): JsonBody<NewPersona>,
+) -> Result<(StatusCode, Json<Persona>), ApiError> {
     check([&new.name], "name")?;
     check_modules(&new.allowed_modules)?;
     let arguments = json!({"name": new.name, "allowed_modules": new.allowed_modules});
@@ -103,27 +106,30 @@ pub(super) async fn add(
 /// The modules of a persona.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PersonaModules {
+pub(super) struct PersonaModules {
     /// The modules that may be used from now on.
     allowed_modules: BTreeSet<String>,
 }
 
+impl Body for PersonaModules {
+    const EXAMPLE: &str = r#"`{"allowed_modules": ["research"]}`"#;
+}
+
 pub(super) fn change_operation() -> Operation {
-    Operation::new("Personas", "change_persona", "Changes the modules of a persona")
+    Operation::new(Method::POST, "Personas", "change_persona", "Change the modules of a persona")
         .details("It holds within a second, for running turns too.")
         .path("name", "The persona's name.")
         .reads::<PersonaModules>()
         .answers::<Persona>(200, "The persona as it is now.")
-        .refuses(403, ADMINS_ONLY)
+        .refuses(403, NOT_ADMIN)
         .refuses(404, "There is no persona of that name (`persona_not_found`).")
 }
 
 pub(super) async fn change(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
-    JsonBody(body): JsonBody,
-) -> Result<Json<Persona>, Refusal> {
-    let PersonaModules { allowed_modules } = read(body, r#"{"allowed_modules": ["research"]}"#)?;
+    JsonBody(PersonaModules { allowed_modules }): JsonBody<PersonaModules>,
+) -> Result<Json<Persona>, ApiError> {
     check_modules(&allowed_modules)?;
     let arguments = json!({"name": name, "allowed_modules": allowed_modules});
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
@@ -140,13 +146,13 @@ pub(super) struct Removal {
 }
 
 pub(super) fn remove_operation() -> Operation {
-    Operation::new("Personas", "remove_persona", "Removes a persona")
+    Operation::new(Method::DELETE, "Personas", "remove_persona", "Remove a persona")
         .details("With `force=true` also one that users have, who may use none of its modules any more.")
         .path("name", "The persona's name.")
         .query("force", "`true` or `false`.")
         .answers_nothing(204, "It is gone.")
         .refuses(400, "`force` is neither `true` nor `false` (`invalid_request_error`).")
-        .refuses(403, ADMINS_ONLY)
+        .refuses(403, NOT_ADMIN)
         .refuses(404, "There is no persona of that name (`persona_not_found`).")
         .refuses(409, "Users have it (`persona_in_use`).")
 }
@@ -154,10 +160,8 @@ pub(super) fn remove_operation() -> Operation {
 pub(super) async fn remove(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
-    removal: Result<Query<Removal>, QueryRejection>,
-) -> Result<StatusCode, Refusal> {
-    let Query(Removal { force }) = removal
-        .map_err(|_| Refusal::invalid("query", "only `force` can be said here, as in `?force=true`"))?;
+    QueryParameters(Removal { force }): QueryParameters<Removal>,
+) -> Result<StatusCode, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let remove = personas::remove(store.as_ref(), tenant, &name, force);
     let arguments = json!({"name": name, "force": force});
@@ -173,8 +177,12 @@ pub(super) struct UserPersonas {
     personas: Vec<String>,
 }
 
+impl Body for UserPersonas {
+    const EXAMPLE: &str = r#"`{"personas": ["reading"]}`"#;
+}
+
 pub(super) fn assign_operation() -> Operation {
-    Operation::new("Personas", "assign_personas", "Gives a user personas in place of those the user has")
+    Operation::new(Method::POST, "Personas", "assign_personas", "Set the personas of a user")
         .path("id", "The user's id.")
         .reads::<UserPersonas>()
         .answers::<UserPersonas>(200, "The user's personas as they are now.")
@@ -185,18 +193,17 @@ pub(super) fn assign_operation() -> Operation {
 pub(super) async fn assign(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-    JsonBody(body): JsonBody,
-) -> Result<Json<UserPersonas>, Refusal> {
-    require_admin(&identity, "giving users personas")?;
-    let UserPersonas { personas } = read(body, r#"{"personas": ["reading"]}"#)?;
+    JsonBody(UserPersonas { personas }): JsonBody<UserPersonas>,
+) -> Result<Json<UserPersonas>, ApiError> {
+    identity.require(Permission::Admin, "setting the personas of users")?;
     if personas.len() > MAX_PERSONAS {
         let message = format!("{MAX_PERSONAS} personas are the most that a user may have");
-        return Err(Refusal::invalid("personas", message));
+        return Err(ApiError::invalid("personas", message));
     }
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    let user = store.user(tenant, &id).await?;
+    let user = store.user(tenant, &id).await.map_err(ApiError::store)?;
     if let Some(user) = user.filter(|user| user.level > identity.caller.level) {
-        return Err(Refusal::denied(format!("{id} has the level {}, which is above yours", user.level)));
+        return Err(ApiError::denied(format!("{id} has the level {}, which is above yours", user.level)));
     }
     let assign = personas::assign(store.as_ref(), tenant, &id, &personas);
     let arguments = json!({"user": id, "personas": personas});
@@ -204,32 +211,25 @@ pub(super) async fn assign(
     Ok(Json(UserPersonas { personas }))
 }
 
-/// What a body says; `example` is what could be sent instead.
-fn read<T: for<'de> Deserialize<'de>>(body: Value, example: &str) -> Result<T, Refusal> {
-    serde_json::from_value(body).map_err(|fault| {
-        Refusal::invalid("body", format!("not understood: {}; send `{example}`", misread(&fault)))
-    })
-}
-
-fn check_modules(modules: &BTreeSet<String>) -> Result<(), Refusal> {
+fn check_modules(modules: &BTreeSet<String>) -> Result<(), ApiError> {
     if modules.len() > MAX_MODULES {
         let message = format!("{MAX_MODULES} modules are the most that a persona may have");
-        return Err(Refusal::invalid("allowed_modules", message));
+        return Err(ApiError::invalid("allowed_modules", message));
     }
     check(modules, "allowed_modules")
 }
 
-fn check<'n>(names: impl IntoIterator<Item = &'n String>, param: &'static str) -> Result<(), Refusal> {
+fn check<'n>(names: impl IntoIterator<Item = &'n String>, param: &'static str) -> Result<(), ApiError> {
     names.into_iter().try_for_each(|name| {
         check_identifier(name)
-            .map_err(|rule| Refusal::invalid(param, format!("a name in `{param}` has to be {rule}")))
+            .map_err(|rule| ApiError::invalid(param, format!("a name in `{param}` has to be {rule}")))
     })
 }
 
-impl From<PersonaChangeError> for Refusal {
+impl From<PersonaChangeError> for ApiError {
     fn from(fault: PersonaChangeError) -> Self {
         let (status, kind) = match &fault {
-            PersonaChangeError::Store(cause) => return Self::Store(cause.to_string()),
+            PersonaChangeError::Store(cause) => return Self::store(cause),
             PersonaChangeError::Exists(_) => (StatusCode::CONFLICT, "persona_exists"),
             PersonaChangeError::InUse { .. } => (StatusCode::CONFLICT, "persona_in_use"),
             PersonaChangeError::Unknown { .. } => (StatusCode::NOT_FOUND, "persona_not_found"),
@@ -237,6 +237,6 @@ impl From<PersonaChangeError> for Refusal {
         };
         let in_use = matches!(fault, PersonaChangeError::InUse { .. });
         let how = if in_use { ", or send `?force=true`" } else { "" };
-        Self::new(status, kind, format!("{fault}{how}"), None)
+        Self::new(status, kind, format!("{fault}{how}"))
     }
 }

@@ -1,60 +1,50 @@
-//! `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: what webhooks could not deliver. For a tenant's admins, of what
-//! is the tenant's.
+//! `GET /api/dead-letters` and `POST /api/dead-letters/{id}`: messages that webhooks could not deliver, for the admins of their tenant.
 
 use axum::{
     Extension, Json,
     extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    http::{Method, StatusCode},
 };
-use registry_core::store::DeadLetter;
+use registry_core::{Permission, store::DeadLetter};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    App,
-    admin::{ADMINS_ONLY, require_admin},
-    error,
-    identity::Identity,
-    name::Name,
-    openapi::Operation,
-    store_failed,
-};
+use super::{App, admin::NOT_ADMIN, api_error::ApiError, identity::Identity, name::Name, openapi::Operation};
 
 /// Messages that could not be delivered.
 #[derive(Serialize, JsonSchema)]
-struct DeadLetterList {
+pub(super) struct DeadLetterList {
     dead_letters: Vec<DeadLetter>,
 }
 
-/// What needs the level admin: webhooks report changes of a tenant's tools, which concern its admins.
-const WHAT: &str = "reading and sending dead letters";
-
 pub(super) fn list_operation() -> Operation {
-    Operation::new("Webhooks", "list_dead_letters", "What webhooks could not deliver of the tenant's")
-        .answers::<DeadLetterList>(200, "The messages, oldest first.")
-        .refuses(403, ADMINS_ONLY)
+    Operation::new(
+        Method::GET,
+        "Webhooks",
+        "list_dead_letters",
+        "The tenant's messages that could not be delivered",
+    )
+    .answers::<DeadLetterList>(200, "The messages, oldest first.")
+    .refuses(403, NOT_ADMIN)
 }
 
-pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
-    if let Err(refused) = require_admin(&identity, WHAT) {
-        return refused.into_response();
-    }
-    let letters = match &app.webhooks {
-        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await,
-        None => Ok(Vec::new()),
+pub(super) async fn list(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<DeadLetterList>, ApiError> {
+    identity.require(Permission::Admin, "reading dead letters")?;
+    let dead_letters = match &app.webhooks {
+        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await.map_err(ApiError::store)?,
+        None => Vec::new(),
     };
-    match letters {
-        Ok(dead_letters) => Json(DeadLetterList { dead_letters }).into_response(),
-        Err(cause) => store_failed(&cause),
-    }
+    Ok(Json(DeadLetterList { dead_letters }))
 }
 
 pub(super) fn redeliver_operation() -> Operation {
-    Operation::new("Webhooks", "redeliver_dead_letter", "Sends a message once more")
+    Operation::new(Method::POST, "Webhooks", "redeliver_dead_letter", "Send a message once more")
         .path("id", "The message's id.")
         .answers_nothing(202, "It will be sent.")
-        .refuses(403, ADMINS_ONLY)
+        .refuses(403, NOT_ADMIN)
         .refuses(404, "There is no such message, or it cannot be sent now (`dead_letter_not_found`).")
 }
 
@@ -62,22 +52,19 @@ pub(super) async fn redeliver(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-) -> Response {
-    if let Err(refused) = require_admin(&identity, WHAT) {
-        return refused.into_response();
-    }
-    let sent = match &app.webhooks {
-        Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await,
-        None => Ok(false),
-    };
-    match sent {
-        Ok(true) => StatusCode::ACCEPTED.into_response(),
-        Ok(false) => {
-            let message = format!(
-                "there is no dead letter `{id}`, its endpoint is not configured any more, or too many messages wait already"
-            );
-            error(StatusCode::NOT_FOUND, "dead_letter_not_found", &message, None)
+) -> Result<StatusCode, ApiError> {
+    identity.require(Permission::Admin, "sending dead letters")?;
+    let is_queued = match &app.webhooks {
+        Some(webhooks) => {
+            webhooks.redeliver(identity.registry.tenant(), &id).await.map_err(ApiError::store)?
         }
-        Err(cause) => store_failed(&cause),
+        None => false,
+    };
+    if is_queued {
+        return Ok(StatusCode::ACCEPTED);
     }
+    Err(ApiError::not_found(
+        "dead_letter_not_found",
+        format!("there is no dead letter `{id}`, its endpoint is no longer configured, or the queue is full"),
+    ))
 }
