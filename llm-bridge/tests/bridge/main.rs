@@ -22,6 +22,7 @@ mod t_doors;
 mod t_metrics;
 mod t_path_table;
 mod t_personas;
+mod t_registering;
 mod t_standing;
 mod t_tags;
 mod t_tenants;

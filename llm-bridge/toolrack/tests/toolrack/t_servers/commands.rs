@@ -309,3 +309,50 @@ fn u10_the_start_ends_with_the_count_that_the_list_has() {
     assert!(line.contains("toolrack.db; configuration: toolrack.toml; API key: none"), "{line}");
     assert!(log.find("Chat at").unwrap() < log.find(&counted).unwrap(), "{log}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s13_a_registered_tool_survives_a_restart_and_is_seen_by_other_servers() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    let listed = |name: &str| -> Option<Value> {
+        let tools: Vec<Value> = serde_json::from_str(&rack.done(&["tools", "list", "--json"])).unwrap();
+        tools.into_iter().find(|tool| tool["name"] == name)
+    };
+    let spec = |version: &str, input: &str| {
+        format!(
+            r#"{{"tool_name": "weather_lookup", "version": "{version}", "input_schema": {input}, "output_schema": {{}}}}"#
+        )
+    };
+    rack.file("weather.json", &spec("1.0.0", r#"{"city": "string"}"#));
+    rack.done(&["user", "add", "ada"]);
+    let ((_, ada), server, client) = (rack.key("ada", &[]), rack.serve(), client());
+    assert!(told(&rack, &["tools", "register", "weather.json"]).contains("registered weather_lookup 1.0.0"));
+    assert!(told(&rack, &["tools", "register", "weather.json"]).contains("registered already"));
+    // Another process has it, and a server that runs.
+    assert_eq!(listed("weather_lookup").unwrap()["version"], "1.0.0");
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let answer: Value = server.call(&client, &ada, "weather_lookup").await.json().await.unwrap();
+    assert!(answer["error"].as_str().unwrap().contains("weather_lookup cannot be used"), "{answer}");
+    assert!(told(&rack, &["tools", "disable", "weather_lookup"]).contains("weather_lookup is off"));
+
+    rack.file("changed.json", &spec("1.0.0", "{}"));
+    rack.file("seven.json", &spec("2.0.0", "7"));
+    rack.file("null.json", &spec("2.0.0", "null"));
+    rack.file("text.json", "weather");
+    for (arguments, said) in [
+        (&["tools", "register", "changed.json"][..], "give the new one another version"),
+        (&["tools", "register", "seven.json"], "an object or a boolean"),
+        (&["tools", "register", "null.json"], "an object or a boolean"),
+        (&["tools", "register", "text.json"], "text.json: the spec is not understood"),
+        (&["tools", "register", "none.json"], "none.json: "),
+        (&["tools", "remove", "calculate"], "switch it off instead"),
+        (&["tools", "remove", "count.free"], "switch it off instead"),
+    ] {
+        let told = refused(&rack, arguments);
+        assert!(told.contains(said), "{arguments:?}: {told}");
+    }
+    assert!(told(&rack, &["tools", "remove", "weather_lookup"]).contains("removed weather_lookup"));
+    assert!(listed("weather_lookup").is_none());
+    assert!(told(&rack, &["tools", "remove", "weather_lookup"]).contains("nothing to remove"));
+    let recorded = rack.export(&["--only", "success", "--tool", "toolrack tools register"]);
+    assert_eq!(recorded[0]["arguments"]["spec"]["tool_name"], "weather_lookup");
+}

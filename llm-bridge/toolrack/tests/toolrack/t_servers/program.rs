@@ -31,6 +31,11 @@ impl Rack {
         std::fs::write(self.folder.path().join("toolrack.toml"), text).unwrap();
     }
 
+    /// Puts a file into the folder.
+    pub(crate) fn file(&self, name: &str, content: &str) {
+        std::fs::write(self.folder.path().join(name), content).unwrap();
+    }
+
     /// Puts a line before the tables of the configuration.
     pub(crate) fn top(&self, line: &str) {
         let file = self.folder.path().join("toolrack.toml");
