@@ -154,11 +154,11 @@ impl fmt::Display for Place {
 mod unix {
     use std::{
         fs::{DirBuilder, File},
-        hash::{BuildHasher, RandomState},
-        io::Write,
+        io::{self, Write},
         os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     };
 
+    use registry_core::random_id;
     use rustix::{
         fs::{AtFlags, FileType, Mode, OFlags, fsync, linkat, mkdirat, open, openat, statat, unlinkat},
         io::Errno,
@@ -171,7 +171,8 @@ mod unix {
             DirBuilder::new().recursive(true).mode(0o700).create(&*self.path).map_err(Fault::Io)?;
             let folder = self.open(place, true)?;
             // No path that a model writes begins with a dot.
-            let hidden = format!(".new-{:016x}", RandomState::new().hash_one(0));
+            let id = random_id().map_err(|cause| Fault::Io(io::Error::other(cause)))?;
+            let hidden = format!(".new-{id}");
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&folder, &hidden, new, Mode::RUSR | Mode::WUSR)?);
             let written =

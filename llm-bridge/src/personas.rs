@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use jiff::Timestamp;
 use registry_core::{
-    Caller, nearest,
+    Caller,
+    clock::{Clock, SystemClock},
+    nearest,
     store::{Persona, Store, StoreError, User},
 };
 
@@ -157,7 +158,7 @@ pub(crate) async fn add(
     if store.persona(tenant, name).await?.is_some() {
         return Err(PersonaChangeError::Exists(name.to_owned()));
     }
-    let persona = Persona { name: name.to_owned(), allowed_modules, created_at: Timestamp::now() };
+    let persona = Persona { name: name.to_owned(), allowed_modules, created_at: SystemClock.now() };
     store.put_persona(tenant, persona.clone()).await?;
     Ok(persona)
 }

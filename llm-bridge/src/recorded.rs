@@ -2,9 +2,9 @@
 
 use std::{fmt::Display, time::Instant};
 
-use jiff::Timestamp;
 use registry_core::{
     Caller, ErrorKind, Origin,
+    clock::{Clock, SystemClock},
     guard::audit::{AuditRecord, AuditSink, Phase, hash_arguments},
     random_id,
 };
@@ -53,7 +53,7 @@ pub(crate) async fn recorded<T, E: Display>(
         side_effects: Vec::new(),
         audit: Map::new(),
         duration_ms: None,
-        ts: Timestamp::now(),
+        ts: SystemClock.now(),
     };
     let not_audited = |cause: String| format!("the audit could not be written: {cause}");
     audit.record(intent.clone()).await.map_err(not_audited)?;
@@ -65,7 +65,7 @@ pub(crate) async fn recorded<T, E: Display>(
         error: made.is_err().then_some(ErrorKind::Failed),
         error_message: made.as_ref().err().map(ToString::to_string),
         duration_ms: Some(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)),
-        ts: Timestamp::now(),
+        ts: SystemClock.now(),
         ..intent
     };
     audit.record(outcome).await.map_err(not_audited)?;

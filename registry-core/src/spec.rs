@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The description of a tool. It says nothing about who may call it, which is [`ToolPolicy`](crate::ToolPolicy).
+/// The description of a tool. It says nothing about who may call it, which is the tool's policy.
 ///
 /// Once registered a spec does not change; a new version replaces it whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -165,11 +165,11 @@ impl Filter {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<ExitCode, String> {
+pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog, place: &str) -> Result<ExitCode, String> {
     match arguments.command {
-        None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log).await,
+        None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log, place).await,
         Some(Command::Verify) => match arguments.filter.given().as_slice() {
-            [] => verify(&arguments.filter.tenant, log).await,
+            [] => verify(&arguments.filter.tenant, log, place).await,
             given => Err(format!("a chain can only be verified whole; leave out {}", given.join(", "))),
         },
         Some(Command::Export) => {
@@ -191,10 +191,10 @@ pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<Exit
     }
 }
 
-async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, String> {
+async fn list(filter: &AuditFilter, log: &dyn AuditLog, place: &str) -> Result<ExitCode, String> {
     let mut records = log.list(filter).await?;
     if records.is_empty() {
-        tell("There are no such records.");
+        tell(format_args!("There are no such records in {place}."));
     }
     // The newest were asked for; they are read from above.
     records.reverse();
@@ -247,10 +247,10 @@ fn line(record: &Value) -> String {
     format!("{ts}  {user} ({level}){via}  {tool}  {}  {origin}  {what}{decision}", text("/call_id"))
 }
 
-async fn verify(tenant: &str, log: &dyn AuditLog) -> Result<ExitCode, String> {
+async fn verify(tenant: &str, log: &dyn AuditLog, place: &str) -> Result<ExitCode, String> {
     let reports = log.verify(tenant).await?;
     if reports.is_empty() {
-        tell(format_args!("There are no records of the tenant {tenant}."));
+        tell(format_args!("There are no records of the tenant {tenant} in {place}."));
     }
     let mut whole = true;
     for report in reports {

@@ -79,7 +79,10 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     documents.refresh().await;
     // Looking leaves nothing behind.
     if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
-        return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());
+        let place = settings.document_place();
+        return Err(format!(
+            "there are no documents yet in {place}; add some with `toolrack documents add PATH…`"
+        ));
     }
     match command {
         DocumentsCommand::Add { paths } => add(documents, &paths).await,

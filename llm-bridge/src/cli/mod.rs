@@ -273,12 +273,13 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             made_by_operator(&stores, change, made).await
         }
         Command::Key { command } => {
+            let place = Stores::place(settings)?;
             if command.change().is_none() && !Stores::are_there(settings) {
-                return nothing_stored("keys", &Stores::place(settings)?);
+                return nothing_stored("keys", &place);
             }
             let stores = Stores::open(settings).await?;
             let change = command.change();
-            let made = users::keys(command, stores.store.as_ref());
+            let made = users::keys(command, stores.store.as_ref(), &place);
             made_by_operator(&stores, change, made).await
         }
         Command::Audit(arguments) => {
@@ -287,7 +288,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             }
             let stores = Stores::open(settings).await?;
             names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
-            audit::run(arguments, stores.log.as_ref()).await
+            audit::run(arguments, stores.log.as_ref(), &Stores::place(settings)?).await
         }
         Command::Parse(arguments) => parse::run(arguments),
     }

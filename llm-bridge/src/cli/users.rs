@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use comfy_table::{Table, presets};
-use jiff::Timestamp;
 use registry_core::{
-    DEFAULT_TENANT, Permission, nearest,
+    DEFAULT_TENANT, Permission,
+    clock::{Clock, SystemClock},
+    nearest,
     store::{ApiKey, Store, User},
 };
 use serde_json::json;
@@ -234,7 +235,7 @@ pub(super) async fn users(
                 shown.map_err(|fault| personas::told(&fault, &tenant))?;
             }
             let personas = persona.into_iter().collect();
-            let user = User { id: id.clone(), level, personas, created_at: Timestamp::now() };
+            let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
             store.put_user(&tenant, user).await?;
             let (create, place) = (hint("key create", &id, &tenant), owner.place);
             tell(format_args!("added {id} as {level} in {place}; make a key with `{create}`"));
@@ -274,7 +275,7 @@ pub(super) async fn users(
             ));
         }
         UserCommand::Remove { id, tenant: Tenant { tenant } } => {
-            if !store.remove_user(&tenant, &id, Timestamp::now()).await? {
+            if !store.remove_user(&tenant, &id, SystemClock.now()).await? {
                 return Err(unknown(store, &tenant, &id).await);
             }
             tell(format_args!("removed {id} and revoked the user's keys"));
@@ -300,11 +301,11 @@ pub(super) async fn users(
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitCode, String> {
+pub(super) async fn keys(command: KeyCommand, store: &dyn Store, place: &str) -> Result<ExitCode, String> {
     match command {
         KeyCommand::Create { user, delegate, tenant: Tenant { tenant } } => {
             known(store, &tenant, &user).await?;
-            let (key, secret) = ApiKey::generate(&tenant, &user, delegate, Timestamp::now())?;
+            let (key, secret) = ApiKey::generate(&tenant, &user, delegate, SystemClock.now())?;
             let id = key.id.clone();
             if !store.put_key(key).await? {
                 return Err(unknown(store, &tenant, &user).await);
@@ -315,7 +316,7 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
             ));
         }
         KeyCommand::Revoke { id, tenant: Tenant { tenant } } => {
-            if !store.revoke_key(&tenant, &id, Timestamp::now()).await? {
+            if !store.revoke_key(&tenant, &id, SystemClock.now()).await? {
                 return Err(format!("there is no valid key `{id}`; see `{}`", hint("key list", "", &tenant)));
             }
             tell(format_args!("revoked {id}"));
@@ -323,7 +324,9 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
         KeyCommand::List { tenant: Tenant { tenant } } => {
             warn_of_tenant(store, &tenant).await;
             let mut table = table(["key", "user", "delegate", "since", "revoked"]);
-            for key in store.keys(&tenant).await? {
+            let keys = store.keys(&tenant).await?;
+            let total = count(keys.len(), "key");
+            for key in keys {
                 let revoked = key.revoked_at.map_or("no".to_owned(), second);
                 let delegate = if key.delegate { "yes" } else { "no" };
                 table.add_row(
@@ -332,6 +335,7 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
                 );
             }
             print_line(table)?;
+            tell(format_args!("{total} in {place}"));
         }
     }
     Ok(ExitCode::SUCCESS)

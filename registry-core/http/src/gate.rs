@@ -123,7 +123,7 @@ impl HttpGate {
     async fn ask(&self, body: String) -> Result<GateAnswer, String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
-            let (id, timestamp) = (message_id(), Timestamp::now().as_second());
+            let (id, timestamp) = (message_id()?, Timestamp::now().as_second());
             request = request
                 .header("webhook-signature", secret.sign(&id, timestamp, &body))
                 .header("webhook-id", id)

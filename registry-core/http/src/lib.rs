@@ -55,7 +55,6 @@ fn describe(error: reqwest::Error) -> String {
 }
 
 /// A new random id for a message.
-fn message_id() -> String {
-    let (high, low) = (getrandom::u64().unwrap_or_default(), getrandom::u64().unwrap_or_default());
-    format!("msg_{high:016x}{low:016x}")
+fn message_id() -> Result<String, String> {
+    Ok(format!("msg_{}", registry_core::random_id()?))
 }

@@ -205,9 +205,11 @@ impl RegistryBuilder {
         }
         // Once, however many tenants there will be.
         if tracing::enabled!(tracing::Level::INFO) {
-            // One that cannot be used is logged with its cause by `check`.
-            let tools = shared.tools.load();
-            let usable = tools.sorted().iter().filter(|tool| tool.fault().is_none());
+            // One with a fault is logged with its cause by `check`; one that is off is listed with the reason.
+            let (tools, context) = (shared.tools.load(), shared.as_owner());
+            let is_usable =
+                |tool: &&Arc<Tool>| tool.fault().is_none() && tool.unavailable(&context).is_none();
+            let usable = tools.sorted().iter().filter(is_usable);
             usable.for_each(|tool| tracing::info!("Loaded tool: {}", tool.name()));
         }
         for (tool, by) in shared.replaced.iter().map(|tool| (tool, prefix_of(tool.name()))) {

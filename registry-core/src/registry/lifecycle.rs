@@ -64,10 +64,14 @@ impl Shared {
 
     /// Whether a tool cannot be used, whoever calls it.
     fn lacks_something(&self, tool: &Tool) -> bool {
-        let context = ToolContext::new(Caller::new("registry", Permission::Owner))
+        tool.lacks_something(&self.as_owner())
+    }
+
+    /// The context of a caller who may do everything.
+    pub(super) fn as_owner(&self) -> ToolContext {
+        ToolContext::new(Caller::new("registry", Permission::Owner))
             .with_resources(Arc::clone(&self.common.resources))
-            .of_tenant(Arc::clone(&self.tenant));
-        tool.lacks_something(&context)
+            .of_tenant(Arc::clone(&self.tenant))
     }
 }
 

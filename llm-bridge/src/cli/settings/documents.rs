@@ -1,6 +1,6 @@
 //! Where documents are kept.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use serde::Deserialize;
 use toolrack_documents::Documents;
@@ -28,7 +28,7 @@ pub struct DocumentSettings {
 
 impl Settings {
     /// Where the documents are.
-    pub(super) fn document_place(&self) -> DocumentPlace<'_> {
+    pub(in crate::cli) fn document_place(&self) -> DocumentPlace<'_> {
         let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
         match (named, self.store.postgres()) {
             (Some(file), _) => DocumentPlace::File(file.clone()),
@@ -65,7 +65,17 @@ impl Settings {
 
 /// Where documents are.
 #[derive(Debug, PartialEq)]
-pub(super) enum DocumentPlace<'s> {
+pub(in crate::cli) enum DocumentPlace<'s> {
     File(PathBuf),
     Postgres(&'s str),
+}
+
+impl fmt::Display for DocumentPlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => std::path::absolute(file).as_ref().unwrap_or(file).display().fmt(f),
+            // What stands before `@` may be a password.
+            Self::Postgres(url) => write!(f, "PostgreSQL at {}", url.rsplit('@').next().unwrap_or(url)),
+        }
+    }
 }

@@ -248,9 +248,9 @@ fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
 #[test]
 fn p6_who_may_add_documents_over_http_is_set() {
     let upload = |text: &str| load(text, Flags::default()).map(|settings| settings.documents.upload);
-    assert_eq!(upload("").unwrap(), server::Upload::User);
-    assert_eq!(upload("[documents]\nupload = \"admin\"").unwrap(), server::Upload::Admin);
-    assert_eq!(upload("[documents]\nupload = \"off\"").unwrap(), server::Upload::Off);
+    assert_eq!(upload("").unwrap(), crate::server::Upload::User);
+    assert_eq!(upload("[documents]\nupload = \"admin\"").unwrap(), crate::server::Upload::Admin);
+    assert_eq!(upload("[documents]\nupload = \"off\"").unwrap(), crate::server::Upload::Off);
     let error = upload("[documents]\nupload = \"everybody\"").unwrap_err();
     assert!(error.contains("everybody") && error.contains("`admin`"), "{error}");
 }

@@ -221,7 +221,18 @@ fn u9_commands_that_only_read_make_no_folder_and_name_it() {
     // U16: to the second.
     assert!(!String::from_utf8_lossy(&output.stdout).contains('.'), "{output:?}");
     let output = toolrack_in(folder.path(), &["audit", "--user", "nobody"], &[], b"");
-    assert!(told(&output).contains("no such records") && output.stdout.is_empty(), "{output:?}");
+    assert!(told(&output).contains("no such records in /") && output.stdout.is_empty(), "{output:?}");
+    let output = toolrack_in(folder.path(), &["audit", "verify", "--tenant", "none"], &[], b"");
+    assert!(told(&output).contains("no records of the tenant none in /"), "{output:?}");
+    let output = toolrack_in(folder.path(), &["key", "list"], &[], b"");
+    assert!(told(&output).contains("0 keys in /"), "{output:?}");
+    for command in
+        [&["documents", "list"][..], &["documents", "search", "tea"], &["documents", "remove", "a"]]
+    {
+        let output = toolrack_in(folder.path(), command, &[], b"");
+        assert!(told(&output).contains("no documents yet in /"), "{output:?}");
+        assert!(told(&output).contains(".toolrack/documents.db"), "{output:?}");
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ async fn s15_personas_are_changed_and_a_user_removed() {
         (&["persona", "modules", "writer", "mail,,count"], "1 to 256 bytes"),
         (&["user", "persona", "ada", "new"], "toolrack persona add new --modules"),
         (&["user", "persona", "ada", "counter", "--also", "wirter"], "did you mean `writer`"),
-        (&["user", "persona", "ada"], "--none"),
+        (&["user", "persona", "ada"], "<NAME>"),
         (&["user", "persona", "ada", "counter", "--none"], "--none"),
         (&["user", "persona", "ad", "counter"], "did you mean `ada`"),
         (&["user", "persona", "ada", "counter", "--tenant", "acme"], "there is no persona `counter`"),
@@ -355,4 +355,20 @@ async fn s13_a_registered_tool_survives_a_restart_and_is_seen_by_other_servers()
     assert!(told(&rack, &["tools", "remove", "weather_lookup"]).contains("nothing to remove"));
     let recorded = rack.export(&["--only", "success", "--tool", "toolrack tools register"]);
     assert_eq!(recorded[0]["arguments"]["spec"]["tool_name"], "weather_lookup");
+}
+
+#[test]
+fn u10_only_tools_that_are_on_are_logged_as_loaded() {
+    let rack = Rack::new("", "");
+    let tools: Vec<Value> = serde_json::from_str(&rack.done(&["tools", "list", "--json"])).unwrap();
+    let on: Vec<&str> = tools
+        .iter()
+        .filter(|tool| tool["enabled"] == true)
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert!(on.len() < tools.len(), "some are off: {tools:?}");
+    let log = rack.serve().log();
+    let loaded: Vec<&str> =
+        log.lines().filter_map(|line| Some(line.split_once("Loaded tool: ")?.1)).collect();
+    assert_eq!(loaded, on, "{log}");
 }
