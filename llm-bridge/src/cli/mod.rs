@@ -12,8 +12,6 @@ mod help;
 mod interrupts;
 mod mcp;
 mod mcp_servers;
-mod mcp_states;
-mod modules;
 mod names;
 mod out;
 mod parse;
@@ -42,6 +40,7 @@ use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
 pub use settings::{Flags, Settings};
+use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 use store::Stores;
 use toolrack_remote::module::Modules;
 
@@ -98,7 +97,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<modules::ModulesCommand>,
+        command: Option<reports::ModulesCommand>,
     },
     /// List the MCP servers of a running server, accept changes to their tools
     #[command(args_conflicts_with_subcommands = true)]
@@ -106,7 +105,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<mcp_states::McpServersCommand>,
+        command: Option<reports::RemoteCommand>,
     },
     /// Add, change, list and remove users
     User {
@@ -180,16 +179,11 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             .await
         }
         Command::Chat(arguments) => {
-            let opened = program.opened(DEFAULT_TENANT).await?;
-            let registry = opened.registry();
-            let chat = chat::run(arguments, settings, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
+            program.with_tools(DEFAULT_TENANT, async |registry| chat::run(arguments, settings, registry).await).await
         }
         Command::Call(arguments) => {
-            let opened = program.opened(&arguments.tenant.tenant).await?;
-            let registry = opened.registry();
-            let call = call::run(arguments, settings, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
+            let tenant = arguments.tenant.tenant.clone();
+            program.with_tools(&tenant, async |registry| call::run(arguments, settings, registry).await).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, settings, &program.registry(None).await?)
@@ -198,10 +192,8 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         | Command::Tools { list: arguments, command: None } => {
             // Looking at the tools leaves nothing behind.
             if Stores::are_there(settings) {
-                let opened = program.opened(&arguments.tenant.tenant).await?;
-                let registry = opened.registry();
-                let list = async { tools::list(&arguments, settings, registry) };
-                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
+                let list = async |registry: Registry| tools::list(&arguments, settings, &registry);
+                return program.with_tools(&arguments.tenant.tenant, list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
@@ -221,8 +213,15 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
-        Command::Modules { list, command } => modules::run(list, command, settings).await,
-        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
+        Command::Modules { list, command } => {
+            match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {
+                ModulesCommand::Refresh(asked) => reports::refresh(&asked, settings).await,
+                ModulesCommand::Remote(command) => reports::run::<ModuleReport>(command, settings).await,
+            }
+        }
+        Command::McpServers { list, command } => {
+            reports::run::<McpServerReport>(command.unwrap_or(RemoteCommand::List(list)), settings).await
+        }
         Command::User { command } => {
             let place = Stores::place(settings)?;
             if command.change().is_none() && !Stores::are_there(settings) {
@@ -297,6 +296,17 @@ impl Program<'_> {
     /// The tenant's tools with the switches that are kept.
     async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
+    }
+
+    /// Runs a command with a tenant's tools, those of MCP servers included.
+    async fn with_tools(
+        &self,
+        tenant: &str,
+        command: impl AsyncFnOnce(Registry) -> Result<ExitCode, String>,
+    ) -> Result<ExitCode, String> {
+        let opened = self.opened(tenant).await?;
+        let registry = opened.registry();
+        mcp_servers::ahead(self.settings, registry, opened.manifests(), command(registry.clone())).await
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {

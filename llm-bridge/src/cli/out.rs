@@ -5,6 +5,7 @@ use std::{
     io::{ErrorKind, IsTerminal, Write},
 };
 
+use comfy_table::{Row, Table, presets};
 use jiff::Timestamp;
 
 use super::terminal::lines;
@@ -43,6 +44,13 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 /// A time to the second.
 pub(super) fn second(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// An empty table in the style of all tables.
+pub(super) fn table(header: impl Into<Row>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    table
 }
 
 #[cfg(test)]

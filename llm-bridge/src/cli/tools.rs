@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
-use comfy_table::Table;
+use comfy_table::{Table, presets};
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
 use toolrack_apis::{Definer, Definitions, Provider};
@@ -135,36 +135,33 @@ fn total(rows: &[Row]) -> String {
 
 /// One line for each tool, and below the table why tools are off. Where a tool comes from is shown where the lines have room for it.
 fn table(rows: &[Row], width: usize) -> String {
-    let header = ["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].map(str::to_owned);
-    let cells = rows.iter().map(|row| {
+    let cells = |row: &Row| {
         let version = row.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         let ready = match (row.enabled, row.deferred) {
             (true, true) => "yes, deferred",
             (true, false) => "yes",
             (false, _) => "no",
         };
-        [
-            one_line(&format!("{}{version}", row.name)),
-            row.level.clone(),
-            row.effect.to_owned(),
-            row.tokens.to_string(),
-            ready.to_owned(),
-            one_line(&match &row.replaces {
-                Some(replaced) => format!("{}, in place of {replaced}", row.source),
-                None => row.source.clone(),
-            }),
-        ]
-    });
-    let lines: Vec<[String; 6]> = std::iter::once(header).chain(cells).collect();
-    let column =
-        |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..6).map(|at| column(at).unwrap_or_default()).collect();
-    let shown = if widths.iter().sum::<usize>() + 2 * 5 <= width { 6 } else { 5 };
-    let line = |cells: &[String; 6]| {
-        let padded = cells.iter().zip(&widths).take(shown).map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let source = match &row.replaces {
+            Some(replaced) => format!("{}, in place of {replaced}", row.source),
+            None => row.source.clone(),
+        };
+        [format!("{}{version}", row.name), row.level.clone(), row.effect.to_owned(), row.tokens.to_string(), ready.to_owned(), source]
+            .map(|cell| one_line(&cell))
     };
-    let table = lines.iter().map(line);
+    let lines = |columns: usize| {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].into_iter().take(columns));
+        table.add_rows(rows.iter().map(|row| cells(row).into_iter().take(columns)));
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<String>>()
+    };
+    let whole = lines(6);
+    let fits = whole.iter().all(|line| line.chars().count() <= width);
+    let table = if fits { whole } else { lines(5) };
     let deprecated =
         rows.iter().filter_map(|row| Some((row, format!("deprecated: {}", row.deprecated.as_ref()?))));
     let off = rows.iter().filter_map(|row| Some((row, row.reason.clone()?)));
@@ -183,7 +180,7 @@ fn table(rows: &[Row], width: usize) -> String {
     }
     let reasons = reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", ")));
     let blank = (!rows.iter().all(|row| row.reason.is_none() && row.deprecated.is_none())).then(String::new);
-    table.chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
+    table.into_iter().chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
 /// The columns of the terminal; a file or a program takes lines of any length.

@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use registry_core::{
     DEFAULT_TENANT, Permission, nearest,
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use super::{
     names::{Known, warn_of_tenant},
-    out::{count, print_line, second, tell},
+    out::{count, print_line, second, table, tell},
     recorded::Change,
     tenant::Tenant,
     terminal::one_line,
@@ -351,10 +350,4 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
 }
