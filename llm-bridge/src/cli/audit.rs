@@ -98,7 +98,7 @@ enum Decided {
     Unanswered,
 }
 
-/// The doors by the words that the records have for them, then the dialects by theirs.
+/// Entry points by their names in the records, then dialects by theirs.
 fn origin(text: &str) -> Result<OriginFilter, String> {
     Ok(OriginFilter::Is(match text {
         "text" => return Ok(OriginFilter::Text),
@@ -232,7 +232,7 @@ fn line(record: &Value) -> String {
         }
         _ => String::new(),
     };
-    // The door, or the dialect of a call in the model's text.
+    // The entry point, or the dialect of a call in the model's text.
     let origin = match record.pointer("/origin/text") {
         Some(_) => text("/origin/text"),
         None => text("/origin"),

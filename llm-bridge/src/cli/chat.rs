@@ -199,7 +199,7 @@ impl Chat<'_> {
 }
 
 /// What became of a call, with the tool's word to the user on lines of its own.
-fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
+fn reported(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
     let result = match result {
         Ok(result) => result,
         Err(error) => return vec![one_line(&format!("· {name}: {error}"))],
@@ -222,7 +222,7 @@ fn note(event: &TurnEvent) {
             tell(one_line(&format!("· {}: {}", status.tool_name, status.message)))
         }
         TurnEvent::CallFinished(outcome) => {
-            told(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
+            reported(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
         }
         TurnEvent::Notice(text) => tell(one_line(&format!("· {text}"))),
         _ => {}
@@ -235,15 +235,15 @@ mod tests {
 
     #[test]
     fn t6_the_word_to_the_user_is_told() {
-        let told = |result| told("research", &result, Duration::from_millis(5));
+        let reported = |result| reported("research", &result, Duration::from_millis(5));
         let found =
             ToolResult::new("a digest").with_message("Sources:\n1. \u{1b}[2JOne https://one.example/\n");
         let lines = ["· research: done in 5 ms", "  Sources:", "  1. \\u{1b}[2JOne https://one.example/"];
-        assert_eq!(told(Ok(found)), lines);
-        assert_eq!(told(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
-        assert_eq!(told(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
-        assert_eq!(told(Err(ToolError::failed("no network"))), ["· research: no network"]);
+        assert_eq!(reported(Ok(found)), lines);
+        assert_eq!(reported(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
+        assert_eq!(reported(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
+        assert_eq!(reported(Err(ToolError::failed("no network"))), ["· research: no network"]);
         let hostile = ToolError::failed("no\u{1b}[2J\u{202e}\nwork");
-        assert_eq!(told(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
+        assert_eq!(reported(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
     }
 }

@@ -150,8 +150,8 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
 async fn embed(documents: &Documents, stop: &CancellationToken) {
     let Some(model) = documents.embedding_model() else { return };
     let bar = progress(None, "{spinner} {pos} passages given vectors {elapsed}");
-    let told = bar.clone();
-    let done = |done: Embedded| told.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
+    let reported = bar.clone();
+    let done = |done: Embedded| reported.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
     let embedding = documents.embed_unread(UpstreamEmbedder::BATCH, done);
     let outcome = stop.run_until_cancelled(embedding).await;
     bar.finish_and_clear();

@@ -115,8 +115,11 @@ mod tests {
     fn u14_a_misspelt_command_gets_the_nearest() {
         for (given, meant) in [("serv", "serve"), ("tool", "tools"), ("usr", "user")] {
             let error = command().try_get_matches_from(["toolrack", given]).unwrap_err();
-            let told = suggest(error, &command()).to_string();
-            assert!(told.contains(&format!("'{meant}'")) && !told.contains("mcp-servers"), "{told}");
+            let reported = suggest(error, &command()).to_string();
+            assert!(
+                reported.contains(&format!("'{meant}'")) && !reported.contains("mcp-servers"),
+                "{reported}"
+            );
         }
     }
 }

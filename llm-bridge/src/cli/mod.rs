@@ -39,8 +39,8 @@ use toolrack_configured::ToolFiles;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
-pub use settings::{Flags, Settings};
 use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
+pub use settings::{Flags, Settings};
 use store::Stores;
 use toolrack_remote::module::Modules;
 
@@ -179,7 +179,9 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             .await
         }
         Command::Chat(arguments) => {
-            program.with_tools(DEFAULT_TENANT, async |registry| chat::run(arguments, settings, registry).await).await
+            program
+                .with_tools(DEFAULT_TENANT, async |registry| chat::run(arguments, settings, registry).await)
+                .await
         }
         Command::Call(arguments) => {
             let tenant = arguments.tenant.tenant.clone();
@@ -373,7 +375,7 @@ impl Opened {
 
 /// The log goes to standard error; standard output is for what was asked for.
 fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
-    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
+    // The library's transports name addresses whole, secrets in them too; their failures are logged here without them.
     let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",

@@ -59,10 +59,10 @@ impl Known {
         });
         let guests = settings.modules.default_guest_modules.iter().flatten();
         let own = settings.user.allowed_modules.iter().flatten();
-        let keyed = |key: &str, told: String| format!("{key}: {told}");
-        let deferred = deferred.map(|told| keyed("deferred_tools", told));
-        let guests = self.unknown_modules(guests).map(|told| keyed("default_guest_modules", told));
-        let own = self.unknown_modules(own).map(|told| keyed("user.allowed_modules", told));
+        let keyed = |key: &str, reported: String| format!("{key}: {reported}");
+        let deferred = deferred.map(|reported| keyed("deferred_tools", reported));
+        let guests = self.unknown_modules(guests).map(|reported| keyed("default_guest_modules", reported));
+        let own = self.unknown_modules(own).map(|reported| keyed("user.allowed_modules", reported));
         deferred.chain(guests).chain(own).collect()
     }
 }

@@ -29,7 +29,10 @@ pub(super) async fn run(
     mcp_servers: McpServers,
 ) -> Result<ExitCode, String> {
     registry.check();
-    Known::new(settings, &registry).unknown_in(settings).iter().for_each(|told| tracing::warn!("{told}"));
+    Known::new(settings, &registry)
+        .unknown_in(settings)
+        .iter()
+        .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;

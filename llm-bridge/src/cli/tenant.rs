@@ -30,8 +30,10 @@ mod tests {
     #[test]
     fn l5_a_tenant_has_a_name() {
         assert_eq!(parse("acme"), Ok("acme".to_owned()));
-        for (bad, told) in [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")] {
-            assert!(parse(bad).unwrap_err().contains(told), "{bad:?}");
+        for (bad, reported) in
+            [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")]
+        {
+            assert!(parse(bad).unwrap_err().contains(reported), "{bad:?}");
         }
         assert!(parse(&"x".repeat(257)).is_err());
     }

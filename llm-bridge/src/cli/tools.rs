@@ -146,8 +146,15 @@ fn table(rows: &[Row], width: usize) -> String {
             Some(replaced) => format!("{}, in place of {replaced}", row.source),
             None => row.source.clone(),
         };
-        [format!("{}{version}", row.name), row.level.clone(), row.effect.to_owned(), row.tokens.to_string(), ready.to_owned(), source]
-            .map(|cell| one_line(&cell))
+        [
+            format!("{}{version}", row.name),
+            row.level.clone(),
+            row.effect.to_owned(),
+            row.tokens.to_string(),
+            ready.to_owned(),
+            source,
+        ]
+        .map(|cell| one_line(&cell))
     };
     let lines = |columns: usize| {
         let mut table = Table::new();
@@ -215,8 +222,8 @@ pub(super) async fn switch(
     let mut events = stored.registry().subscribe();
     stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
     tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
-    let told = std::iter::from_fn(|| events.try_recv().ok());
-    Ok(told.filter(|event| !event.elsewhere).collect())
+    let reported = std::iter::from_fn(|| events.try_recv().ok());
+    Ok(reported.filter(|event| !event.elsewhere).collect())
 }
 
 #[derive(Debug, clap::Args)]
@@ -253,14 +260,14 @@ pub(super) fn check(
     for fault in &faults {
         print_line(fault)?;
     }
-    for told in Known::new(settings, registry).unknown_in(settings) {
-        tell(format_args!("warning: {told}"));
+    for reported in Known::new(settings, registry).unknown_in(settings) {
+        tell(format_args!("warning: {reported}"));
     }
-    let told = rows.iter().filter(|row| row.enabled && !row.deferred).count();
-    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| told > *most) {
+    let reported = rows.iter().filter(|row| row.enabled && !row.deferred).count();
+    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| reported > *most) {
         // Servers of one's own have no such limit, so that this is no fault.
         tell(format_args!(
-            "warning: {told} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
+            "warning: {reported} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
         ));
     }
     let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));

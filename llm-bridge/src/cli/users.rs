@@ -214,7 +214,7 @@ async fn warn_of_modules(
 ) {
     let (Some(known), Some(modules)) = (known, modules) else { return };
     let known = known.with_stored(store, tenant).await;
-    known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
+    known.unknown_modules(modules).for_each(|reported| tell(format_args!("warning: {reported}")));
 }
 
 /// The user of `[user]` in the configuration, who needs no key, and where the users are stored.

@@ -22,7 +22,7 @@ use super::{
     listing, progress,
 };
 
-/// What a model is told whose call a person does not want made.
+/// The error for the model when a person denies its call.
 const REFUSED: &str = "A person has refused this call";
 
 /// Makes the call, and asks a person where one has to be asked.
@@ -168,13 +168,13 @@ fn unfinished(fault: &JoinError) -> ErrorData {
 
 /// The outcome as the protocol has it. What a model can do something about is a result; a tool that is not there is an error.
 fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
-    let told = outcome.for_model();
+    let reported = outcome.for_model();
     let result = match outcome.result {
         Err(error) if error.kind() == ErrorKind::ToolNotFound => {
             return Err(ErrorData::invalid_params(error.feedback().to_owned(), None));
         }
         Err(error) => {
-            let mut answer = CallToolResult::error(vec![ContentBlock::text(told)]);
+            let mut answer = CallToolResult::error(vec![ContentBlock::text(reported)]);
             let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
             answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
             return Ok(answer);
@@ -182,7 +182,7 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
         Ok(result) => result,
     };
     if !result.success {
-        return Ok(CallToolResult::error(vec![ContentBlock::text(told)]));
+        return Ok(CallToolResult::error(vec![ContentBlock::text(reported)]));
     }
     let structured = selection.get(&outcome.tool_name).and_then(|tool| structured(tool.spec(), &result));
     let mut answer = CallToolResult::success(blocks(&result));

@@ -15,7 +15,7 @@ use crate::definition::subject;
 
 /// Tools in one page. Clients that do not ask for a second page are common, and few registries have as many.
 const PAGE: usize = 500;
-/// How long a client may go by what it was told, in milliseconds. A client that listens is told of changes.
+/// How long a client may cache the list, in milliseconds. A client that listens is notified of changes.
 const BELIEVED_MS: u64 = 60_000;
 /// What a cursor begins with; the rest is the name of the last tool before the page.
 const AFTER: &str = "after:";

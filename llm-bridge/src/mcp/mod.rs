@@ -28,7 +28,7 @@ use rmcp::{
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Changes that come together are told once.
+/// Changes that come together are reported once.
 const SETTLES: Duration = Duration::from_millis(50);
 /// How often a session that was left is looked for.
 const LOOKED_FOR: Duration = Duration::from_secs(30);
@@ -146,7 +146,7 @@ impl ServerHandler for McpServer {
         listing::tool(self.asking.as_ref()?, name)
     }
 
-    /// Of clients of the earlier revisions, which are told of changes without asking: of all since this request, so that none
+    /// For clients of the earlier revisions, which are notified of changes without asking: of all since this request, so that none
     /// is lost between the first list and the first word that they listen.
     async fn initialize(
         &self,
@@ -168,10 +168,10 @@ impl ServerHandler for McpServer {
         Some(requested.clone())
     }
 
-    /// Of clients of 2026-07-28, which ask to be told.
+    /// For clients of 2026-07-28, which subscribe to changes.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = self.visitor(&context.request_context().extensions)?;
-        // What was not asked for is not told, and the rest of what can be is nothing of this server's.
+        // Only what was asked for is sent; the list of tools is all that this server has.
         let wanted = context.accepted().tools_list_changed == Some(true);
         let early = self.early().pop().filter(|_| wanted);
         let is_late = early.is_none();

@@ -56,9 +56,9 @@ pub(super) async fn forward(
 }
 
 fn next(before: f64, fraction: Option<f64>) -> f64 {
-    let told = fraction.map_or(0.0, |fraction| fraction * TOTAL);
+    let reported = fraction.map_or(0.0, |fraction| fraction * TOTAL);
     // The very first may be nothing at all.
-    if before == 0.0 && fraction.is_some() { told } else { told.max(before + STEP) }
+    if before == 0.0 && fraction.is_some() { reported } else { reported.max(before + STEP) }
 }
 
 #[cfg(test)]
@@ -68,14 +68,14 @@ mod tests {
     #[test]
     fn b7_progress_never_falls_back() {
         let mut before = 0.0;
-        let told: Vec<f64> = [Some(0.0), None, Some(0.5), Some(0.25), None, Some(1.0)]
+        let reported: Vec<f64> = [Some(0.0), None, Some(0.5), Some(0.25), None, Some(1.0)]
             .into_iter()
             .map(|fraction| {
                 before = next(before, fraction);
                 before
             })
             .collect();
-        assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
-        assert_eq!((told[0], told[2], told[5]), (0.0, 50.0, 100.0));
+        assert!(reported.is_sorted_by(|a, b| a < b), "{reported:?}");
+        assert_eq!((reported[0], reported[2], reported[5]), (0.0, 50.0, 100.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Counts calls by the records that each of them leaves in the audit, whatever door it came through.
+//! Counts calls by the records that each of them leaves in the audit, whatever its entry point.
 
 use std::{
     collections::HashMap,
@@ -66,13 +66,14 @@ impl CallMetrics {
     /// # Errors
     /// None that is known of; the library for metrics could refuse a name.
     pub fn before(sink: Arc<dyn AuditSink>) -> Result<Arc<Self>, String> {
-        let told = |error: prometheus::Error| format!("metrics: {error}");
+        let reported = |error: prometheus::Error| format!("metrics: {error}");
         Ok(Arc::new(Self {
             sink,
             tools: OnceLock::new(),
-            calls: IntCounterVec::new(CALLS.opts(), CALLS.labels).map_err(told)?,
-            retries: IntCounterVec::new(RETRIES.opts(), RETRIES.labels).map_err(told)?,
-            seconds: HistogramVec::new(CALL_SECONDS.histogram_opts(), CALL_SECONDS.labels).map_err(told)?,
+            calls: IntCounterVec::new(CALLS.opts(), CALLS.labels).map_err(reported)?,
+            retries: IntCounterVec::new(RETRIES.opts(), RETRIES.labels).map_err(reported)?,
+            seconds: HistogramVec::new(CALL_SECONDS.histogram_opts(), CALL_SECONDS.labels)
+                .map_err(reported)?,
             known: RwLock::default(),
             unknown: Arc::new(Counted { name: "unknown".into(), kind: NO_KIND }),
             other: Arc::new(Counted { name: "other".into(), kind: NO_KIND }),
@@ -145,7 +146,7 @@ impl CallMetrics {
 impl AuditSink for CallMetrics {
     fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            // A call whose intent is not kept is told of by an outcome; a further try is not.
+            // A call whose intent is not stored is counted by its outcome; a further try is not.
             let is_told = record.phase == Phase::Outcome;
             if !is_told && record.attempt == 1 {
                 return self.pass_on(record).await;
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// A sink that does as it is told, record by record; then it keeps all.
+    /// A sink that follows a script, record by record; then it keeps all.
     #[derive(Default)]
     struct Scripted {
         enabled: bool,

@@ -31,7 +31,7 @@ pub(super) enum Work {
 pub(super) struct DocumentReading {
     pub(super) documents: Documents,
     pub(super) work: Work,
-    /// Told of each document that this server adds.
+    /// Notified of each document that this server adds.
     pub(super) added: Arc<Notify>,
 }
 
@@ -42,15 +42,15 @@ impl DocumentReading {
         let Self { documents, work, added } = self;
         let work = &work;
         let read = |documents| async move { work.read(&documents).await };
-        closing.run_until_cancelled(read_on(&documents, &added, work.told(), read)).await;
+        closing.run_until_cancelled(read_on(&documents, &added, work.reported(), read)).await;
     }
 }
 
-/// Gives each tenant its turn, again and again. `told` says what it is to the operator when that fails.
+/// Gives each tenant its turn, again and again. `warning` is logged when that fails.
 async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
     documents: &Documents,
     added: &Notify,
-    told: &str,
+    reported: &str,
     read: impl Fn(Documents) -> F,
 ) {
     let (mut rest, mut is_told) = (INTERVAL, false);
@@ -71,7 +71,7 @@ async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
         }
         // Not each time, as it may be long before somebody starts the model's server.
         if let Some(error) = failed.as_ref().filter(|_| !is_told) {
-            tracing::warn!("{told}: {}", error.message());
+            tracing::warn!("{reported}: {}", error.message());
         }
         is_told = failed.is_some();
         // Where only some tenants fail, the others do not wait for them.
@@ -92,14 +92,14 @@ enum Turn {
 
 impl Work {
     /// What it is to the operator when it fails.
-    fn told(&self) -> &'static str {
+    fn reported(&self) -> &'static str {
         match self {
             Self::Embed => "Some documents are found by their words alone for now",
             Self::Extract(_) => "Names are not extracted from some documents for now",
         }
     }
 
-    /// Reads for a turn, so that no tenant waits for all that another has. What was read is told however the turn ends.
+    /// Reads for a turn, so that no tenant waits for all that another has. What was read is logged however the turn ends.
     async fn read(&self, documents: &Documents) -> Result<Turn, ToolError> {
         let clock = TurnClock { began: Instant::now(), over: Notify::new() };
         match self {
@@ -177,7 +177,7 @@ mod tests {
         pause();
         let (added, began) = (Arc::<Notify>::default(), Instant::now());
         let turns: Arc<Mutex<Vec<u64>>> = Arc::default();
-        let (seen, told) = (Arc::clone(&turns), Arc::clone(&added));
+        let (seen, reported) = (Arc::clone(&turns), Arc::clone(&added));
         // Both tenants fail, then one of them; at the end there is more to read, once.
         let read = move |_| {
             let mut seen = seen.lock().unwrap();
@@ -188,7 +188,7 @@ mod tests {
                 _ => Ok(Turn::Done),
             })
         };
-        let reading = tokio::spawn(async move { read_on(&documents, &told, "no vectors", read).await });
+        let reading = tokio::spawn(async move { read_on(&documents, &reported, "no vectors", read).await });
         sleep(Duration::from_secs(200)).await;
         assert_eq!(*turns.lock().unwrap(), [0, 0, 120, 120, 180, 180]);
         added.notify_waiters();

@@ -59,7 +59,7 @@ pub(super) struct DocumentAccess {
     documents: Option<Documents>,
     upload: Upload,
     intake: Intake,
-    /// Told of each document that is added.
+    /// Notified of each document that is added.
     added: Arc<Notify>,
 }
 
@@ -270,13 +270,14 @@ pub(super) async fn add(
         Added::Unchanged
     } else {
         check_room(&documents, user, &path, taken.size).await?;
-        let (intake, documents, told) = (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
+        let (intake, documents, reported) =
+            (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
         let adding = async move {
             let Taken { file, place: _place, .. } = taken;
             let Read { document, permit } = intake.read(file).await?;
             let added = documents.add(document).await?;
             drop(permit);
-            told.notify_waiters();
+            reported.notify_waiters();
             Ok::<_, ApiError>(added)
         };
         // As a task of its own: what was begun is counted until it is over, also when the client goes away.

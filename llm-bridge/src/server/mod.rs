@@ -55,7 +55,7 @@ use crate::{chat::Backend, metrics::Metrics};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// How long open answers may go on after the server was told to stop, where nothing else is said.
+/// How long open answers may go on after the server began to stop, where nothing else is said.
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// How long the last bytes of answers that were ended may take.
@@ -72,7 +72,7 @@ pub struct ServerSettings {
     pub access: Access,
     /// Where users and their keys are kept.
     pub store: Arc<dyn Store>,
-    /// Who is told of changes, for the list of what could not be delivered.
+    /// The webhooks, for the list of dead letters.
     pub webhooks: Option<Webhooks>,
     /// The modules whose tools are in the registry, where there are such.
     pub modules: Option<Modules>,
@@ -90,7 +90,7 @@ pub struct ServerSettings {
     pub module_name: String,
     /// The jobs that this server makes at their times, where it is to.
     pub schedule: Option<Schedule>,
-    /// How long open answers may go on after the server was told to stop.
+    /// How long open answers may go on after the server began to stop.
     pub grace: Duration,
 }
 

@@ -114,7 +114,7 @@ impl Breaker {
         !matches!(std::mem::replace(&mut *self.lock(), State::Closed { failures: 0 }), State::Closed { .. })
     }
 
-    /// The source has failed. Whether it is left alone from now on, and nobody was told so before.
+    /// The source has failed. Whether the breaker opens now, and that was not reported before.
     fn failed(&self, cause: &Outage) -> bool {
         let mut state = self.lock();
         let (failures, is_told) = match &*state {
@@ -267,15 +267,15 @@ mod tests {
     fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
         let (breaker, now) = breaker(1);
         let status = |text: &str| Outage { text: text.to_owned(), mark: "status 502".to_owned() };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (round, cause) in
             [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()
         {
             now(31 * i64::try_from(round).unwrap());
             assert_eq!(breaker.try_admit(), Ok(()));
-            told.push(breaker.failed(cause));
+            reported.push(breaker.failed(cause));
         }
-        assert_eq!(told, [true, false, true, false, true]);
+        assert_eq!(reported, [true, false, true, false, true]);
         now(200);
         assert_eq!(breaker.try_admit(), Ok(()));
         assert!(breaker.succeeded() && breaker.failed(&refused()));

@@ -56,7 +56,7 @@ struct Catalog {
     presence: Presence,
     faults: Vec<ToolFault>,
     changes: Vec<ToolChange>,
-    /// Those that were told of.
+    /// Those that were notified of.
     duplicates: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ struct Entry {
     offer: Offer,
 }
 
-/// What people are told of a source's tools.
+/// The report of a source's tools.
 pub(crate) struct Summary {
     pub(crate) tools: usize,
     pub(crate) breaker: BreakerState,

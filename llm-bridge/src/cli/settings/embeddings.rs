@@ -152,8 +152,8 @@ mod tests {
             ("query_prefix = \"q: \"", "documents.embeddings.model: name the model"),
             ("model = \"a\"\nupstream = \"here\"", "documents.embeddings.upstream: "),
         ] {
-            let told = settings(text, &[]).unwrap_err();
-            assert!(told.contains(fault), "{text}: {told}");
+            let reported = settings(text, &[]).unwrap_err();
+            assert!(reported.contains(fault), "{text}: {reported}");
         }
     }
 }

@@ -82,7 +82,7 @@ pub struct Settings {
     pub guard: Guard,
     /// Who is asked before calls of tools that want a gate; nobody where nothing is said.
     pub gate: Option<GateSettings>,
-    /// Who is told when tools change.
+    /// The endpoints that are notified when tools change.
     pub webhooks: Vec<WebhookSettings>,
     /// Servers of the Model Context Protocol whose tools are taken, by the names that their tools have as a prefix.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,

@@ -1,4 +1,4 @@
-//! Who is told of changes, and how a receiver knows who tells.
+//! The webhook endpoints, and the secrets that sign their messages.
 
 use registry_core::DEFAULT_TENANT;
 use reqwest::Url;
@@ -12,7 +12,7 @@ use crate::cli::tenant;
 /// What stands for every tenant.
 const ALL_TENANTS: &str = "*";
 
-/// Who is told when tools are registered, switched or removed.
+/// An endpoint that is notified when tools are registered, switched or removed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookSettings {

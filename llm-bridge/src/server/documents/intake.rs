@@ -240,7 +240,10 @@ mod tests {
     async fn p6_a_file_that_comes_too_slowly_is_given_up() {
         for (bytes, seconds) in [(1, 1), (1, 29), (1, 31), (PORTION / 4, 9)] {
             let (outcome, after) = come(repeat_n((bytes, seconds), 100)).await;
-            assert!(outcome.is_err_and(|told| told.contains("did not come in time")), "{bytes} {seconds}");
+            assert!(
+                outcome.is_err_and(|reported| reported.contains("did not come in time")),
+                "{bytes} {seconds}"
+            );
             assert_eq!(after, 30, "{bytes} bytes each {seconds} s");
         }
         let (outcome, after) = come([(40 * PORTION, 0)].into_iter().chain(repeat_n((1, 1), 100))).await;

@@ -115,7 +115,7 @@ impl Protocol for Link {
     }
 }
 
-/// A Toolrack on the other side is told to answer in time where it waits for a person.
+/// A Toolrack on the other side is asked to answer in time where it waits for a person.
 fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     let mut options = PeerRequestOptions::no_options();
     if !call.wait.is_zero() {
@@ -126,7 +126,7 @@ fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     options
 }
 
-/// A call on its way, which the server is told of where the registry drops it.
+/// A call on its way, which is cancelled at the server when the registry drops it.
 struct Pending<'a> {
     live: &'a Live,
     context: &'a ToolContext,
@@ -142,12 +142,12 @@ impl Drop for Pending<'_> {
             self.live.listener.wake.notify_one();
         }
         let reason = if is_late { "it took too long" } else { "nobody waits for it any more" };
-        let (peer, told) =
+        let (peer, reported) =
             (self.live.peer.clone(), CancelledNotificationParam::new(Some(id), Some(reason.to_owned())));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // Without a connection there is nobody to tell.
-                let _ = peer.notify_cancelled(told).await;
+                let _ = peer.notify_cancelled(reported).await;
             });
         }
     }

@@ -108,8 +108,8 @@ impl McpServers {
         let mut servers = Vec::with_capacity(settings.len());
         for (name, settings) in settings {
             settings.check(&name)?;
-            let told = |message| McpSettingsError { server: name.clone(), message };
-            let endpoint = Endpoint::new(&settings.transport).map_err(told)?;
+            let reported = |message| McpSettingsError { server: name.clone(), message };
+            let endpoint = Endpoint::new(&settings.transport).map_err(reported)?;
             let address = settings.transport.address();
             let hidden = match &settings.transport {
                 McpTransport::Http { url, .. } => {

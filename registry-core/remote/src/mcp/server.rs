@@ -50,8 +50,8 @@ struct Known {
     server: Option<String>,
     restarts: u64,
     error: Option<String>,
-    /// The fault that was told last.
-    told: Option<String>,
+    /// The fault that was reported last.
+    reported: Option<String>,
 }
 
 impl Server {
@@ -68,7 +68,7 @@ impl Server {
             server: None,
             restarts: 0,
             error: None,
-            told: None,
+            reported: None,
         };
         Self {
             source,
@@ -117,7 +117,7 @@ impl Server {
             let Some(fault) = self.attend(session).await else { return };
             if since.elapsed() >= STEADY {
                 pause = PAUSES[0];
-                self.known().told = None;
+                self.known().reported = None;
             }
             self.failed(fault);
         }
@@ -203,15 +203,15 @@ impl Server {
         self.answered.send_replace(true);
     }
 
-    /// The same fault is told once.
+    /// The same fault is reported once.
     fn failed(&self, fault: String) {
         let fault = self.link.without_secrets(fault);
         let mut known = self.known();
         self.turn(&mut known, McpState::Away);
-        if known.told.as_ref() != Some(&fault) {
+        if known.reported.as_ref() != Some(&fault) {
             let (server, cause) = (self.name(), &*fault);
             tracing::warn!(server, cause, "mcp_server_failed");
-            known.told = Some(fault.clone());
+            known.reported = Some(fault.clone());
         }
         known.error = Some(fault);
         drop(known);

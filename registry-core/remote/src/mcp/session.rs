@@ -318,7 +318,7 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
             wake.notify_one();
             loop {
                 tokio::select! {
-                    told = subscription.next() => match told {
+                    reported = subscription.next() => match reported {
                         Ok(Some(_)) => wake.notify_one(),
                         _ => break,
                     },

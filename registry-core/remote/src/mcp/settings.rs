@@ -114,9 +114,9 @@ impl McpServerSettings {
     /// # Errors
     /// What is wrong with it under that name.
     pub fn check(&self, name: &str) -> Result<(), McpSettingsError> {
-        let told = |message| McpSettingsError { server: name.to_owned(), message };
-        check_name(name).map_err(told)?;
-        self.transport.check().map_err(told)
+        let reported = |message| McpSettingsError { server: name.to_owned(), message };
+        check_name(name).map_err(reported)?;
+        self.transport.check().map_err(reported)
     }
 }
 

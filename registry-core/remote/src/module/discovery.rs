@@ -203,7 +203,7 @@ impl Module {
         }
     }
 
-    /// It keeps the tools it has. The same cause is told once.
+    /// It keeps the tools it has. The same cause is reported once.
     fn failed(&self, fault: Fault) {
         self.due_after(self.now(), RETRY);
         let (module, error) = (self.name(), fault.to_string());

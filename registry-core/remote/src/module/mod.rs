@@ -114,9 +114,9 @@ impl Modules {
         let mut by_name = BTreeMap::new();
         settings.check()?;
         for (name, module) in &settings.module_services {
-            let told = |message| ModuleSettingsError { module: name.clone(), message };
-            let url = module.parse_url().map_err(told)?;
-            let key = module.find_key().map_err(told)?;
+            let reported = |message| ModuleSettingsError { module: name.clone(), message };
+            let url = module.parse_url().map_err(reported)?;
+            let key = module.find_key().map_err(reported)?;
             let address = url.as_str().trim_end_matches('/').into();
             let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
             let timeout = settings.timeout_of(name, module);

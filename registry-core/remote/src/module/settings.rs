@@ -100,8 +100,8 @@ impl ModulesSettings {
     /// What is wrong with the first module that cannot be spoken to.
     pub fn check(&self) -> Result<(), ModuleSettingsError> {
         self.module_services.iter().try_for_each(|(name, module)| {
-            let told = |message| ModuleSettingsError { module: name.clone(), message };
-            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(told)
+            let reported = |message| ModuleSettingsError { module: name.clone(), message };
+            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(reported)
         })
     }
 

@@ -65,11 +65,11 @@ pub(crate) async fn select(
         Ok(Some(refusal)) => return Err(ToolError::invalid(refusal)),
         Err(error) => Err(error),
     };
-    looked.map_err(|error| told(&error).unwrap_or_else(|| fault(error)))
+    looked.map_err(|error| reported(&error).unwrap_or_else(|| fault(error)))
 }
 
 /// What is wrong with a statement in SQLite's own words, for whoever wrote it. What is wrong with the file is for the operator.
-fn told(error: &sqlx::Error) -> Option<ToolError> {
+fn reported(error: &sqlx::Error) -> Option<ToolError> {
     let fault = error.as_database_error()?;
     Some(ToolError::invalid(match fault.code().as_deref()? {
         // SQLITE_ERROR, SQLITE_RANGE, SQLITE_MISMATCH: https://sqlite.org/rescode.html

@@ -119,7 +119,7 @@ async fn p6_what_is_asked_about_documents_is_answered() {
 async fn p6_a_mistake_is_told_in_the_words_of_sqlite() {
     for place in Place::all("p6_a_mistake_is_told_in_the_words_of_sqlite") {
         let documents = documents(&place, 1).await;
-        for (sql, told) in [
+        for (sql, reported) in [
             ("SELECT author FROM documents", "SQLite says: no such column: author"),
             ("SELECT sum() FROM documents", "SQLite says: wrong number of arguments to function"),
             ("DELETE FROM documents", "only SELECT is allowed"),
@@ -134,7 +134,7 @@ async fn p6_a_mistake_is_told_in_the_words_of_sqlite() {
             (&format!("SELECT 1{}", " + 1".repeat(900)), "too long"),
         ] {
             let error = documents.select(sql).await.unwrap_err();
-            assert!(error.feedback().contains(told), "{sql}: {error}");
+            assert!(error.feedback().contains(reported), "{sql}: {error}");
         }
     }
 }

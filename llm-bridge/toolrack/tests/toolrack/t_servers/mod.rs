@@ -6,15 +6,15 @@
 mod access;
 mod commands;
 mod composed;
-mod doors;
 mod hostile;
 mod killed;
 mod measured;
 mod over_mcp;
 mod peer;
 mod program;
+mod requests;
 mod scheduled;
 mod seed_modules;
 mod shared;
 mod started;
-mod told;
+mod webhooks;

@@ -172,9 +172,9 @@ async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
             let registry = registry();
             let servers = settled(&registry, &[("h", settings)]).await;
             let error = report(&servers).error.unwrap();
-            let told =
+            let reported =
                 if key.is_some() { "does not take its key" } else { "name its variable under `key_env`" };
-            assert!(error.contains(told), "{status} {challenge}: {error}");
+            assert!(error.contains(reported), "{status} {challenge}: {error}");
             serving.shutdown_background();
         }
     }
