@@ -6,10 +6,10 @@ use registry_core::ErrorKind;
 
 use super::*;
 
-async fn refused(result: Result<ToolResult, ToolError>, path: &str, reported: &str) {
+async fn refused(result: Result<ToolResult, ToolError>, path: &str, told: &str) {
     let error = result.expect_err(path);
     assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{path:?}: {error}");
-    assert!(error.feedback().contains(reported), "{path:?}: {}", error.feedback());
+    assert!(error.feedback().contains(told), "{path:?}: {}", error.feedback());
 }
 
 #[tokio::test]
@@ -31,6 +31,16 @@ async fn t8_file_manager_makes_and_deletes_files() {
         refused(folder.delete(path).await, path, "there is no file").await;
     }
     assert_eq!(mode(&whole.path().join("to/files")), 0o700, "for nobody else to read");
+}
+
+#[tokio::test]
+async fn a16_file_manager_takes_no_name_with_a_character_that_nobody_sees() {
+    let whole = tempfile::tempdir().unwrap();
+    let folder = FileFolder::new(whole.path());
+    for hidden in ['\u{ad}', '\u{2060}', '\u{e0041}', '\u{202e}', '\u{85}', '\n'] {
+        let path = format!("no{hidden}te.md");
+        refused(folder.create(&path, "x").await, &path, "a character that no file's name may have").await;
+    }
 }
 
 #[tokio::test]

@@ -305,7 +305,7 @@ mod tests {
     #[tokio::test]
     async fn t8_what_is_too_long_or_empty_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        for (text, reported) in [
+        for (text, told) in [
             ("x".repeat(1_000_000), "the text has 1000000 bytes, and 65536 are the most; shorten it"),
             ("é".repeat(MAX_BYTES / 2 + 1), "the text has 65538 bytes"),
             (" \n\0".into(), "there is nothing to write down"),
@@ -315,7 +315,7 @@ mod tests {
                 .await
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-            assert!(error.feedback().starts_with(reported), "{}", error.feedback());
+            assert!(error.feedback().starts_with(told), "{}", error.feedback());
         }
         assert!(files(folder.path()).is_empty());
         let (_, said) = claim(&"x".repeat(MAX_BYTES)).await;

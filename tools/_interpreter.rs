@@ -127,9 +127,9 @@ fn result(finished: Finished, limits: &Limits) -> ToolResult {
     let duration = u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX);
     let stopped = finished.stopped.map(|stop| advice(stop, limits));
     let mut value = serde_json::Map::new();
-    let mut tell = |key: &str, reported: Value| {
-        if !reported.is_null() && reported != "" && reported != false {
-            value.insert(key.to_owned(), reported);
+    let mut tell = |key: &str, told: Value| {
+        if !told.is_null() && told != "" && told != false {
+            value.insert(key.to_owned(), told);
         }
     };
     tell("stdout", finished.stdout.into());
@@ -285,26 +285,26 @@ mod tests {
 
     #[test]
     fn t8_a_run_is_told_in_few_words() {
-        let reported = result(finished(), &Limits::default());
-        assert!(reported.success);
-        assert_eq!(reported.for_model(), r#"{"stdout":"45\n","exit_code":0,"duration_ms":12}"#);
-        assert_eq!(reported.audit["exit_code"], 0);
+        let told = result(finished(), &Limits::default());
+        assert!(told.success);
+        assert_eq!(told.for_model(), r#"{"stdout":"45\n","exit_code":0,"duration_ms":12}"#);
+        assert_eq!(told.audit["exit_code"], 0);
     }
 
     #[test]
     fn t8_a_run_that_failed_says_how() {
         let failed = Finished { exit_code: Some(1), stderr: "ZeroDivisionError".into(), ..finished() };
-        let reported = result(failed, &Limits::default());
-        assert!(!reported.success);
+        let told = result(failed, &Limits::default());
+        assert!(!told.success);
         assert_eq!(
-            (&reported.value["exit_code"], &reported.value["stderr"]),
+            (&told.value["exit_code"], &told.value["stderr"]),
             (&json!(1), &json!("ZeroDivisionError"))
         );
     }
 
     #[test]
     fn t8_a_run_that_was_ended_says_why_and_what_to_do() {
-        for (stop, reported) in [
+        for (stop, told) in [
             (Stop::Time, "longer than 10 s"),
             (Stop::Memory, "more than 512 MiB of memory"),
             (Stop::Disk, "more than 64 MiB"),
@@ -319,7 +319,7 @@ mod tests {
             };
             let result = result(ended, &Limits::default());
             assert!(!result.success);
-            assert!(result.value["stopped"].as_str().unwrap().contains(reported), "{}", result.value);
+            assert!(result.value["stopped"].as_str().unwrap().contains(told), "{}", result.value);
             assert_eq!(result.audit["stopped"], json!(stop));
         }
     }

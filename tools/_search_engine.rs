@@ -235,8 +235,8 @@ impl SearchEngine {
 
     fn failed(&self, error: impl Error + Send + Sync + 'static) -> ToolError {
         let error = ToolError::from(error);
-        let reported = unusable(format!("{}: {}", self.kind.name(), error.message()));
-        if error.is_retryable() { reported.retryable() } else { reported }
+        let told = unusable(format!("{}: {}", self.kind.name(), error.message()));
+        if error.is_retryable() { told.retryable() } else { told }
     }
 }
 

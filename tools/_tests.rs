@@ -130,14 +130,14 @@ async fn arguments_that_are_left_out_have_defaults() {
 #[tokio::test]
 async fn a_model_is_told_what_to_do_and_no_more() {
     let registry = Registry::builder().resource(PublicHttpClient::new().unwrap()).build().unwrap();
-    let reported =
+    let told =
         call(&registry, "research.fetch_webpage", json!({ "url": "http://localhost/" })).await.for_model();
     assert_eq!(
-        reported,
+        told,
         "Error: localhost is not on the public internet and may not be fetched. Use another source."
     );
-    let reported = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
-    assert_eq!(reported, "Error: `expression` at character 3: division by zero");
+    let told = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
+    assert_eq!(told, "Error: `expression` at character 3: division by zero");
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ async fn t8_a_wrong_category_is_told_the_right_ones() {
     let registry = Registry::builder().resource(Inbox::new(folder.path())).build().unwrap();
     let context = registry.context(Caller::new("ada", Permission::User));
     let arguments = json!({ "category": "gossip", "content": "x" });
-    let reported = registry.execute(&context, ToolCall::new("learning", arguments)).await.for_model();
+    let told = registry.execute(&context, ToolCall::new("learning", arguments)).await.for_model();
     for word in ["category", "factual", "communication", "structured_data"] {
-        assert!(reported.contains(word), "{reported}");
+        assert!(told.contains(word), "{told}");
     }
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }

@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((analysis.truncated, analysis.sources.len()), (true, taken.min(3)));
         assert_eq!(analysis.searches, [question, "tea house", "price of espresso", "water"]);
 
-        // A question that is refused by itself is reported.
+        // A question that is refused by itself is told.
         let (analysis, asked) = analyse(question, &[REFUSED]).await;
         assert_eq!((analysis.unwrap_err().kind(), asked.len()), (ErrorKind::InvalidArguments, 1));
         let (analysis, asked) = analyse("water?", &["water", REFUSED, REFUSED]).await;

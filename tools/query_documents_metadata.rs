@@ -38,13 +38,13 @@ mod tests {
             async |sql: &str| query_documents_metadata(&ToolContext::default(), documents.clone(), sql).await;
         let answer = query("SELECT kind, count(*) FROM documents GROUP BY kind ORDER BY kind").await.unwrap();
         assert_eq!(json!(answer.rows), json!([["csv", 1], ["markdown", 1], ["text", 1]]));
-        for (sql, reported) in [
+        for (sql, told) in [
             ("SELECT author FROM documents", "SQLite says: no such column: author"),
             ("SELECT * FROM sqlite_master", "there is only `documents`"),
             ("DROP TABLE document", "only SELECT is allowed"),
         ] {
             let error = query(sql).await.unwrap_err();
-            assert!(error.feedback().contains(reported), "{sql}: {error}");
+            assert!(error.feedback().contains(told), "{sql}: {error}");
         }
         assert_eq!(query("SELECT count(*) FROM documents").await.unwrap().rows, [[Value::from(3)]]);
     }

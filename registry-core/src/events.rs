@@ -1,10 +1,10 @@
-//! What changes in a registry, reported to whoever listens.
+//! What changes in a registry, told to whoever listens.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many events are kept for a listener that is slow. One that is slower still is informed how many it has missed.
+/// How many events are kept for a listener that is slow. One that is slower still is told how many it has missed.
 pub(crate) const EVENTS_KEPT: usize = 1024;
 
 /// One change. As JSON it is one flat object:

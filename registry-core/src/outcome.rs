@@ -27,7 +27,7 @@ pub struct ToolOutcome {
     pub ts: Timestamp,
 }
 
-/// What became of a call, as it goes over a wire; the same at every entry point.
+/// What became of a call, as it goes over a wire; the same shape at every door.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolReply {
     /// The call's id, as the audit has it.
@@ -73,7 +73,7 @@ impl ToolOutcome {
         self.result.as_ref().is_ok_and(|result| result.success)
     }
 
-    /// What the model gets.
+    /// What the model is told.
     pub fn for_model(&self) -> String {
         match &self.result {
             Ok(result) => result.for_model().into_owned(),

@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! The definition of a tool for each provider is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
+//! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
 //! text, to be compared with the one of yesterday.
 
 use std::{
@@ -67,7 +67,7 @@ use crate::{
 /// So many records are kept.
 const MAX_RECORDS: usize = 10_000;
 
-/// A clock that moves only when a test moves it.
+/// A clock that goes only when it is told to.
 #[derive(Debug, Clone)]
 pub struct TestClock(Arc<Mutex<Timestamp>>);
 
@@ -159,7 +159,7 @@ impl TestHost {
         self
     }
 
-    /// With other settings of the builder.
+    /// With whatever else a registry can be told.
     #[must_use]
     pub fn with(mut self, set: impl FnOnce(RegistryBuilder) -> RegistryBuilder) -> Self {
         self.builder = set(self.builder);

@@ -251,7 +251,7 @@ impl Tool {
             .map_err(String::as_str)
     }
 
-    /// The description for the model; see [`ToolSpec::described`].
+    /// What a model is told that it does; see [`ToolSpec::described`].
     pub fn description(&self) -> Cow<'_, str> {
         self.spec().described()
     }

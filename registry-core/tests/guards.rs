@@ -135,7 +135,7 @@ async fn t3_what_cannot_be_counted_is_not_called() {
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
 
-/// A gate that answers as scripted, and remembers what it was asked.
+/// A gate that answers what it is told to, and remembers what it was asked.
 struct Says {
     answer: Result<GateAnswer, String>,
     delay: Duration,
@@ -457,8 +457,8 @@ async fn u2_each_question_has_its_own_clock_and_says_what_is_left_on_it() {
     let clock = Arc::new(Ticking(Mutex::new(noon())));
     let registry = builder().clock(clock.clone()).approval_timeout(Duration::from_secs(60)).build().unwrap();
     counting(&registry, destructive());
-    let (reported, mut hears) = tokio::sync::mpsc::unbounded_channel();
-    let context = ada(&registry).with_events(Arc::new(move |event| drop(reported.send(event))));
+    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let context = ada(&registry).with_events(Arc::new(move |event| drop(told.send(event))));
     for _ in 0..2 {
         let waiting = tokio::spawn({
             let (registry, context) = (registry.clone(), context.clone());

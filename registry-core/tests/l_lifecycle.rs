@@ -1,4 +1,4 @@
-//! Registering, switching, removing, finding, and their events: requirements L1 to L5.
+//! Registering, switching, removing, finding, and what is told of it: requirements L1 to L5.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn names(tools: &[Arc<registry_core::Tool>]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name()).collect()
 }
 
-fn reported(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change)> {
+fn told(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change)> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|event| (event.tool, event.change)).collect()
 }
 
@@ -118,7 +118,7 @@ fn l1_a_snapshot_is_restored_and_every_problem_told() {
     assert_eq!(second.snapshot(), snapshot);
     let mut events = second.subscribe();
     second.restore(snapshot.clone()).unwrap();
-    assert_eq!(reported(&mut events), []);
+    assert_eq!(told(&mut events), []);
 
     let third = registry();
     register(&third, spec("a", Some("1.0.0"), json!({"other": true}))).unwrap();
@@ -158,7 +158,7 @@ fn l2_the_same_spec_again_changes_nothing() {
     registry.set_enabled("f", false).unwrap();
     let again = registry.register(spec("f", Some("1.0.0"), json!({})), ToolPolicy::new(), None).unwrap();
     assert!(Arc::ptr_eq(&first, &again) && !again.is_enabled());
-    assert_eq!(reported(&mut events), [("f".into(), Change::Registered), ("f".into(), Change::Disabled)]);
+    assert_eq!(told(&mut events), [("f".into(), Change::Registered), ("f".into(), Change::Disabled)]);
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn l2_a_tool_that_was_listed_only_takes_its_code_later() {
     let mut events = registry.subscribe();
     registry.register(spec("f", None, json!({"type": "object"})), ToolPolicy::new(), answers("yes")).unwrap();
     assert_eq!(call().await.for_model(), "yes");
-    assert_eq!(reported(&mut events), []);
+    assert_eq!(told(&mut events), []);
 }
 
 /// The seed's example of versions.
@@ -234,7 +234,7 @@ fn l3_switching_and_removing_can_be_done_twice() {
     }
     registry.remove("f");
     registry.remove("f");
-    let changes: Vec<Change> = reported(&mut events).into_iter().map(|(_, change)| change).collect();
+    let changes: Vec<Change> = told(&mut events).into_iter().map(|(_, change)| change).collect();
     assert_eq!(changes, [Change::Disabled, Change::Enabled, Change::Removed]);
     assert_eq!(registry.set_enabled("f", true), Err(unknown));
     // Once removed it has to be registered again, and is a new one then.

@@ -288,7 +288,7 @@ async fn b6_what_is_wrong_is_repeated_with_its_beginning() {
     let long = "Ä".repeat(100_000);
     let many: serde_json::Map<_, _> =
         (0..10_000).map(|number| (format!("{number}{long:.20}"), 1.into())).collect();
-    for (arguments, reported) in [
+    for (arguments, told) in [
         (json!({"short": long}), "is longer than 3 characters"),
         (json!({"short": "abcd"}), "`short`: \"abcd\" is longer than 3 characters"),
         (json!({"number": long}), "is not of type \"integer\""),
@@ -302,8 +302,8 @@ async fn b6_what_is_wrong_is_repeated_with_its_beginning() {
     ] {
         let error = registry.execute(&context, ToolCall::new("f", arguments)).await.result.unwrap_err();
         for text in [error.feedback(), error.message()] {
-            assert!(text.contains(reported), "{reported}: {text:.300}");
-            assert!(text.len() < 5000, "{reported}: {} bytes", text.len());
+            assert!(text.contains(told), "{told}: {text:.300}");
+            assert!(text.len() < 5000, "{told}: {} bytes", text.len());
         }
     }
 }

@@ -47,9 +47,9 @@ fn kind(outcome: &ToolOutcome) -> Option<ErrorKind> {
 /// A tool that says when it runs, and never ends.
 fn endless() -> (Arc<dyn Handler>, Arc<Notify>) {
     let runs = Arc::new(Notify::new());
-    let reported = Arc::clone(&runs);
+    let told = Arc::clone(&runs);
     let handler = handler_fn(move |_, _| {
-        reported.notify_one();
+        told.notify_one();
         std::future::pending()
     });
     (handler, runs)
@@ -97,9 +97,9 @@ async fn k17_an_outcome_that_is_being_written_is_written_to_its_end() {
     let audit = Arc::new(SlowAudit::default());
     let registry = builder().audit(audit.clone()).build().unwrap();
     let acted = Arc::new(Notify::new());
-    let reported = Arc::clone(&acted);
+    let told = Arc::clone(&acted);
     let handler = handler_fn(move |_, _| {
-        reported.notify_one();
+        told.notify_one();
         async { Ok(ToolResult::new("done")) }
     });
     add(&registry, "act", ToolPolicy::new(), handler);
@@ -320,14 +320,14 @@ async fn k20_what_takes_time_to_find_out_is_watched_and_not_asked_by_calls() {
         };
         watched.refresh(Duration::from_secs(60), look).await;
     });
-    for (at, reported) in [(3, "look 1"), (62, "look 2"), (62, "")] {
+    for (at, told) in [(3, "look 1"), (62, "look 2"), (62, "")] {
         tokio::time::sleep(Duration::from_secs(at)).await;
         let before = tokio::time::Instant::now();
         let outcome = call(&registry, "act").await;
         assert_eq!(before.elapsed(), Duration::ZERO);
         assert_eq!(
             outcome.result.map_or_else(|_| String::new(), |result| result.for_model().into_owned()),
-            reported
+            told
         );
     }
     assert_eq!(looked.load(Ordering::SeqCst), 3);

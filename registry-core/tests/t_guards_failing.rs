@@ -104,12 +104,12 @@ async fn t3_a_call_whose_intent_is_not_kept_is_not_counted() {
 async fn t3_whoever_goes_away_while_waiting_for_a_turn_is_not_counted() {
     let registry = builder().build().unwrap();
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (inside, gate) = (Arc::clone(&entered), Arc::clone(&leave));
+    let (inside, door) = (Arc::clone(&entered), Arc::clone(&leave));
     let handler = handler_fn(move |_, _| {
-        let (inside, gate) = (Arc::clone(&inside), Arc::clone(&gate));
+        let (inside, door) = (Arc::clone(&inside), Arc::clone(&door));
         async move {
             inside.notify_one();
-            gate.notified().await;
+            door.notified().await;
             Ok(ToolResult::new("done"))
         }
     });

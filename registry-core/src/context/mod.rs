@@ -452,7 +452,7 @@ impl ToolCall {
         self
     }
 
-    /// Gives an id to a call that came without one, so that its records can be reported from those of others.
+    /// Gives an id to a call that came without one, so that its records can be told from those of others.
     pub(crate) fn ensure_id(&mut self) {
         if self.id.is_empty() {
             self.id = call_id();

@@ -131,14 +131,14 @@ impl Resources {
             None => Err(self.absent.get(&TypeId::of::<T>()).cloned()),
         };
         let value = value.and_then(|value| value.downcast().map_err(|_| None));
-        value.map(Resource).map_err(Self::reported::<T>)
+        value.map(Resource).map_err(Self::told::<T>)
     }
 
     /// Why a type is not there, with what the host says of it.
-    fn reported<T: 'static>(reported: Option<String>) -> String {
+    fn told<T: 'static>(told: Option<String>) -> String {
         let name = type_name::<T>();
         let short = name.rsplit("::").next().unwrap_or(name);
-        match reported {
+        match told {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
         }

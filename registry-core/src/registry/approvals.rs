@@ -21,7 +21,7 @@ impl Registry {
         self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
     }
 
-    /// Answers an approval. The call that waits for it goes on at once. Who may answer is decided by the entry point.
+    /// Answers an approval. The call that waits for it goes on at once. Who may answer is the door's to say.
     ///
     /// # Errors
     /// When there is none, it is not open any more, or the store fails.

@@ -370,11 +370,8 @@ mod tests {
             let registry = builder.configured(ConfiguredTools { tools, faults: Vec::new() }).build().unwrap();
             assert_eq!(registry.check().len(), 1);
         });
-        let reported = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        assert!(
-            reported.contains("Loaded tool: good") && !reported.contains("Loaded tool: bad"),
-            "{reported}"
-        );
-        assert!(reported.contains("Cannot use tool bad (tools.yaml:3)"), "{reported}");
+        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(told.contains("Loaded tool: good") && !told.contains("Loaded tool: bad"), "{told}");
+        assert!(told.contains("Cannot use tool bad (tools.yaml:3)"), "{told}");
     }
 }

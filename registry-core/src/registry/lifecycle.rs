@@ -28,7 +28,7 @@ pub(crate) enum Cause {
     Here,
     /// On another server, with the same store.
     Elsewhere,
-    /// Before this process: it is read again, without an event.
+    /// Before this process: it is read again, and nobody is told.
     Before,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Verdict {
     Replaces(Arc<Tool>),
 }
 
-/// The right to change a registry. Whoever holds it is alone. What was changed is there for all, and reported, once it is dropped;
+/// The right to change a registry. Whoever holds it is alone. What was changed is there for all, and told, once it is dropped;
 /// only switches act at once.
 pub(crate) struct Changing<'a> {
     shared: &'a Shared,

@@ -39,7 +39,7 @@ fn offer(name: &str, answer: &'static str) -> Offer {
     }
 }
 
-fn reported(registry: &Registry, change: impl FnOnce()) -> Vec<(String, &'static str)> {
+fn told(registry: &Registry, change: impl FnOnce()) -> Vec<(String, &'static str)> {
     let mut events = registry.subscribe();
     change();
     std::iter::from_fn(|| events.try_recv().ok()).map(|e| (e.tool, e.change.as_str())).collect()
@@ -64,7 +64,7 @@ fn kind_of(registry: &Registry, name: &str) -> RemoteKind {
 fn l2_a_set_of_tools_is_replaced_at_once_and_what_is_the_same_stays() {
     let registry = registry();
     let (a, b, c) = (offer("m.a", "a"), offer("m.b", "b"), offer("m.c", "c"));
-    let first = reported(&registry, || {
+    let first = told(&registry, || {
         assert!(registry.offer(module("m"), vec![b.clone(), a.clone()]).is_empty());
     });
     assert_eq!(first, [("m.a".to_owned(), "registered"), ("m.b".to_owned(), "registered")]);
@@ -72,12 +72,12 @@ fn l2_a_set_of_tools_is_replaced_at_once_and_what_is_the_same_stays() {
     let mut newer = c.clone();
     newer.spec.version = Some("2.0.0".into());
 
-    let second = reported(&registry, || {
+    let second = told(&registry, || {
         registry.offer(module("m"), vec![a.clone(), c]);
     });
     assert_eq!(second, [("m.b".to_owned(), "removed"), ("m.c".to_owned(), "registered")]);
     assert!(Arc::ptr_eq(&known, &registry.get("m.a").unwrap()));
-    let third = reported(&registry, || {
+    let third = told(&registry, || {
         registry.offer(module("m"), vec![a.clone(), newer]);
     });
     assert_eq!(third, [("m.c".to_owned(), "replaced")]);
@@ -102,7 +102,7 @@ fn l2_a_tool_that_was_off_comes_back_off_and_one_that_was_on_comes_back_on() {
     registry.set_enabled("m.a", false).unwrap();
     registry.offer(module("m"), Vec::new());
     assert!(registry.is_empty());
-    let back = reported(&registry, || drop(registry.offer(module("m"), tools.clone())));
+    let back = told(&registry, || drop(registry.offer(module("m"), tools.clone())));
     let expected = [("m.a", "registered"), ("m.a", "disabled"), ("m.b", "registered")];
     assert_eq!(back, expected.map(|(name, kind)| (name.to_owned(), kind)));
 
@@ -158,10 +158,10 @@ async fn c3_a_registered_tool_has_its_name_before_a_remote_one_until_it_is_remov
         "{errors:?}"
     );
     assert_eq!(answer(&registry, "m.a").await, "host");
-    let events = reported(&registry, || registry.remove("m.a"));
+    let events = told(&registry, || registry.remove("m.a"));
     assert_eq!(events, [("m.a".to_owned(), "removed"), ("m.a".to_owned(), "registered")]);
     assert_eq!(answer(&registry, "m.a").await, "module");
-    // And the error says that the name is taken.
+    // And who registers is told that the name is taken.
     let error = registry.register(host.spec, host.policy, None).unwrap_err();
     assert!(matches!(error, RegistryError::Duplicate { first: Source::Remote(_), .. }), "{error}");
 }
@@ -215,7 +215,7 @@ fn l5_every_tenant_has_the_remote_tools_with_a_switch_of_its_own() {
     registry.offer(module("m"), vec![offer("m.a", "a")]);
     let other = registry.for_tenant("other");
     assert!(other.get("m.a").is_some());
-    let events = reported(&other, || drop(registry.offer(module("m"), vec![offer("m.b", "b")])));
+    let events = told(&other, || drop(registry.offer(module("m"), vec![offer("m.b", "b")])));
     assert_eq!(events, [("m.a".to_owned(), "removed"), ("m.b".to_owned(), "registered")]);
     other.set_enabled("m.b", false).unwrap();
     assert!(registry.get("m.b").unwrap().is_enabled());

@@ -4,7 +4,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::{
-    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, reported, shorten},
+    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, shorten, told},
     has_secret,
 };
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             at(&place, &fits_none(tellable(error, schema), schema, alternatives))
         }
         // The words for any other fault quote the value, and with it whatever is inside, however long.
-        _ => at(&place, &error.masked_with(reported(tellable(error, schema))).to_string()),
+        _ => at(&place, &error.masked_with(told(tellable(error, schema))).to_string()),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::result::ToolError;
 
-/// How many faults an error lists.
+/// How many faults the model is told of at once.
 const MAX_FAULTS: usize = 8;
 
 /// Validates the arguments of one tool.
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn b6_what_does_not_fit_is_told_with_place_and_expectation() {
-        for (given, reported) in [
+        for (given, told) in [
             (json!({}), "`city` is missing"),
             (json!({"city": "Oslo", "dais": 3}), "there is no `dais`; did you mean `days`?"),
             (json!({"city": "Oslo", "days": 30}), "`days`: 30 is greater than the maximum of 14"),
@@ -213,7 +213,7 @@ mod tests {
             (json!("Oslo"), "expected one JSON object, found a text"),
         ] {
             let text = fit(&weather(), given.clone()).unwrap_err();
-            assert!(text.contains(reported), "{given}: {text}");
+            assert!(text.contains(told), "{given}: {text}");
             assert!(text.contains("\"city\": string, \"days\"?: integer 1 to 14"), "{text}");
         }
     }
@@ -291,7 +291,7 @@ mod tests {
         }
         assert_eq!(fit(&documented(), json!({"nullable": null, "level": "2"})).unwrap()["level"], 2);
         assert!(fit(&documented(), json!({"nullable": null, "level": "3"})).is_err());
-        // Which of two is meant is unknown.
+        // Which of two is meant cannot be told.
         let alike =
             json!({"type": "object", "properties": {"a": {"oneOf": [{"const": "a"}, {"const": "A"}]}}});
         assert!(fit(&alike, json!({"a": " a"})).is_err());
@@ -301,7 +301,7 @@ mod tests {
     fn b6_a_wrong_value_is_told_the_allowed_ones() {
         let three = r#""factual", "communication" or "structured_data"; did you mean "factual"?"#;
         let four = r#""factual", "communication", "structured_data" or null; did you mean "factual"?"#;
-        for (name, given, reported) in [
+        for (name, given, told) in [
             ("category", json!("factul"), format!("`category`: \"factul\" is not one of {three}")),
             ("plain", json!("factul"), format!("`plain`: \"factul\" is not one of {three}")),
             ("referred", json!("factul"), format!("`referred`: \"factul\" is not one of {three}")),
@@ -312,7 +312,7 @@ mod tests {
             let mut arguments = json!({"nullable": null});
             arguments[name] = given;
             let text = fit(&documented(), arguments).unwrap_err();
-            assert!(text.contains(&reported), "{text}\nwithout\n{reported}");
+            assert!(text.contains(&told), "{text}\nwithout\n{told}");
             assert!(
                 text.contains(r#""category"?: "factual" | "communication" | "structured_data","#),
                 "{text}"
@@ -334,8 +334,8 @@ mod tests {
         });
         let text = fit(&schema, json!({"shape": {"kind": "square"}})).unwrap_err();
         let forms = r#"{"kind": "circle", "radius": number}, {"kind": "point"} or integer from 0"#;
-        let reported = format!(r#"`shape`: {{"kind":"square"}} is none of the forms it may have: {forms}."#);
-        assert!(text.contains(&reported), "{text}");
+        let told = format!(r#"`shape`: {{"kind":"square"}} is none of the forms it may have: {forms}."#);
+        assert!(text.contains(&told), "{text}");
         let text = fit(&schema, json!({})).unwrap_err();
         assert!(
             text.contains(r#"{} is none of the forms it may have: {"shape": any} or {"name": any}"#),

@@ -90,7 +90,7 @@ async fn listen(options: PgConnectOptions, nudge: watch::Sender<()>) {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen("toolrack_revision").await?;
             loop {
-                // `None` is a connection that was lost and made anew: what was sent meanwhile is not known.
+                // `None` is a connection that was lost and made anew: what was told meanwhile is not known.
                 listener.try_recv().await?;
                 nudge.send_replace(());
             }

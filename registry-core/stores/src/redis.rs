@@ -59,13 +59,13 @@ impl Redis {
     /// # Errors
     /// A text for the operator, when the URL is none.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let reported = |error: redis::RedisError| format!("the URL of Redis is not understood: {error}");
+        let told = |error: redis::RedisError| format!("the URL of Redis is not understood: {error}");
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE));
-        let client = Client::open(url).map_err(reported)?;
-        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(reported)?;
+        let client = Client::open(url).map_err(told)?;
+        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(told)?;
         let shared = Shared { connection, answers: AtomicBool::new(true), resting: Mutex::new(None) };
         Ok(Self { shared: Arc::new(shared) })
     }

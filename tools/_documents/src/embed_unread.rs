@@ -15,7 +15,7 @@ pub struct Embedded {
 }
 
 impl Documents {
-    /// Gives a vector to each passage that has none of the embedder's model, `batch` of them at a time. After each batch `progress` is reported
+    /// Gives a vector to each passage that has none of the embedder's model, `batch` of them at a time. After each batch `progress` is told
     /// what was done so far. Without an embedder there is nothing to do.
     ///
     /// Each batch is kept before the next is begun: whoever drops the future loses one batch at most, and the next run goes on from there.

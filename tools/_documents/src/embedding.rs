@@ -33,7 +33,7 @@ pub trait Embedder: Send + Sync + 'static {
     fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
-/// What a text is in a search; many models want to know it.
+/// What a text is in a search; many models are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRole {
     /// What is looked for.
@@ -135,9 +135,8 @@ impl Embedding {
                 }
                 let found = index.nearest(self.embedder.model(), &vector, limit, filter).await;
                 // Of this tenant alone, so that it says nothing of the embedder.
-                let reported =
-                    |error: &ToolError| tracing::warn!("Found by words alone: {}", error.message());
-                found.inspect_err(reported).ok()
+                let told = |error: &ToolError| tracing::warn!("Found by words alone: {}", error.message());
+                found.inspect_err(told).ok()
             }
             Err(error) => {
                 if before.is_none() {

@@ -25,7 +25,7 @@ pub fn below(paths: &[PathBuf]) -> Found {
         if path.is_dir() {
             found.folder(path);
         } else {
-            // Whether it can be read shows when it is read.
+            // Whether it can be read is told when it is.
             found.files.push(path.clone());
         }
     }

@@ -37,7 +37,6 @@ pub mod read;
 mod rows;
 mod sql;
 mod sqlite;
-mod statement;
 mod tenants;
 mod unspaced;
 mod vectors;
@@ -166,13 +165,13 @@ impl Documents {
 }
 
 /// What to do about something that a tenant has not.
-fn missing(reported: &str, command: &str, arguments: &str, context: &ToolContext) -> String {
+fn missing(told: &str, command: &str, arguments: &str, context: &ToolContext) -> String {
     let whose = match context.tenant() {
         DEFAULT_TENANT => String::new(),
         tenant => format!(" --tenant {tenant:?}"),
     };
     let separator = if arguments.is_empty() { "" } else { " " };
-    format!("{reported} `toolrack documents {command}{whose}{separator}{arguments}`")
+    format!("{told} `toolrack documents {command}{whose}{separator}{arguments}`")
 }
 
 /// The graph of names that a model extracted from documents, as a resource that is there once there is one.

@@ -1,4 +1,4 @@
-//! What a launcher gets, and what it reports.
+//! What a launcher is told, and what it says.
 
 use std::path::PathBuf;
 

@@ -151,8 +151,8 @@ async fn the_address_that_is_checked_is_connected_to() {
         let error = client.fetch(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert!(error.detail().contains("127.0.0.1"), "{error}");
-        for reported in [error.message(), error.feedback()] {
-            assert!(!reported.contains("127.0.0.1"), "nobody else is informed what is where: {reported}");
+        for told in [error.message(), error.feedback()] {
+            assert!(!told.contains("127.0.0.1"), "nobody else is told what is where: {told}");
         }
     }
     assert_eq!(reached.load(Ordering::SeqCst), 0);

@@ -6,7 +6,7 @@
 //!
 //! | header | what it is |
 //! |---|---|
-//! | `webhook-id` | names the message; the same each time it is sent, so that a repetition is recognized |
+//! | `webhook-id` | names the message; the same each time it is sent, so that a second one can be told |
 //! | `webhook-timestamp` | when it was sent, in seconds since 1970; old ones are to be refused |
 //! | `webhook-signature` | `v1,` and in base64 the HMAC-SHA256 of `ID.TIMESTAMP.BODY` |
 //!
@@ -141,7 +141,7 @@ impl Webhooks {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         self.stop.cancel();
         for task in tasks {
-            // One that has panicked has logged so.
+            // One that has panicked has told so.
             let _ = task.await;
         }
     }

@@ -114,9 +114,9 @@ async fn t4_a_gate_over_http_is_told_all_and_its_word_counts() {
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let (registry, audit) = registry(HttpGate::new(&url).unwrap().signed(secret.clone()));
         let outcome = call(&registry).await;
-        let reported = outcome.for_model();
-        let cut = reported.trim_matches('x') == "…" && reported.len() == 2003;
-        assert!(reported.contains(said) || said == "xxx…" && cut, "{body}: {reported}");
+        let told = outcome.for_model();
+        let cut = told.trim_matches('x') == "…" && told.len() == 2003;
+        assert!(told.contains(said) || said == "xxx…" && cut, "{body}: {told}");
         let decision = audit.records().pop().unwrap().decision.unwrap();
         let by = if verdict == Verdict::Pending { "person" } else { "127.0.0.1" };
         assert_eq!((decision.verdict, decision.by.as_str()), (verdict, by), "{body}");

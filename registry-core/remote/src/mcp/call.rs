@@ -38,7 +38,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(name: Arc<str>, hidden: Option<(String, String)>) -> Self {
+    pub(super) fn new(name: Arc<str>, url: Option<&str>, shown: &str) -> Self {
+        let hidden = url.map(|url| (url.to_owned(), shown.to_owned()));
         Self { name, hidden, live: Mutex::new(None) }
     }
 
@@ -64,15 +65,20 @@ impl Link {
     }
 
     /// It is not known whether the tool has run.
-    fn broken(&self, cause: &str, is_repeatable: bool) -> ToolError {
-        let error =
-            ToolError::failed(format!("the MCP server {} did not answer the call: {cause}", self.name));
+    fn broken(&self, is_repeatable: bool) -> ToolError {
+        let error = ToolError::failed(format!("the MCP server {} did not answer the call", self.name));
         if is_repeatable {
             return error.retryable().with_feedback("The service behind the tool is down. Try again later.");
         }
         error.with_feedback(
             "The service behind the tool broke off. The tool may have run; look before you call it again.",
         )
+    }
+
+    /// What the transport says has addresses in it: it is for the operator alone.
+    fn outage(&self, error: ToolError, cause: ServiceError) -> Answer {
+        let detail = format!("{}: {}", error.message(), self.without_secrets(cause_of(cause)));
+        Answer::Outage(error.with_detail(detail).into())
     }
 
     async fn answer(&self, call: RemoteCall<'_>) -> Answer {
@@ -82,9 +88,7 @@ impl Link {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = match live.peer.send_cancellable_request(request, options(&call)).await {
             Ok(sent) => sent,
-            Err(closed) => {
-                return Answer::Outage(self.without_secrets(cause_of(closed)).into(), self.gone());
-            }
+            Err(closed) => return self.outage(self.gone(), closed),
         };
         let mut pending = Pending { live: &live, context, id: Some(sent.id.clone()) };
         let _heard = live.listener.calls.route(sent.progress_token.clone(), context.clone());
@@ -100,10 +104,8 @@ impl Link {
                 Answer::Answered(Err(error))
             }
             Err(error) => {
-                let cause = self.without_secrets(cause_of(error));
                 live.listener.wake.notify_one();
-                let error = self.broken(&cause, is_repeatable);
-                Answer::Outage(cause.into(), error)
+                self.outage(self.broken(is_repeatable), error)
             }
         }
     }
@@ -115,7 +117,7 @@ impl Protocol for Link {
     }
 }
 
-/// A Toolrack on the other side is asked to answer in time where it waits for a person.
+/// A Toolrack on the other side is told to answer in time where it waits for a person.
 fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     let mut options = PeerRequestOptions::no_options();
     if !call.wait.is_zero() {
@@ -126,7 +128,7 @@ fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     options
 }
 
-/// A call on its way, which is cancelled at the server when the registry drops it.
+/// A call on its way, which the server is told of where the registry drops it.
 struct Pending<'a> {
     live: &'a Live,
     context: &'a ToolContext,
@@ -142,12 +144,12 @@ impl Drop for Pending<'_> {
             self.live.listener.wake.notify_one();
         }
         let reason = if is_late { "it took too long" } else { "nobody waits for it any more" };
-        let (peer, reported) =
+        let (peer, told) =
             (self.live.peer.clone(), CancelledNotificationParam::new(Some(id), Some(reason.to_owned())));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // Without a connection there is nobody to tell.
-                let _ = peer.notify_cancelled(reported).await;
+                let _ = peer.notify_cancelled(told).await;
             });
         }
     }

@@ -18,7 +18,7 @@ use crate::text::shown;
 /// How many words of calls that are not known yet are kept.
 const MAX_EARLY: usize = 16;
 
-/// Hears a server. It declares no capability, so a server that asks for input, a model or folders gets a refusal.
+/// Hears a server. It declares no capability, so a server that asks for input, a model or folders is told no.
 #[derive(Clone, Default)]
 pub(super) struct Listener {
     /// Woken when the server's tools are to be looked at.

@@ -16,7 +16,7 @@ pub const MAX_REPLY: usize = 4 * 1024 * 1024;
 pub const APPROVAL_PENDING: &str = "toolrack/approvalPending";
 /// In the `_meta` of a call: for how many milliseconds the server may wait for such a person before it answers.
 pub const APPROVAL_WAIT: &str = "toolrack/approvalWaitMs";
-/// How much of an error is reported, in bytes.
+/// How much of an error is told, in bytes.
 const MAX_ERROR: usize = 4096;
 
 /// The result of a call.

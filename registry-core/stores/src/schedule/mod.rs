@@ -85,7 +85,7 @@ pub struct NewJob {
 pub struct Schedule {
     jobs: Arc<dyn Jobs>,
     clock: Arc<dyn Clock>,
-    /// Notified of every change made here, for the clockwork to look again.
+    /// Told of every change made here, for the clockwork to look again.
     changed: Arc<Notify>,
 }
 

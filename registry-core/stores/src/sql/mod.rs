@@ -61,7 +61,7 @@ struct Shared {
     /// The name of this server, for its chain in the audit.
     server: Arc<str>,
     jobs: mpsc::Sender<Job>,
-    /// Notified when something may have changed.
+    /// Told when something may have changed.
     nudge: watch::Sender<()>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for SqlStore {
 }
 
 impl SqlStore {
-    /// Lays out the tables where that has not been done, and starts to write. `nudge` may be notified of changes from elsewhere.
+    /// Lays out the tables where that has not been done, and starts to write. `nudge` may be told of changes from elsewhere.
     pub(super) async fn start(
         database: Arc<dyn Database>,
         server: String,
@@ -131,16 +131,16 @@ fn is_never_kept(name: &str) -> bool {
 async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), String> {
     /// A lock of its own, for servers that start at once.
     const LAYING_OUT: i32 = -1;
-    let reported = |error: sqlx::Error| error.to_string();
+    let told = |error: sqlx::Error| error.to_string();
     for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
-        link.fetch(statement).await.map_err(reported)?;
+        link.fetch(statement).await.map_err(told)?;
     }
-    link.script(database.version_table()).await.map_err(reported)?;
+    link.script(database.version_table()).await.map_err(told)?;
     let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
-    let version: usize = match link.fetch(version).await.map_err(reported)?.pop() {
+    let version: usize = match link.fetch(version).await.map_err(told)?.pop() {
         Some(mut row) => row.count()?,
         None => {
-            link.script("INSERT INTO toolrack_schema VALUES (0)").await.map_err(reported)?;
+            link.script("INSERT INTO toolrack_schema VALUES (0)").await.map_err(told)?;
             0
         }
     };
@@ -153,10 +153,10 @@ async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), Str
         ));
     };
     for step in missing {
-        link.script(step).await.map_err(reported)?;
+        link.script(step).await.map_err(told)?;
     }
     let now = i64::try_from(schema.len()).unwrap_or(i64::MAX);
     let set = Statement::new("UPDATE toolrack_schema SET version = $1", vec![now.into()]);
-    link.fetch(set).await.map_err(reported)?;
-    link.script("COMMIT").await.map_err(reported)
+    link.fetch(set).await.map_err(told)?;
+    link.script("COMMIT").await.map_err(told)
 }

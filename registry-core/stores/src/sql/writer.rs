@@ -172,7 +172,7 @@ async fn run(link: &mut dyn Link, statements: Vec<Statement>) -> Result<(), sqlx
 /// Whether the connection is gone, rather than the statement refused.
 fn is_cut(error: &sqlx::Error) -> bool {
     match error {
-        // PostgreSQL ends connections with a code of this class when it stops or is instructed to close the connection.
+        // PostgreSQL says goodbye with a code of this class when it stops or is told to close the connection.
         sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
         _ => true,
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Runs the command line that it is given until its input is closed, and then ends it as `kill -9` does and removes the folder.
-/// PostgreSQL is instructed to end at once instead, so that its own processes end with it; it stands behind the program that changes the user.
+/// PostgreSQL is told to end at once instead, so that its own processes end with it; it stands behind the program that changes the user.
 const KEEPER: &str = r#"
 folder=$1; shift
 "$@" & server=$!
@@ -163,7 +163,7 @@ impl Postgres {
         Self { server, folder, databases: AtomicU32::new(0), run_as, bin }
     }
 
-    /// Stops it as an administrator does: clients get an error.
+    /// Stops it as an administrator does: whoever is connected is told so.
     pub(crate) fn stop(&self) {
         self.control(&["stop", "-m", "fast"]);
     }

@@ -26,7 +26,7 @@ impl PostgresDocuments {
         Self { server, tenant: tenant.to_owned(), writing: Mutex::default() }
     }
 
-    /// A failure of the store. The model is not reported where it is.
+    /// A failure of the store. The model is not told where it is.
     fn fault(&self, error: impl Display) -> ToolError {
         self.server.fault(error)
     }

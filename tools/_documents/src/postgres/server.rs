@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// A failure of the store. The model is not reported where it is.
+    /// A failure of the store. The model is not told where it is.
     pub(super) fn fault(&self, error: impl Display) -> ToolError {
         ToolError::failed(format!("the documents in {}: {error}", self.name))
             .with_feedback("The documents cannot be read now. Do without them, and say so.")

@@ -104,8 +104,8 @@ fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
         false => std::env::current_exe().map_err(fault)?,
     };
     let mut reader = Command::new(program);
-    let reported = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
-    serde_json::from_slice(&reported.ok_or_else(too_long)?).map_err(|_| damaged())?
+    let told = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
+    serde_json::from_slice(&told.ok_or_else(too_long)?).map_err(|_| damaged())?
 }
 
 /// What a program answers to an input; `None` where it has not answered in time. Whatever it does, it has ended when this returns.
@@ -118,15 +118,15 @@ fn answer(program: &mut Command, input: Vec<u8>, time: Duration) -> io::Result<O
         let _ = stdin.map(|mut stdin| stdin.write_all(&input));
     });
     let reading = thread::spawn(move || {
-        let mut reported = Vec::new();
-        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut reported));
-        let _ = sender.send(read.and_then(Result::ok).map(|_| reported));
+        let mut told = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut told));
+        let _ = sender.send(read.and_then(Result::ok).map(|_| told));
     });
-    let reported = receiver.recv_timeout(time);
+    let told = receiver.recv_timeout(time);
     let (_, _) = (child.kill(), child.wait());
     // Its pipes are closed, so both come to their end.
     let (_, _) = (writing.join(), reading.join());
-    Ok(reported.map(Option::unwrap_or_default).ok())
+    Ok(told.map(Option::unwrap_or_default).ok())
 }
 
 /// The text of each page, in a thread: the library panics at files that are no good, and needs room.
@@ -204,9 +204,7 @@ mod tests {
         assert!(read_here(b"%PDF-1.7\n".to_vec()).unwrap_err().contains("cannot be read"));
         let is_told = |damaged: Vec<u8>| match read_here(damaged) {
             Ok(text) => text.lines.iter().all(|line| line.number == 1 && line.text.len() < 100),
-            Err(reported) => {
-                reported.contains("this PDF cannot be read") || reported.contains("no text in this PDF")
-            }
+            Err(told) => told.contains("this PDF cannot be read") || told.contains("no text in this PDF"),
         };
         for end in (10..whole.len()).step_by(37) {
             assert!(is_told(whole[..end].to_vec()), "cut off at {end}");
@@ -232,13 +230,13 @@ mod tests {
         let mut hanging = Command::new("sh");
         hanging.args(["-c", "echo $$ > \"$0\"; exec sleep 600"]).arg(&file);
         // More than a pipe holds, so that whoever writes it waits too.
-        let reported = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
-        assert_eq!(reported, None);
+        let told = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
+        assert_eq!(told, None);
         let process = std::fs::read_to_string(&file).unwrap();
         let is_there =
             Command::new("kill").args(["-0", process.trim()]).stderr(Stdio::null()).status().unwrap();
         assert!(!is_there.success(), "process {process} is still there");
-        let reported = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
-        assert_eq!(reported.as_deref(), Some(&b"text"[..]));
+        let told = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
+        assert_eq!(told.as_deref(), Some(&b"text"[..]));
     }
 }

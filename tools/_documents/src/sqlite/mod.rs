@@ -99,7 +99,7 @@ impl SqliteDocuments {
         }
     }
 
-    /// A failure of the store. The model is not reported where it is.
+    /// A failure of the store. The model is not told where it is.
     fn fault(&self, error: impl Display) -> ToolError {
         ToolError::failed(format!("the documents in {}: {error}", self.file.display()))
             .with_feedback("The documents cannot be read now. Do without them, and say so.")

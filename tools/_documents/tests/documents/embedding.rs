@@ -173,9 +173,9 @@ async fn p6_passages_are_embedded_in_batches_and_once() {
         for number in 0..5 {
             store.add(&format!("{number}.txt"), &format!("Text number {number}.\n")).await;
         }
-        let mut reported = Vec::new();
-        let done = store.documents.embed_unread(2, |done| reported.push(done.passages)).await.unwrap();
-        assert_eq!((done.passages, reported), (5, vec![2, 4, 5]));
+        let mut told = Vec::new();
+        let done = store.documents.embed_unread(2, |done| told.push(done.passages)).await.unwrap();
+        assert_eq!((done.passages, told), (5, vec![2, 4, 5]));
         let passages =
             |counts: &[usize]| counts.iter().map(|count| (*count, TextRole::Passage)).collect::<Vec<_>>();
         assert_eq!(store.asked(), passages(&[2, 2, 1]));

@@ -57,7 +57,7 @@ const NEEDED: ABI = ABI::V3;
 /// The newest rules that are known here.
 const KNOWN: ABI = ABI::V9;
 
-/// What the process that confines itself is reported, as JSON on its standard input.
+/// What the process that confines itself is told, as JSON on its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Confinement {
     pub(super) job: Job,

@@ -144,7 +144,7 @@ fn start(confinement: &Confinement) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Reads so many bytes, and says whether there are more. Further writes then fail.
+/// Reads so many bytes, and says whether there are more. Whoever goes on writing then is told that nobody reads.
 fn read(
     pipe: impl Read + Send + 'static,
     most: u64,

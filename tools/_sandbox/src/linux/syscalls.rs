@@ -183,7 +183,7 @@ fn with_conditions() -> Result<Rules, BackendError> {
                 .map(u64_of),
             )?,
         ),
-        // Whether it is a terminal, and the like; nothing that reaches a device.
+        // Whether it is a terminal, and the like; nothing that a device would be told.
         (
             sys::SYS_ioctl,
             any(

@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     sync::broadcast,
 };
-use toolrack_remote::mcp::{McpServerSettings, McpTransport};
+use toolrack_remote::mcp::McpServerSettings;
 
 /// A definition with nothing but a name.
 pub(crate) fn tool(name: &str) -> Value {
@@ -29,7 +29,7 @@ pub(crate) struct Peer {
     /// How many tools are on one page.
     pub(crate) page: AtomicUsize,
     pub(crate) connections: AtomicUsize,
-    /// What it was reported and asked, other than lists.
+    /// What it was told and asked, other than lists.
     pub(crate) heard: Mutex<Vec<Value>>,
     /// What it says unasked; `null` ends all connections.
     says: broadcast::Sender<Value>,
@@ -50,7 +50,7 @@ impl Peer {
 
     pub(crate) fn settings(self: &Arc<Self>) -> McpServerSettings {
         let peer = Arc::clone(self);
-        McpServerSettings::new(McpTransport::InProcess(Arc::new(move || peer.connect())))
+        McpServerSettings::in_process(move || peer.connect())
     }
 
     fn connect(self: &Arc<Self>) -> std::io::Result<DuplexStream> {
