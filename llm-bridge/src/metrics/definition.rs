@@ -1,13 +1,12 @@
-//! What is measured: names, labels and meaning, as `docs/metrics.md` has them.
+//! Names, labels and descriptions of the metrics, as in `docs/metrics.md`.
 
 use prometheus::{HistogramOpts, Opts};
 
-/// The upper bounds of the durations that are counted together, in seconds. Durations of calls are whole milliseconds, so that
-/// none is below one.
+/// The histogram buckets of durations, in seconds.
 const SECONDS: [f64; 15] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 
-/// Something that is measured.
+/// A metric.
 #[derive(Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -25,7 +24,7 @@ impl Metric {
     }
 }
 
-/// One constant for each, and the list of all.
+/// A constant for each metric, and the list of all.
 macro_rules! metrics {
     ($($constant:ident = $name:literal $labels:tt $help:literal;)*) => {
         // Only the program has MCP servers as sources.
