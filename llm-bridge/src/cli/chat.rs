@@ -1,4 +1,4 @@
-//! `toolrack chat`: the same turn as through the server, in a terminal.
+//! `toolrack chat`: a chat in the terminal, with the same turns as the server's.
 
 use std::{
     io::{IsTerminal, Write},
@@ -49,7 +49,7 @@ pub(super) async fn run(
         interrupts: Interrupts::new(),
     };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
-    // Tools that still run leave their records.
+    // Running tools are audited before the program ends.
     backend.stop().await;
     Ok(match end? {
         Asked::Answered | Asked::Quit | Asked::NobodyReads => ExitCode::SUCCESS,
@@ -58,7 +58,7 @@ pub(super) async fn run(
     })
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Answered,
@@ -67,7 +67,7 @@ enum Asked {
     Quit,
     /// By Ctrl-C.
     Stopped,
-    /// Whoever the answer was for has gone.
+    /// Standard output is closed.
     NobodyReads,
 }
 
@@ -129,7 +129,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Asks one question and prints the answer as it comes. Only what was answered is remembered.
+    /// Asks one question and prints the answer as it streams. Only answered questions stay in the conversation.
     async fn ask(&mut self, question: &str) -> Result<Asked, String> {
         let mut messages = self.messages.clone();
         messages.push(json!({"role": "user", "content": question}));
@@ -141,7 +141,7 @@ impl Chat<'_> {
         loop {
             let event = tokio::select! {
                 event = turn.next() => event,
-                // Without its turn, a call that runs is cancelled.
+                // Dropping the turn cancels its running calls.
                 () = self.interrupts.next() => {
                     if !answer.is_empty() {
                         print("\n")?;
@@ -176,7 +176,7 @@ impl Chat<'_> {
                     }
                 }
                 Some(event) => {
-                    // What happens beside the answer stands on lines of its own.
+                    // Notes are on separate lines.
                     if matches!(event, TurnEvent::CallStarted { .. })
                         && !answer.is_empty()
                         && !answer.ends_with('\n')
@@ -198,7 +198,7 @@ impl Chat<'_> {
     }
 }
 
-/// What became of a call, with the tool's word to the user on lines of its own.
+/// The outcome of a call, followed by the lines of the tool's message to the user.
 fn reported(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
     let result = match result {
         Ok(result) => result,
@@ -207,12 +207,12 @@ fn reported(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) 
     let state =
         if result.success { format!("done in {} ms", took.as_millis()) } else { "not done".to_owned() };
     let message = result.message.as_deref().unwrap_or_default().trim();
-    // It may quote a page from the web, which must not steer the terminal.
+    // It may quote a web page, so it is escaped.
     let message = message.lines().map(|line| format!("  {}", one_line(line)));
     std::iter::once(one_line(&format!("· {name}: {state}"))).chain(message).collect()
 }
 
-/// Says what happens beside the answer.
+/// Prints a note about an event.
 fn note(event: &TurnEvent) {
     match event {
         TurnEvent::CallStarted { name, arguments, dialect, .. } => {

@@ -1,4 +1,4 @@
-//! What begins with `/` in the terminal chat: answered here, and never sent to the model.
+//! The commands of the terminal chat, which begin with `/` and are not sent to the model.
 
 use registry_core::{Caller, Registry, nearest};
 
@@ -10,7 +10,7 @@ const HELP: &str = "\
 /quit   end the chat
 Ctrl-C stops an answer; at the prompt it ends the chat.";
 
-/// What to do for a line that is a command.
+/// The reply to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Say(String),

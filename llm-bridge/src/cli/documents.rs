@@ -22,7 +22,7 @@ use super::{
 };
 use crate::chat::UpstreamEmbedder;
 
-/// Files that are read at once. One is written at a time.
+/// Files that are read at once; one is written at a time.
 const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     let Arguments { command, tenant } = arguments;
     let documents = &settings.documents()?.for_tenant(&tenant);
     documents.refresh().await;
-    // Looking leaves nothing behind.
+    // Commands that only read create no file.
     if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
         return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());
     }
@@ -89,7 +89,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     }
 }
 
-/// What became of the files that were to be added.
+/// The outcomes of adding files.
 #[derive(Default)]
 struct Tally {
     new: usize,
@@ -146,7 +146,7 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     Ok(if failed == 0 && done == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Gives vectors to the passages that have none. What was added is there without them, so nothing here makes the command fail.
+/// Computes the missing vectors. Documents can be found without them, so a failure here does not fail the command.
 async fn embed(documents: &Documents, stop: &CancellationToken) {
     let Some(model) = documents.embedding_model() else { return };
     let bar = progress(None, "{spinner} {pos} passages given vectors {elapsed}");
@@ -270,7 +270,7 @@ pub(super) async fn meant(documents: &Documents, path: &Path) -> Result<Option<S
 fn absolute(path: &Path) -> Result<String, String> {
     let fault = |error: &dyn Display| format!("{}: {error}", path.display());
     let absolute = std::path::absolute(path).map_err(|error| fault(&error))?;
-    // Of a file that is gone, its folder may lead elsewhere still.
+    // The folder of a deleted file may still be a link.
     let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
     let resolved = absolute.canonicalize().ok().or_else(|| Some(folder?.join(absolute.file_name()?)));
     Ok(resolved.unwrap_or(absolute).to_string_lossy().into_owned())

@@ -11,7 +11,7 @@ use super::{
     stopped_by_ctrl_c,
 };
 
-/// Has the model server draw names and relations from the documents at these paths, or from all, where that was not done yet.
+/// Extracts names and relations from the documents at these paths, or from all, that were not extracted before.
 pub(super) async fn run(
     documents: &Documents,
     settings: &Settings,

@@ -49,9 +49,9 @@ use crate::metrics::{CallMetrics, Metrics};
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// The tables of the configuration file that are the program's own.
+    /// The program's own tables of the configuration file.
     pub tables: &'static [&'static str],
-    /// Makes what the program provides to its tools.
+    /// Creates the resources for the tools.
     pub resources: fn(&Settings) -> Result<Resources, String>,
 }
 
@@ -159,7 +159,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = Settings::load(&arguments.flags, host.tables)?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
-    // Tools that ask the model are on only where there is one.
+    // Tools that ask the model are on only if there is one.
     if let Some(Command::Call(_) | Command::Mcp(_) | Command::Tools { .. }) = arguments.command {
         settings.upstream().await?;
     }
@@ -192,7 +192,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
-            // Looking at the tools leaves nothing behind.
+            // Listing tools creates no data folder.
             if Stores::are_there(settings) {
                 let list = async |registry: Registry| tools::list(&arguments, settings, &registry);
                 return program.with_tools(&arguments.tenant.tenant, list).await;
@@ -229,7 +229,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if command.change().is_none() && !Stores::are_there(settings) {
                 return nothing_stored("users", &place);
             }
-            // Where the tools cannot be made, their names are not known; users are all the same.
+            // Commands about users work without the registry; only warnings about names need it.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
@@ -259,14 +259,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     }
 }
 
-/// What the settings and the host come to.
+/// The settings and the host, from which registries are built.
 struct Program<'s> {
     settings: &'s Settings,
     host: Host,
 }
 
 impl Program<'_> {
-    /// The tools; calls are counted and recorded in the stores, where there are any.
+    /// The registry; with stores, its calls are limited and audited there.
     async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
         let mut resources = (self.host.resources)(self.settings)?;
@@ -295,7 +295,7 @@ impl Program<'_> {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The tenant's tools with the switches that are kept.
+    /// The tenant's registry with its stored changes.
     async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
     }
@@ -321,7 +321,7 @@ impl Program<'_> {
         Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
-    /// The modules. Nobody is asked yet.
+    /// The modules, not yet discovered.
     fn modules(&self, registry: &Registry, stores: Option<&Stores>) -> Result<Modules, String> {
         let settings = self.settings.modules.clone();
         let modules = match stores {
@@ -336,7 +336,7 @@ impl Program<'_> {
         modules.map_err(|error| error.to_string())
     }
 
-    /// Switches a tool, and tells those who want to know of it.
+    /// Enables or disables a tool, and notifies webhooks.
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
@@ -354,12 +354,12 @@ impl Program<'_> {
     }
 }
 
-/// A tenant's tools with the switches that are kept.
+/// A tenant's registry with its stored changes.
 struct Opened {
     stored: StoredRegistry,
-    /// Where it is kept what was accepted of remote tools.
+    /// The accepted tools of remote sources.
     manifests: Arc<dyn ManifestStore>,
-    /// They are asked again for their tools as long as these are there.
+    /// Refreshed until this is dropped.
     _modules: Modules,
 }
 
@@ -373,13 +373,13 @@ impl Opened {
     }
 }
 
-/// The log goes to standard error; standard output is for what was asked for.
+/// Logs to standard error; standard output is for results.
 fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     // The library's transports name addresses whole, secrets in them too; their failures are logged here without them.
     let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
-        // The chat prints why a turn failed itself.
+        // The chat prints the failure of a turn itself.
         (false, Some(Command::Chat(_))) => "warn,llm_bridge::chat::turn=off,rmcp=error,rmcp::transport=off",
         (false, _) => "warn,rmcp=error,rmcp::transport=off",
     };
@@ -392,7 +392,7 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
         .with_writer(|| terminal::LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // When nobody reads standard error there is nobody to tell.
+        // A closed standard error is not an error.
         .log_internal_errors(false);
     // A second program in one process, as in a test, keeps the first one's log.
     let _ = log.try_init();
@@ -410,7 +410,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A fault in how the program was called.
+/// An error in the command line.
 fn usage_fault(message: &str) -> ExitCode {
     out::tell(format_args!("error: {message}\n\nFor more information, try '--help'."));
     ExitCode::from(2)
@@ -431,7 +431,7 @@ fn stopped_by_ctrl_c() -> CancellationToken {
     stop
 }
 
-/// The settings' caller at another level, where one is given.
+/// The configured caller, at another level if one is given.
 fn caller_at(settings: &Settings, level: Option<Permission>) -> registry_core::Caller {
     level.map_or_else(|| settings.caller(), |level| settings.caller_at(level))
 }

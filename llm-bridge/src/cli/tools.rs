@@ -1,4 +1,4 @@
-//! `toolrack tools list`, `toolrack tools check` and the switches.
+//! `toolrack tools list`, `check`, `enable` and `disable`.
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
@@ -53,7 +53,7 @@ pub(super) struct ListArguments {
 }
 
 impl ListArguments {
-    /// What is looked for, where something is.
+    /// The search, if there is one.
     fn query(&self) -> Option<Query> {
         let text = self.search.clone().unwrap_or_default();
         let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
@@ -108,7 +108,7 @@ pub(super) fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The list on standard output, and on standard error what it does not say.
+/// Prints the definitions, and on standard error what they lose.
 fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
     for loss in &definitions.losses {
         tell(loss);
@@ -133,7 +133,7 @@ fn total(rows: &[Row]) -> String {
     }
 }
 
-/// One line for each tool, and below the table why tools are off. Where a tool comes from is shown where the lines have room for it.
+/// One line for each tool, and below the table the reasons of those that are off. The column FROM is left out if it does not fit.
 fn table(rows: &[Row], width: usize) -> String {
     let cells = |row: &Row| {
         let version = row.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -190,7 +190,7 @@ fn table(rows: &[Row], width: usize) -> String {
     table.into_iter().chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
-/// The columns of the terminal; a file or a program takes lines of any length.
+/// The width of the terminal; unlimited for a file or a pipe.
 fn width() -> usize {
     let columns = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
     columns.map_or(usize::MAX, usize::from)
@@ -213,7 +213,7 @@ impl SwitchArguments {
     }
 }
 
-/// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
+/// Enables or disables a tool on every server that shares the store. Returns the changes, which may be none.
 pub(super) async fn switch(
     arguments: &SwitchArguments,
     enabled: bool,
@@ -233,7 +233,7 @@ pub(super) struct CheckArguments {
     budget: usize,
 }
 
-/// A tool's description longer than this is refused by some providers.
+/// Some providers refuse a longer description, in bytes.
 const MAX_DESCRIPTION: usize = 1024;
 
 pub(super) fn check(
@@ -265,7 +265,7 @@ pub(super) fn check(
     }
     let reported = rows.iter().filter(|row| row.enabled && !row.deferred).count();
     if let Some(most) = Provider::OpenAi.max_tools().filter(|most| reported > *most) {
-        // Servers of one's own have no such limit, so that this is no fault.
+        // Local servers have no such limit, so this is not an error.
         tell(format_args!(
             "warning: {reported} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
         ));
@@ -275,14 +275,14 @@ pub(super) fn check(
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// From this `maxLength` on many builds of llama.cpp refuse a request: they unroll it in the grammar for the tool's arguments.
+/// Many builds of llama.cpp refuse a `maxLength` from here on, because they unroll it in the grammar of the arguments.
 const LENGTH_REFUSED: u64 = 2000;
 
-/// Every `maxLength` in a schema, with the names that lead there.
+/// Every `maxLength` in a schema, with its path.
 fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
     let own = schema.get("maxLength").and_then(Value::as_u64).map(|length| (place.to_owned(), length));
     let fields = schema.as_object().into_iter().flatten();
-    // What a keyword such as `default` holds is no schema, but what looks like one there is not worth telling apart.
+    // The value of a keyword such as `default` is not a schema; one that looks like it is not worth distinguishing.
     let inside = fields.flat_map(|(name, part)| {
         let keyword = matches!(name.as_str(), "properties" | "items" | "anyOf" | "oneOf" | "allOf");
         let place = match (keyword, place.is_empty()) {
@@ -296,7 +296,7 @@ fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
     own.into_iter().chain(inside).chain(items).collect()
 }
 
-/// What the compiler has not checked already.
+/// Faults that the compiler does not find.
 fn faults_of(row: &Row) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fault = |what: String| faults.push(format!("{} ({}): {what}", row.name, row.source));

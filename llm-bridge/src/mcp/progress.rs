@@ -1,4 +1,4 @@
-//! The words of a running tool as `notifications/progress`.
+//! A running tool's status as `notifications/progress`.
 
 use std::sync::Arc;
 
@@ -11,21 +11,20 @@ use rmcp::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Words that may wait for a client that reads slowly; further ones are dropped.
+/// How many notifications wait for a slow client; further ones are dropped.
 const WAITING: usize = 64;
-/// What counts as the whole.
+/// The total of a progress in percent.
 const TOTAL: f64 = 100.0;
-/// How far a word without a number moves: the protocol asks that progress increases with every notification.
+/// The step of a status without a number: the protocol requires that progress increases with every notification.
 const STEP: f64 = 0.01;
 
-/// A listener for a tool, and what it has heard.
+/// A sink for a tool's events, and their receiver.
 pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Arc::new(move |event| drop(sender.try_send(event))), receiver)
 }
 
-/// Hands on what is heard until the call is over, and then what was said before that: a tool may leave something running that
-/// still holds its listener.
+/// Forwards events until the call is over, and then those already sent: a tool may leave a task running that keeps the sink.
 pub(super) async fn forward(
     mut heard: mpsc::Receiver<ToolEvent>,
     peer: Peer<RoleServer>,
