@@ -24,9 +24,9 @@ const AFTER: &str = "after:";
 pub(super) fn page(visitor: &Visitor, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
     let after = match &cursor {
         None => "",
-        Some(cursor) => cursor.strip_prefix(AFTER).ok_or_else(|| {
-            ErrorData::invalid_params("the cursor is not valid", None)
-        })?,
+        Some(cursor) => cursor
+            .strip_prefix(AFTER)
+            .ok_or_else(|| ErrorData::invalid_params("the cursor is not valid", None))?,
     };
     // All tools, because a tool's name may depend on the others'.
     let Definitions { list, names, left_out, .. } = definitions(&visitor.registry.select(&visitor.context));

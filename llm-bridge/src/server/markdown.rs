@@ -59,10 +59,7 @@ pub(super) struct Rendered {
 pub(super) fn operation() -> Operation {
     Operation::new(Method::POST, "Server", "render", "Render Markdown to sanitized HTML")
         .reads::<Source>()
-        .answers::<Rendered>(
-            200,
-            "The HTML; text that is nested too deeply comes back in `<pre>`.",
-        )
+        .answers::<Rendered>(200, "The HTML; text that is nested too deeply comes back in `<pre>`.")
 }
 
 pub(super) async fn render(

@@ -126,8 +126,7 @@ pub(super) fn kind_of(name: &str) -> Result<DocumentKind, ApiError> {
         let known = DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         let known = known.join(", ");
-        let message =
-            format!("files of this kind cannot be read; supported extensions: {known}");
+        let message = format!("files of this kind cannot be read; supported extensions: {known}");
         ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind", message).param("name")
     })
 }
