@@ -1,4 +1,4 @@
-//! What an operator changes leaves its records in the audit, like a call.
+//! Audits administrative changes like calls.
 
 use std::{fmt::Display, time::Instant};
 
@@ -10,7 +10,7 @@ use registry_core::{
 };
 use serde_json::{Map, Value};
 
-/// A change that is about to be made.
+/// An administrative change.
 #[derive(Debug)]
 pub(crate) struct Change {
     /// The command that makes it, as in `toolrack user promote`; also where it is made over HTTP.
@@ -19,10 +19,10 @@ pub(crate) struct Change {
     pub(crate) arguments: Value,
 }
 
-/// Makes a change between its two records. Where the audit cannot be written, nothing is changed.
+/// Makes a change between its two audit records. If the first cannot be written, nothing is changed.
 ///
 /// # Errors
-/// That the audit could not be written; inside, what the change fails with.
+/// When the audit cannot be written; the inner error is that of the change.
 pub(crate) async fn recorded<T, E: Display>(
     audit: &dyn AuditSink,
     by: &Caller,

@@ -49,6 +49,7 @@
 mod anthropic {
     pub(crate) mod tools;
 }
+mod decoder;
 mod definition;
 mod event;
 mod extension;
@@ -65,9 +66,7 @@ mod mcp {
 mod message;
 pub mod names;
 mod number;
-mod ollama {
-    pub(crate) mod tools;
-}
+pub mod ollama;
 pub mod openai;
 mod passing;
 mod provider;

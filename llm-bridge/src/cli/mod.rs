@@ -13,8 +13,6 @@ mod help;
 mod interrupts;
 mod mcp;
 mod mcp_servers;
-mod mcp_states;
-mod modules;
 mod names;
 mod out;
 mod parse;
@@ -42,6 +40,7 @@ use toolrack_configured::ToolFiles;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
+use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 pub use settings::{Flags, Settings};
 use store::Stores;
 use toolrack_remote::module::Modules;
@@ -55,9 +54,9 @@ use crate::{
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// The tables of the configuration file that are the program's own.
+    /// The program's own tables of the configuration file.
     pub tables: &'static [&'static str],
-    /// Makes what the program provides to its tools.
+    /// Creates the resources for the tools.
     pub resources: fn(&Settings) -> Result<Resources, String>,
 }
 
@@ -103,7 +102,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<modules::ModulesCommand>,
+        command: Option<reports::ModulesCommand>,
     },
     /// List the MCP servers of a running server, accept changes to their tools
     #[command(args_conflicts_with_subcommands = true)]
@@ -111,7 +110,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<mcp_states::McpServersCommand>,
+        command: Option<reports::RemoteCommand>,
     },
     /// Add, change, list and remove users
     User {
@@ -174,7 +173,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = Settings::load(&arguments.flags, host.tables)?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
-    // Tools that ask the model are on only where there is one.
+    // Tools that ask the model are on only if there is one.
     if let Some(Command::Call(_) | Command::Mcp(_) | Command::Tools { .. }) = arguments.command {
         settings.upstream().await?;
     }
@@ -194,29 +193,32 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             .await
         }
         Command::Chat(arguments) => {
-            let opened = program.opened(DEFAULT_TENANT).await?;
-            let registry = opened.registry();
-            let chat = chat::run(arguments, settings, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
+            program
+                .with_tools(DEFAULT_TENANT, async |opened: &Opened| {
+                    chat::run(arguments, settings, opened.registry().clone()).await
+                })
+                .await
         }
         Command::Call(arguments) => {
-            let opened = program.opened(arguments.caller.tenant()).await?;
-            let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
-            let call = call::run(arguments, caller, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
+            let named = arguments.caller.clone();
+            let call = async |opened: &Opened| {
+                let caller = opened.caller(&named, settings).await?;
+                call::run(arguments, caller, opened.registry().clone()).await
+            };
+            program.with_tools(named.tenant(), call).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, settings, &program.registry(None).await?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
-            // Looking at the tools leaves nothing behind.
+            // Listing tools creates no data folder.
             if Stores::are_there(settings) {
-                let opened = program.opened(arguments.caller.tenant()).await?;
-                let (registry, caller) =
-                    (opened.registry(), opened.caller(&arguments.caller, settings).await?);
-                let list = async { tools::list(&arguments, caller, registry) };
-                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
+                let list = async |opened: &Opened| {
+                    let caller = opened.caller(&arguments.caller, settings).await?;
+                    tools::list(&arguments, caller, opened.registry())
+                };
+                return program.with_tools(arguments.caller.tenant(), list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
@@ -246,8 +248,15 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
-        Command::Modules { list, command } => modules::run(list, command, settings).await,
-        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
+        Command::Modules { list, command } => {
+            match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {
+                ModulesCommand::Refresh(asked) => reports::refresh(&asked, settings).await,
+                ModulesCommand::Remote(command) => reports::run::<ModuleReport>(command, settings).await,
+            }
+        }
+        Command::McpServers { list, command } => {
+            reports::run::<McpServerReport>(command.unwrap_or(RemoteCommand::List(list)), settings).await
+        }
         Command::User { command } => {
             let place = Stores::place(settings)?;
             if command.change().is_none() && !Stores::are_there(settings) {
@@ -264,7 +273,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if command.change().is_none() && !Stores::are_there(settings) {
                 return nothing_stored("personas", &place);
             }
-            // Where the tools cannot be made, their names are not known; personas are all the same.
+            // Commands about personas work without the registry; only warnings about names need it.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
@@ -294,14 +303,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     }
 }
 
-/// What the settings and the host come to.
+/// The settings and the host, from which registries are built.
 struct Program<'s> {
     settings: &'s Settings,
     host: Host,
 }
 
 impl Program<'_> {
-    /// The tools; calls are counted and recorded in the stores, where there are any.
+    /// The registry; with stores, its calls are limited and audited there.
     async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
         let mut resources = (self.host.resources)(self.settings)?;
@@ -330,9 +339,20 @@ impl Program<'_> {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The tenant's tools with the switches that are kept.
+    /// The tenant's registry with its stored changes.
     async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
+    }
+
+    /// Runs a command with a tenant's tools, those of MCP servers included.
+    async fn with_tools(
+        &self,
+        tenant: &str,
+        command: impl AsyncFnOnce(&Opened) -> Result<ExitCode, String>,
+    ) -> Result<ExitCode, String> {
+        let opened = self.opened(tenant).await?;
+        let registry = opened.registry();
+        mcp_servers::ahead(self.settings, registry, opened.manifests(), command(&opened)).await
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
@@ -345,7 +365,7 @@ impl Program<'_> {
         Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
-    /// The modules. Nobody is asked yet.
+    /// The modules, not yet discovered.
     fn modules(&self, registry: &Registry, stores: Option<&Stores>) -> Result<Modules, String> {
         let settings = self.settings.modules.clone();
         let modules = match stores {
@@ -360,7 +380,7 @@ impl Program<'_> {
         modules.map_err(|error| error.to_string())
     }
 
-    /// Changes a tool, and tells those who want to know of it.
+    /// Changes a tool, and notifies webhooks.
     async fn change_tool(&self, tenant: &str, change: ToolChange) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
@@ -378,12 +398,12 @@ impl Program<'_> {
     }
 }
 
-/// A tenant's tools with the switches that are kept.
+/// A tenant's registry with its stored changes.
 struct Opened {
     stored: StoredRegistry,
-    /// Where it is kept what was accepted of remote tools.
+    /// The accepted tools of remote sources.
     manifests: Arc<dyn ManifestStore>,
-    /// They are asked again for their tools as long as these are there.
+    /// Refreshed until this is dropped.
     _modules: Modules,
 }
 
@@ -402,13 +422,13 @@ impl Opened {
     }
 }
 
-/// The log goes to standard error; standard output is for what was asked for.
+/// Logs to standard error; standard output is for results.
 fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
-    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
+    // The library's transports name addresses whole, secrets in them too; their failures are logged here without them.
     let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
-        // The chat prints why a turn failed itself.
+        // The chat prints the failure of a turn itself.
         (false, Some(Command::Chat(_))) => "warn,llm_bridge::chat::turn=off,rmcp=error,rmcp::transport=off",
         (false, _) => "warn,rmcp=error,rmcp::transport=off",
     };
@@ -421,7 +441,7 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
         .with_writer(|| terminal::LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // When nobody reads standard error there is nobody to tell.
+        // A closed standard error is not an error.
         .log_internal_errors(false);
     // A second program in one process, as in a test, keeps the first one's log.
     let _ = log.try_init();
@@ -439,7 +459,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A fault in how the program was called.
+/// An error in the command line.
 fn usage_fault(message: &str) -> ExitCode {
     out::tell(format_args!("error: {message}\n\nFor more information, try '--help'."));
     ExitCode::from(2)
@@ -460,8 +480,7 @@ fn stopped_by_ctrl_c() -> CancellationToken {
     stop
 }
 
-/// Makes a change, recorded in the audit as that of the account of the machine that the command runs under; what changes nothing is not
-/// recorded.
+/// Makes a change and audits it as one of the operating system's account. Commands that only read are not audited.
 async fn made_by_operator<T>(
     stores: &Stores,
     change: Option<Change>,
@@ -470,7 +489,7 @@ async fn made_by_operator<T>(
     let Some(change) = change else { return make.await };
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let account = named.filter(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned());
-    // Whoever can open the store may do everything.
+    // Access to the store is full access.
     let operator = Caller::new(account, Permission::Owner);
     recorded(stores.audit.as_ref(), &operator, Origin::CommandLine, change, make).await?
 }

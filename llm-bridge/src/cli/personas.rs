@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{
     names::{Known, warn_of_tenant},
-    out::{count, print_line, second, tell},
+    out::{count, print_line, second, table, tell},
     tenant::Tenant,
     terminal::one_line,
-    users::{hint, table},
+    users::hint,
 };
 use crate::{
     identifier::check_identifier,

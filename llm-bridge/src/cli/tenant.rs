@@ -4,7 +4,7 @@ use registry_core::DEFAULT_TENANT;
 
 use crate::identifier::check_identifier;
 
-/// Whose tools, users and keys.
+/// The option `--tenant`.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Tenant {
     /// The tenant
@@ -12,7 +12,7 @@ pub(super) struct Tenant {
     pub(super) tenant: String,
 }
 
-/// A tenant's name. `*` stands for all tenants where webhooks are configured, so that it is nobody's.
+/// Checks a tenant's name. `*` matches all tenants in the settings of webhooks, so no tenant can have that name.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     if text == "*" {
         return Err("`*` is every tenant, and none; name one".to_owned());
@@ -28,8 +28,10 @@ mod tests {
     #[test]
     fn l5_a_tenant_has_a_name() {
         assert_eq!(parse("acme"), Ok("acme".to_owned()));
-        for (bad, told) in [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")] {
-            assert!(parse(bad).unwrap_err().contains(told), "{bad:?}");
+        for (bad, reported) in
+            [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")]
+        {
+            assert!(parse(bad).unwrap_err().contains(reported), "{bad:?}");
         }
         assert!(parse(&"x".repeat(257)).is_err());
     }

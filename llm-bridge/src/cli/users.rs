@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use registry_core::{
     DEFAULT_TENANT, Permission,
     clock::{Clock, SystemClock},
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use super::{
     names::warn_of_tenant,
-    out::{count, print_line, second, tell},
+    out::{count, print_line, second, table, tell},
     personas,
     tenant::Tenant,
     terminal::one_line,
@@ -107,7 +106,7 @@ pub(super) enum KeyCommand {
 }
 
 impl UserCommand {
-    /// For the audit; `None` where nothing is changed.
+    /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self) -> Option<Change> {
         let (command, tenant, arguments) = match self {
             Self::Add { id, level, persona, tenant } => {
@@ -128,7 +127,7 @@ impl UserCommand {
 }
 
 impl KeyCommand {
-    /// For the audit; `None` where nothing is changed.
+    /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self) -> Option<Change> {
         let (command, tenant, arguments) = match self {
             Self::Create { user, delegate, tenant } => {
@@ -164,7 +163,7 @@ async fn unknown(store: &dyn Store, tenant: &str, id: &str) -> String {
     }
 }
 
-/// A command to go on with, as a shell takes it.
+/// The next command, quoted for a shell.
 pub(super) fn hint(command: &str, id: &str, tenant: &str) -> String {
     let mut words = format!("toolrack {command}");
     let tenant = if tenant == DEFAULT_TENANT { ["", ""] } else { ["--tenant", tenant] };
@@ -197,7 +196,7 @@ async fn give(store: &dyn Store, tenant: &str, id: &str, given: &[String]) -> Re
     }
 }
 
-/// The user of `[user]` in the configuration, who needs no key, and where the users are stored.
+/// The configured user, who needs no key, and the place of the store.
 pub(super) struct Owner<'s> {
     pub(super) id: &'s str,
     pub(super) level: Permission,
@@ -209,7 +208,7 @@ impl Owner<'_> {
         tenant == DEFAULT_TENANT && id == self.id
     }
 
-    /// Which of two users of one name counts.
+    /// Explains which of two users with the same name applies.
     fn note(&self) -> String {
         format!(
             "Requests without a key come from the user `{}` of `[user]` in the configuration, who is {}; the stored user `{}` counts \
@@ -339,10 +338,4 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store, place: &str) ->
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
 }

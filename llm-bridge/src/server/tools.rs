@@ -1,5 +1,4 @@
-//! `/api/tools`: the tools there are, or those that a search finds, and whether they can be used; registered, enabled, disabled and
-//! removed by admins.
+//! `/api/tools` lists and searches tools; admins register, enable, disable and remove them.
 
 use axum::{
     Extension, Json,

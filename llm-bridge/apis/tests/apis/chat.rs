@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use toolrack_apis::{
     Call, CallInput, CallPiece, ClientCall, ClientTool, Content, Decoded, Effort, Failure, FailureKind,
     FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part, Passing, Piece,
-    Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind,
-    Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Seal, SealKind, Thinking,
+    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
     openai::chat::{OpenAiFront, OpenAiWire},
 };
+
+use crate::strategies::{name, passing, sampling, text};
 
 fn decode(body: &[u8]) -> Result<Decoded, toolrack_apis::BadRequest> {
     let parts = http::Request::new(()).into_parts().0;
@@ -19,32 +21,8 @@ fn decoded(body: &Value) -> Request {
     decode(body.to_string().as_bytes()).unwrap().request
 }
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z\\n\"\\\\ü😀\u{0}]{1,12}", "[ -~]{1,30}"]
-}
-
-fn name() -> impl Strategy<Value = String> {
-    "[A-Za-z_][A-Za-z0-9_.-]{0,8}"
-}
-
-/// Half in steps that are written exactly.
-fn share() -> impl Strategy<Value = f64> {
-    (0_u32..=200).prop_map(|steps| f64::from(steps) / 64.0)
-}
-
-fn passing(names: &'static [&'static str]) -> impl Strategy<Value = Passing> {
-    let field = (prop::sample::select(names), prop_oneof![Just(json!(1)), Just(json!({"a": ["b\n"]}))]);
-    proptest::collection::vec(field, 0..3).prop_map(|fields| {
-        let mut passing = Passing::of(Provider::OpenAi);
-        for (name, value) in fields {
-            passing.push(name, RawJson::of(&value));
-        }
-        passing
-    })
-}
-
 fn leftover(name: &'static str) -> impl Strategy<Value = Passing> {
-    passing(&["cache_control", "x"]).prop_flat_map(move |passing| {
+    passing(Provider::OpenAi, &["cache_control", "x"]).prop_flat_map(move |passing| {
         any::<bool>().prop_map(move |inner| {
             let mut passing = passing.clone();
             if inner {
@@ -91,7 +69,7 @@ fn media() -> impl Strategy<Value = Part> {
 }
 
 fn content() -> impl Strategy<Value = Vec<Part>> {
-    let text = (text(), passing(&["cache_control"]))
+    let text = (text(), passing(Provider::OpenAi, &["cache_control"]))
         .prop_map(|(text, passing)| Part { content: Content::Text(text), passing });
     let opaque = Just(Content::Opaque(Provider::OpenAi, RawJson::of(&json!({"type": "x", "x": 1}))).into());
     proptest::collection::vec(prop_oneof![3 => text, 2 => media(), 1 => opaque], 0..4)
@@ -119,7 +97,10 @@ fn message() -> impl Strategy<Value = Message> {
     let result = (name(), option::of(name()), content()).prop_map(|(call_id, name, parts)| {
         (Role::Tool, vec![Content::Result(ToolResult { call_id, name, parts, is_error: false }).into()])
     });
-    (prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()], passing(&["refusal", "annotations"]))
+    (
+        prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()],
+        passing(Provider::OpenAi, &["refusal", "annotations"]),
+    )
         .prop_map(|((role, parts), passing)| Message { role, parts, passing })
 }
 
@@ -131,27 +112,6 @@ fn tool() -> impl Strategy<Value = ClientTool> {
         .prop_map(|(format, passing)| (ToolInput::Text { format }, passing));
     (name(), option::of(text()), prop_oneof![json.boxed(), custom.boxed()])
         .prop_map(|(name, description, (input, passing))| ClientTool { name, description, input, passing })
-}
-
-fn sampling() -> impl Strategy<Value = Sampling> {
-    let numbers = (option::of(0_u64..1 << 40), option::of(share()), option::of(share()), option::of(share()));
-    let others = (option::of(-1_i64..99), option::of(any::<i64>()), option::of(share()), option::of(share()));
-    (numbers, others, proptest::collection::vec(text(), 0..3)).prop_map(|(numbers, others, stop)| {
-        let (max_tokens, temperature, top_p, min_p) = numbers;
-        let (top_k, seed, presence_penalty, frequency_penalty) = others;
-        let seed = seed.filter(|seed| *seed != i64::MIN);
-        Sampling {
-            max_tokens,
-            temperature,
-            top_p,
-            top_k,
-            min_p,
-            presence_penalty,
-            frequency_penalty,
-            seed,
-            stop,
-        }
-    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -180,12 +140,14 @@ fn request() -> impl Strategy<Value = Request> {
         }
         tools
     });
-    let passing = passing(&["user", "logprobs", "grammar", "stream_options"]).prop_map(|mut passing| {
-        if passing.get(Provider::OpenAi, "stream_options").is_some() {
-            passing.push("stream_options", RawJson::of(&json!({"x": 1})));
-        }
-        passing
-    });
+    let passing = passing(Provider::OpenAi, &["user", "logprobs", "grammar", "stream_options"]).prop_map(
+        |mut passing| {
+            if passing.get(Provider::OpenAi, "stream_options").is_some() {
+                passing.push("stream_options", RawJson::of(&json!({"x": 1})));
+            }
+            passing
+        },
+    );
     (asked, proptest::collection::vec(message(), 1..5), tools, passing).prop_map(
         |((model, choice, parallel, sampling, thinking, format), messages, tools, passing)| Request {
             model,
@@ -466,6 +428,94 @@ fn n15_functions_are_tools_and_calls_of_them_go_back_as_function_call() {
     let delta = &chunks[0]["choices"][0]["delta"];
     assert_eq!(delta["function_call"], json!({"name": "f", "arguments": "{\"a\":1}"}));
     assert_eq!(chunks[1]["choices"][0]["finish_reason"], "function_call");
+}
+
+#[test]
+fn n15_an_answer_to_functions_has_one_call_and_reports_the_others() {
+    let call =
+        |id: &str, name: &str| ClientCall { call: Call::new(id, name, "{}"), passing: Passing::none() };
+    let begun = |id: &str, name: &str| TurnEvent::CallBegun {
+        id: id.into(),
+        name: name.into(),
+        input: CallInput::Json,
+        passing: Passing::none(),
+    };
+    let delta = |id: &str| TurnEvent::CallDelta { id: id.into(), arguments: "{}".into() };
+    let events = || {
+        vec![
+            begun("a", "f"),
+            delta("a"),
+            begun("b", "g"),
+            delta("b"),
+            TurnEvent::Calls(vec![call("a", "f"), call("b", "g"), call("c", "h")]),
+            TurnEvent::Finished { reason: FinishReason::ToolCalls, usage: Usage::default() },
+        ]
+    };
+    let asked = |stream: bool| {
+        let body = json!({
+            "messages": [{"role": "user", "content": "hi"}], "functions": [{"name": "f"}], "stream": stream,
+        });
+        let (mut encoder, mut out) = (decode(body.to_string().as_bytes()).unwrap().encoder, Vec::new());
+        events().into_iter().for_each(|event| encoder.event(event, &mut out));
+        encoder.finish(&mut out);
+        out
+    };
+    let chunks = chunks(&asked(true));
+    let calls: Vec<&Value> = chunks
+        .iter()
+        .map(|chunk| &chunk["choices"][0]["delta"]["function_call"])
+        .filter(|call| !call.is_null())
+        .collect();
+    assert_eq!(calls, [&json!({"name": "f", "arguments": ""}), &json!({"arguments": "{}"})]);
+    let notices: Vec<&str> =
+        chunks.iter().filter_map(|chunk| chunk["x_toolrack"]["message"].as_str()).collect();
+    assert!(matches!(notices[..], [g, h] if g.contains("`g`") && h.contains("`h`")), "{notices:?}");
+
+    let reply: Value = serde_json::from_slice(&asked(false)).unwrap();
+    assert_eq!(reply["choices"][0]["message"]["function_call"], json!({"name": "f", "arguments": "{}"}));
+    let notices: Vec<&str> =
+        reply["x_toolrack"].as_array().unwrap().iter().filter_map(|one| one["message"].as_str()).collect();
+    assert!(matches!(notices[..], [g, h] if g.contains("`g`") && h.contains("`h`")), "{notices:?}");
+}
+
+#[test]
+fn issue16_a_call_of_a_custom_tool_comes_in_deltas_of_its_input() {
+    let begun = TurnEvent::CallBegun {
+        id: "c".into(),
+        name: "f".into(),
+        input: CallInput::Text,
+        passing: Passing::none(),
+    };
+    let delta = TurnEvent::CallDelta { id: "c".into(), arguments: "x\ny".into() };
+    let end = TurnEvent::Finished { reason: FinishReason::ToolCalls, usage: Usage::default() };
+    let out = encoded(true, vec![begun, delta, end]);
+    let chunks = chunks(&out);
+    let calls: Vec<&Value> =
+        chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["tool_calls"][0]).collect();
+    assert_eq!(calls[0]["custom"], json!({"name": "f", "input": ""}));
+    assert_eq!(*calls[1], json!({"index": 0, "custom": {"input": "x\ny"}}));
+}
+
+#[test]
+fn issue16_each_result_in_a_message_is_sent() {
+    let result = |id: &str| {
+        let parts = vec![Content::Text(format!("of {id}")).into()];
+        Content::Result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() }).into()
+    };
+    let request = Request {
+        messages: vec![Message::new(Role::Tool, vec![result("a"), result("b")])],
+        ..Request::default()
+    };
+    let encoded = OpenAiWire.request(&request, "");
+    assert_eq!(encoded.omissions, []);
+    let body: Value = serde_json::from_slice(encoded.http.body()).unwrap();
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "tool", "tool_call_id": "a", "content": "of a"},
+            {"role": "tool", "tool_call_id": "b", "content": "of b"},
+        ])
+    );
 }
 
 #[test]
