@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::content::Content;
+use crate::{
+    content::Content,
+    store::{StoreError, StoreErrorKind},
+};
 
 /// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,6 +201,18 @@ impl ToolError {
             .retryable()
     }
 
+    /// A store that the call needs has failed. The message is for the caller; the store's own text belongs in the operator's log.
+    ///
+    /// Only where the store is at fault is this [`Unavailable`](ErrorKind::Unavailable), and only where that may pass is it retryable.
+    pub fn store_failed(error: &StoreError, message: impl Into<String>) -> Self {
+        let kind = match error.kind() {
+            StoreErrorKind::Invalid => ErrorKind::InvalidArguments,
+            _ => ErrorKind::Unavailable,
+        };
+        let failed = Self::new(kind, message).with_detail(error.to_string());
+        if error.is_transient() { failed.retryable() } else { failed }
+    }
+
     pub(crate) fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
     }
@@ -349,6 +364,9 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
         match error.downcast::<Wrapped>() {
             Ok(wrapped) => wrapped.0,
             Err(error) => {
+                if let Some(failed) = error.downcast_ref() {
+                    return ToolError::store_failed(failed, "a store has failed; the audit says why");
+                }
                 let (text, KnownError { transient, private }) =
                     (with_causes(error.as_ref()), known(error.as_ref()));
                 let error = match private {

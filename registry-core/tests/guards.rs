@@ -19,10 +19,11 @@ use registry_core::{
     guard::{
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
         audit::MemoryAudit,
-        gate::{Gate, GateAnswer, GateRequest, Verdict},
+        gate::{Gate, GateAnswer, GateError, GateRequest, Verdict},
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
+    store::{StoreError, StoreFuture},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -118,12 +119,12 @@ async fn t3_arguments_that_do_not_fit_are_not_counted() {
 struct NoUsage;
 
 impl Usage for NoUsage {
-    fn charge<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
-        Box::pin(async { Err("the store is down".to_owned()) })
+    fn charge<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
+        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
     }
 
-    fn refund<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Err("the store is down".to_owned()) })
+    fn refund<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, ()> {
+        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
     }
 }
 
@@ -137,14 +138,14 @@ async fn t3_what_cannot_be_counted_is_not_called() {
 
 /// A gate that answers what it is told to, and remembers what it was asked.
 struct Says {
-    answer: Result<GateAnswer, String>,
+    answer: Result<GateAnswer, GateError>,
     delay: Duration,
     closed: bool,
     asked: Mutex<Vec<String>>,
 }
 
 impl Says {
-    fn new(answer: Result<GateAnswer, String>) -> Self {
+    fn new(answer: Result<GateAnswer, GateError>) -> Self {
         Self { answer, delay: Duration::ZERO, closed: false, asked: Mutex::default() }
     }
 }
@@ -158,7 +159,7 @@ impl Gate for Says {
         self.closed
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         let asked = format!(
             "{} {:?} {} {}",
             request.spec.tool_name,

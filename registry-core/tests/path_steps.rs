@@ -19,6 +19,7 @@ use registry_core::{
     },
     handler_fn,
     prelude::tool,
+    store::StoreFuture,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -60,7 +61,7 @@ fn endless() -> (Arc<dyn Handler>, Arc<Notify>) {
 struct SlowAudit(Mutex<Vec<AuditRecord>>);
 
 impl AuditSink for SlowAudit {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
             self.0.lock().unwrap().push(record);
@@ -123,7 +124,7 @@ struct SlowUsage {
 }
 
 impl Usage for SlowUsage {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         Box::pin(async move {
             self.charges.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -131,7 +132,7 @@ impl Usage for SlowUsage {
         })
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         self.counted.refund(charge)
     }
 }

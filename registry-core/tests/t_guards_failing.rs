@@ -16,9 +16,10 @@ use registry_core::{
     guard::{
         approval::ApprovalAnswer,
         audit::{AuditRecord, AuditSink, MemoryAudit},
-        gate::{Gate, GateAnswer, GateRequest, Verdict},
+        gate::{Gate, GateAnswer, GateError, GateRequest, Verdict},
     },
     handler_fn,
+    store::{StoreError, StoreFuture},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -76,9 +77,9 @@ async fn t5_the_hash_of_the_arguments_leaves_out_what_is_secret() {
 struct Failing(AtomicBool);
 
 impl AuditSink for Failing {
-    fn record(&self, _: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
         let fails = self.0.load(Ordering::SeqCst);
-        Box::pin(async move { if fails { Err("the disk is full".to_owned()) } else { Ok(()) } })
+        Box::pin(async move { if fails { Err(StoreError::unavailable("the disk is full")) } else { Ok(()) } })
     }
 }
 
@@ -148,7 +149,7 @@ impl Gate for Panics {
         self.closed
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         panic!("at once")
     }
 }

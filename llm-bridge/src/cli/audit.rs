@@ -1,6 +1,6 @@
 //! `toolrack audit`: what was done, by whom.
 
-use std::process::ExitCode;
+use std::{ops::ControlFlow, process::ExitCode};
 
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -174,17 +174,15 @@ pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<Exit
         },
         Some(Command::Export) => {
             let filter = arguments.filter.wanted(usize::MAX);
-            let mut read = true;
+            let mut printed = Ok(true);
             let mut write = |line: &str| {
-                read = print_line(line)?;
-                if read { Ok(()) } else { Err("nobody reads the export".to_owned()) }
+                printed = print_line(line);
+                if printed == Ok(true) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
-            let exported = log.export(&filter, &mut write).await;
-            match exported {
-                Ok(written) => tell(format_args!("{written} records")),
-                // Whoever wanted a part of it has it.
-                Err(_) if !read => {}
-                Err(fault) => return Err(fault),
+            let written = log.export(&filter, &mut write).await?;
+            // Else whoever wanted a part of it has it.
+            if printed? {
+                tell(format_args!("{written} records"));
             }
             Ok(ExitCode::SUCCESS)
         }

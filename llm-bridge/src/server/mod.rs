@@ -34,7 +34,7 @@ use axum::{
     response::{IntoResponse, Response},
     serve::ListenerExt,
 };
-use registry_core::{Caller, Permission, store::Store};
+use registry_core::{Caller, Permission, store::Store, store::StoreErrorKind};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::openai;
@@ -291,8 +291,30 @@ fn error(status: StatusCode, kind: &str, message: &str, param: Option<&str>) -> 
 }
 
 /// What a client is told when the store does not answer; the cause is for the log.
-fn store_failed(cause: &str) -> Response {
-    tracing::error!(cause, "store_failed");
-    let message = "the server's store does not answer; try again";
-    error(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message, None)
+/// The answer to a request that needs the store, where that has failed. Its cause is for the log alone.
+fn store_failed(failed: &StoreError) -> Response {
+    tracing::error!(cause = %failed, "store_failed");
+    let (status, code, message) = match failed.kind() {
+        StoreErrorKind::Unavailable => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "store_unavailable",
+            "the server's store does not answer; try again",
+        ),
+        StoreErrorKind::Conflict => (
+            StatusCode::CONFLICT,
+            "store_conflict",
+            "others change the same at the same time; nothing was changed, try again",
+        ),
+        StoreErrorKind::Invalid => (
+            StatusCode::BAD_REQUEST,
+            "invalid_request_error",
+            "the server's store cannot keep this: a name or a text has a character that it has no place for",
+        ),
+        _ => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "store_corrupt",
+            "the server's store holds something that this server cannot read; its log says what",
+        ),
+    };
+    error(status, code, message, None)
 }

@@ -17,7 +17,6 @@ mod version;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
-    error::Error,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -301,12 +300,17 @@ impl ToolContext {
 }
 
 /// What keeps a registry from being built or changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
     /// No compiled tool was found.
+    #[error(
+        "no tool was found: the crate with the tools is not linked. Name it in the program, as with `use tools as _;`, or say \
+         `without_compiled()` where none is wanted"
+    )]
     Empty,
     /// Two tools have one name; the first stays.
+    #[error("two tools are named {name}: {first} stays, {second} is left out; rename one of them")]
     Duplicate {
         /// The name.
         name: String,
@@ -316,6 +320,10 @@ pub enum RegistryError {
         second: Source,
     },
     /// The same version with another spec.
+    #[error(
+        "{name} is registered already with version {} and another spec; give the new one another version",
+        version.as_deref().unwrap_or("none")
+    )]
     VersionUnchanged {
         /// The tool's name.
         name: String,
@@ -323,6 +331,9 @@ pub enum RegistryError {
         version: Option<String>,
     },
     /// A schema that is neither an object nor a boolean.
+    #[error(
+        "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value"
+    )]
     InvalidSchema {
         /// The tool's name.
         name: String,
@@ -330,43 +341,17 @@ pub enum RegistryError {
         field: &'static str,
     },
     /// No tool of that name.
+    #[error("there is no tool named {name}")]
     Unknown {
         /// The name.
         name: String,
     },
     /// The tool was not registered at run time, so that it would be back with the next start.
+    #[error("{name} cannot be removed here, as it comes from {from}; switch it off instead")]
     NotRemovable {
         /// The tool's name.
         name: String,
         /// Where it comes from.
-        source: Source,
+        from: Source,
     },
 }
-
-impl fmt::Display for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str(
-                "no tool was found: the crate with the tools is not linked. Name it in the program, as with `use tools as _;`, \
-                 or say `without_compiled()` where none is wanted",
-            ),
-            Self::Duplicate { name, first, second } => {
-                write!(f, "two tools are named {name}: {first} stays, {second} is left out; rename one of them")
-            }
-            Self::VersionUnchanged { name, version } => write!(
-                f,
-                "{name} is registered already with version {} and another spec; give the new one another version",
-                version.as_deref().unwrap_or("none")
-            ),
-            Self::InvalidSchema { name, field } => {
-                write!(f, "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value")
-            }
-            Self::Unknown { name } => write!(f, "there is no tool named {name}"),
-            Self::NotRemovable { name, source } => {
-                write!(f, "{name} cannot be removed here, as it comes from {source}; switch it off instead")
-            }
-        }
-    }
-}
-
-impl Error for RegistryError {}

@@ -192,14 +192,13 @@ impl Module {
     async fn keep_manifest(&self, fetched_at: Timestamp, manifest: String) {
         // Without the cache it is asked for again, which does no harm; whoever keeps the cache tells of it.
         let _ = self.cache.put(self.name(), &manifest).await;
-        let text =
-            serde_json::to_string(&LastGood { fetched_at, manifest }).map_err(|error| error.to_string());
+        let text = serde_json::to_string(&LastGood { fetched_at, manifest }).map_err(StoreError::invalid);
         let kept = match text {
             Ok(text) => self.store.keep(self.name(), Kept::LastGood, &text).await,
             Err(error) => Err(error),
         };
         if let Err(cause) = kept {
-            tracing::warn!(module = self.name(), cause, "module_manifest_not_kept");
+            tracing::warn!(module = self.name(), %cause, "module_manifest_not_kept");
         }
     }
 
