@@ -16,9 +16,9 @@ use axum::{
 };
 
 use super::{
-    ServerSettings, error,
-    identity::{Identities, Stranger},
-    store_failed,
+    ServerSettings,
+    api_error::ApiError,
+    identity::{Identities, IdentityError},
 };
 
 /// Who may come in.
@@ -85,7 +85,7 @@ pub(super) async fn check_sender(
     State(settings): State<Arc<ServerSettings>>,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     let access = &settings.access;
     let headers = request.headers();
     // Without the header (HTTP/1.0) there is no name that could have been rebound.
@@ -93,42 +93,39 @@ pub(super) async fn check_sender(
     if let Some(host) = host.filter(|host| !access.knows_host(host)) {
         let message =
             format!("this server does not go by the name `{host}`; see `allowed_hosts` in the configuration");
-        return error(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", &message, None);
+        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let page = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         if page.is_none() || page != host {
             let message = format!("pages of `{origin}` may not use this server");
-            return error(StatusCode::FORBIDDEN, "origin_not_allowed", &message, None);
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "origin_not_allowed", message));
         }
     }
-    next.run(request).await
+    Ok(next.run(request).await)
 }
 
-/// Lets in who is somebody, and says who that is.
+/// Finds out who sends a request, and refuses one without a valid key where a key is needed.
 pub(super) async fn check_key(
     State(identities): State<Arc<Identities>>,
     mut request: Request,
     next: Next,
-) -> Response {
-    match identities.of(request.headers()).await {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        Err(stranger) => turned_away(&stranger),
-    }
+) -> Result<Response, ApiError> {
+    let identity = identities.of(request.headers()).await?;
+    request.extensions_mut().insert(identity);
+    Ok(next.run(request).await)
 }
 
-/// What somebody is told who is nobody here.
-pub(super) fn turned_away(stranger: &Stranger) -> Response {
-    match stranger {
-        Stranger::NoKey => {
-            let message = "this server asks for a key that opens something: send `Authorization: Bearer KEY`";
-            error(StatusCode::UNAUTHORIZED, "invalid_api_key", message, None)
+impl From<IdentityError> for ApiError {
+    fn from(error: IdentityError) -> Self {
+        match error {
+            IdentityError::NoKey => {
+                let message = "this server requires a valid key: send `Authorization: Bearer KEY`";
+                Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
+            }
+            IdentityError::Store(cause) => Self::store(cause),
         }
-        Stranger::Store(cause) => store_failed(cause),
     }
 }
 

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use axum::{
     Extension, Json,
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    http::{Method, StatusCode},
 };
 use registry_core::{
     Permission,
@@ -16,19 +15,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    body::{JsonBody, misread},
-    error,
+    api_error::ApiError,
+    body::{Body, JsonBody},
     identity::Identity,
     name::Name,
     openapi::Operation,
-    store_failed,
 };
 
 /// A person's answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ApprovalAnswer")]
-struct Answer {
+pub(super) struct Answer {
     /// Whether the call may be made.
     approve: bool,
     /// Why not, for whoever made the call.
@@ -36,14 +34,18 @@ struct Answer {
     reason: Option<String>,
 }
 
-/// A user answers for his own calls, an admin for everybody's.
+impl Body for Answer {
+    const EXAMPLE: &str = "`{\"approve\": true}` or `{\"approve\": false, \"reason\": …}`";
+}
+
+/// Users answer for their own calls, admins for everybody's.
 fn may_answer(identity: &Identity, approval: &Approval) -> bool {
     approval.user == identity.caller.user || identity.caller.level >= Permission::Admin
 }
 
 /// An approval without the hash of the arguments, by which a short secret could be found.
 #[derive(Serialize)]
-struct Shown(Value);
+pub(super) struct Shown(Value);
 
 const HIDDEN: &str = "arguments_sha256";
 
@@ -76,32 +78,27 @@ impl JsonSchema for Shown {
 
 /// Calls that wait for a person.
 #[derive(Serialize, JsonSchema)]
-struct ApprovalList {
+pub(super) struct ApprovalList {
     approvals: Vec<Shown>,
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new("Approvals", "list_approvals", "The calls that wait for a person")
-        .details("A user sees his own, an admin everybody's.")
-        .answers::<ApprovalList>(200, "What waits.")
+    Operation::new(Method::GET, "Approvals", "list_approvals", "The calls that require human approval")
+        .details("Users see their own, admins everybody's.")
+        .answers::<ApprovalList>(200, "The pending approvals.")
 }
 
-pub(super) async fn list(Extension(identity): Extension<Identity>) -> Response {
-    match identity.registry.pending_approvals().await {
-        Ok(mut approvals) => {
-            approvals.retain(|approval| may_answer(&identity, approval));
-            let approvals = approvals.iter().map(Shown::from).collect();
-            Json(ApprovalList { approvals }).into_response()
-        }
-        Err(cause) => store_failed(&cause),
-    }
+pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<ApprovalList>, ApiError> {
+    let pending = identity.registry.pending_approvals().await?;
+    let approvals = pending.iter().filter(|approval| may_answer(&identity, approval)).map(Shown::from);
+    Ok(Json(ApprovalList { approvals: approvals.collect() }))
 }
 
 pub(super) fn answer_operation() -> Operation {
-    Operation::new("Approvals", "answer_approval", "Says whether a call may be made")
+    Operation::new(Method::POST, "Approvals", "answer_approval", "Approve or deny a call")
         .path("id", "The approval's id.")
         .reads::<Answer>()
-        .answers::<Shown>(200, "The approval as it is now.")
+        .answers::<Shown>(200, "The answered approval.")
         .refuses(404, "There is no such approval that the user may answer (`approval_not_found`).")
         .refuses(409, "It was answered already, or has expired (`approval_closed`).")
 }
@@ -109,37 +106,20 @@ pub(super) fn answer_operation() -> Operation {
 pub(super) async fn answer(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-    JsonBody(body): JsonBody,
-) -> Response {
-    let answer: Answer = match serde_json::from_value(body) {
-        Ok(answer) => answer,
-        Err(fault) => {
-            let message = format!(
-                "the answer is not understood: {}; send `{{\"approve\": true}}` or `{{\"approve\": false, \"reason\": …}}`",
-                misread(&fault)
-            );
-            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
-        }
-    };
-    match identity.registry.approval(&id).await {
-        Ok(Some(approval)) if may_answer(&identity, &approval) => {}
-        // Whose it is is nobody else's business.
-        Ok(_) => return unknown(&id),
-        Err(cause) => return store_failed(&cause),
-    }
-    let answer = ApprovalAnswer { approve: answer.approve, by: identity.caller.user, reason: answer.reason };
+    JsonBody(Answer { approve, reason }): JsonBody<Answer>,
+) -> Result<Json<Shown>, ApiError> {
+    let unknown = || ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"));
+    let approval = identity.registry.approval(&id).await?;
+    // Whether another user has it is not disclosed.
+    approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
+    let answer = ApprovalAnswer { approve, by: identity.caller.user, reason };
     match identity.registry.answer_approval(&id, answer).await {
-        Ok(approval) => Json(Shown::from(&approval)).into_response(),
-        Err(AnswerError::Unknown) => unknown(&id),
+        Ok(approval) => Ok(Json(Shown::from(&approval))),
+        Err(AnswerError::Unknown) => Err(unknown()),
         Err(AnswerError::Closed) => {
-            let message =
-                "this approval was answered already, or has expired; make the call again for a new one";
-            error(StatusCode::CONFLICT, "approval_closed", message, None)
+            let message = "this approval was answered already, or has expired; repeat the call for a new one";
+            Err(ApiError::new(StatusCode::CONFLICT, "approval_closed", message))
         }
-        Err(AnswerError::Store(cause)) => store_failed(&cause),
+        Err(AnswerError::Store(cause)) => Err(cause.into()),
     }
-}
-
-fn unknown(id: &str) -> Response {
-    error(StatusCode::NOT_FOUND, "approval_not_found", &format!("there is no approval `{id}`"), None)
 }

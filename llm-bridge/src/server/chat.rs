@@ -5,7 +5,7 @@ use std::{collections::VecDeque, convert::Infallible, time::Duration};
 use axum::{
     Extension, Json,
     extract::State,
-    http::StatusCode,
+    http::{Method, StatusCode},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -14,12 +14,12 @@ use axum::{
 use futures_util::stream;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::openai::{ChatRequest, error_body};
+use toolrack_apis::openai::{BadRequest, ChatRequest, error_body};
 
 use super::{
     App,
+    api_error::ApiError,
     body::JsonBody,
-    error,
     identity::Identity,
     models::explained,
     openapi::{ChatCompletion, ChatCompletionRequest, Operation},
@@ -33,7 +33,7 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) fn operation() -> Operation {
-    Operation::new("Chat", "create_chat_completion", "An answer of the model, which may call tools on the way")
+    Operation::new(Method::POST, "Chat", "create_chat_completion", "An answer of the model, which may call tools on the way")
         .details(
             "The server's tools are added to the client's, and calls of them are run here. With `stream` the answer comes as \
              server-sent events of `chat.completion.chunk` and a last `[DONE]`; what is called on the way is in their field \
@@ -51,23 +51,18 @@ pub(super) fn operation() -> Operation {
 pub(super) async fn completions(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    JsonBody(body): JsonBody,
-) -> Response {
-    let bad = |param: &str, message: &str| {
-        error(StatusCode::BAD_REQUEST, "invalid_request_error", message, Some(param))
-    };
-    let request = match ChatRequest::from_json(body) {
-        Ok(request) => request,
-        Err(fault) => return bad(fault.param, &fault.message),
-    };
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
+    let bad = |fault: BadRequest| ApiError::invalid(fault.param, fault.message);
+    let request = ChatRequest::from_json(body).map_err(bad)?;
     let (stream, include_usage) = (request.stream, request.include_usage);
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
-    let turn = match backend.start(request, identity.caller) {
-        Ok(turn) => turn,
-        Err(fault) => return bad(fault.param, &fault.message),
-    };
+    let turn = backend.start(request, identity.caller).map_err(bad)?;
     let events = Events { turn, upstream: app.backend.upstream().clone(), over: false };
-    if stream { streamed(events, include_usage, app.closing).await } else { whole(events, app.closing).await }
+    Ok(match stream {
+        true => streamed(events, include_usage, app.closing).await,
+        false => whole(events, app.closing).await,
+    })
 }
 
 /// A turn's events up to its last.
@@ -106,7 +101,7 @@ struct Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        error(self.status, "upstream_error", &self.message, None)
+        ApiError::new(self.status, "upstream_error", self.message).into_response()
     }
 }
 
@@ -196,7 +191,7 @@ const NO_ANSWER: &str = "the turn ended without an answer; the server's log says
 const CLOSED: &str = "the server was stopped before the answer was finished";
 
 fn closed() -> Response {
-    error(StatusCode::SERVICE_UNAVAILABLE, "server_stopping", CLOSED, None)
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_stopping", CLOSED).into_response()
 }
 
 /// A model server's failure as the status of the reply. Its own refusals of the request pass through; that it refuses us is not the

@@ -3,7 +3,6 @@
 //! A file that was sent lies nowhere on the server's disk. Its document is kept under `uploads/USER/NAME`, and is that user's.
 
 mod intake;
-mod refusal;
 mod upload_path;
 
 use std::sync::Arc;
@@ -11,8 +10,8 @@ use std::sync::Arc;
 use axum::{
     Extension, Json,
     body::Body,
-    extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, StatusCode},
+    extract::State,
+    http::{HeaderMap, Method, StatusCode},
 };
 use jiff::Timestamp;
 use registry_core::{Caller, Permission, ToolError};
@@ -24,13 +23,14 @@ use toolrack_documents::{Added, DocumentFilter, DocumentKind, Documents, StoredD
 
 use super::{
     App, ServerSettings,
+    api_error::ApiError,
     document_reading::{DocumentReading, Work},
     identity::Identity,
     openapi::Operation,
+    query::QueryParameters,
 };
 use crate::chat::Backend;
 use intake::{Intake, Read, Taken};
-use refusal::Refusal;
 use upload_path::{is_below, upload_path, uploads_of};
 
 /// So many documents are listed at most.
@@ -53,9 +53,9 @@ pub enum Upload {
     Off,
 }
 
-/// The documents as they are reached from outside.
+/// The documents as HTTP clients reach them.
 #[derive(Debug, Clone)]
-pub(super) struct DocumentDoor {
+pub(super) struct DocumentAccess {
     documents: Option<Documents>,
     upload: Upload,
     intake: Intake,
@@ -63,7 +63,7 @@ pub(super) struct DocumentDoor {
     added: Arc<Notify>,
 }
 
-impl DocumentDoor {
+impl DocumentAccess {
     /// Opens it, and has read what comes in, until `closing` is cancelled.
     pub(super) fn new(backend: &Backend, settings: &ServerSettings, closing: &CancellationToken) -> Self {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
@@ -91,60 +91,26 @@ impl DocumentDoor {
     }
 
     /// The documents of the request's tenant, for somebody who may add to them.
-    fn to_add_to(&self, identity: &Identity) -> Result<Documents, Refusal> {
-        let Caller { user, level, .. } = &identity.caller;
+    fn to_add_to(&self, identity: &Identity) -> Result<Documents, ApiError> {
         let least = match self.upload {
             Upload::User => Permission::User,
             Upload::Admin => Permission::Admin,
             Upload::Off => {
                 let message = "this server takes no documents over HTTP; see `upload` under [documents]";
-                return Err(Refusal::denied(message));
+                return Err(ApiError::denied(message));
             }
         };
-        if *level < least {
-            return Err(Refusal::denied(format!(
-                "adding documents needs the level {least}, {user} has {level}"
-            )));
-        }
-        self.of(identity).ok_or_else(|| Refusal::denied("this server keeps no documents"))
+        identity.require(least, "adding documents")?;
+        self.of(identity).ok_or_else(|| ApiError::denied("this server keeps no documents"))
     }
-}
-
-/// Documents are for users, as the tools are that search them.
-fn check_user(caller: &Caller) -> Result<(), Refusal> {
-    let Caller { user, level, .. } = caller;
-    if *level >= Permission::User {
-        return Ok(());
-    }
-    Err(Refusal::denied(format!("documents are for the level user, {user} has {level}")))
 }
 
 fn may_remove(caller: &Caller, path: &str) -> bool {
     caller.level >= Permission::Admin || is_below(&uploads_of(&caller.user), path)
 }
 
-/// Names and values as they stand behind the `?`.
-type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
-
-/// The values of these parameters. What is empty is not asked for, as a form sends it.
-fn values<const N: usize>(given: Parameters, names: [&str; N]) -> Result<[Option<String>; N], Refusal> {
-    let Query(given) = given.map_err(|fault| Refusal::invalid("query", fault.body_text()))?;
-    let mut values: [Option<String>; N] = names.map(|_| None);
-    for (name, value) in given {
-        let Some((_, known)) = names.iter().zip(&mut values).find(|(known, _)| **known == name) else {
-            let names = names.map(|name| format!("`{name}`")).join(" and ");
-            return Err(Refusal::invalid("query", format!("only {names} can be said here, not `{name}`")));
-        };
-        if known.is_some() {
-            return Err(Refusal::invalid("query", format!("`{name}` is there twice")));
-        }
-        *known = Some(value).filter(|value| !value.is_empty());
-    }
-    Ok(values)
-}
-
 /// The document of a path and those in the folder of that path.
-async fn below(documents: &Documents, path: Option<String>) -> Result<Vec<StoredDocument>, Refusal> {
+async fn below(documents: &Documents, path: Option<String>) -> Result<Vec<StoredDocument>, ApiError> {
     let filter = DocumentFilter { below: path, ..DocumentFilter::default() };
     Ok(documents.list(&filter).await?)
 }
@@ -191,23 +157,29 @@ impl ListedDocument {
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new("Documents", "list_documents", "The documents that tools search")
+    Operation::new(Method::GET, "Documents", "list_documents", "The documents that tools search")
         .query("below", "The path of a folder, or of one document.")
         .answers::<DocumentList>(200, "The documents.")
         .refuses(400, "Something else is asked for, or something twice (`invalid_request_error`).")
         .refuses(403, "The user is a guest (`permission_denied`).")
 }
 
+/// What the list is limited to.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    below: Option<String>,
+}
+
 pub(super) async fn list(
-    State(App { documents: door, .. }): State<App>,
+    State(App { documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
-    parameters: Parameters,
-) -> Result<Json<DocumentList>, Refusal> {
+    QueryParameters(query): QueryParameters<ListQuery>,
+) -> Result<Json<DocumentList>, ApiError> {
     let caller = &identity.caller;
-    check_user(caller)?;
-    let [folder] = values(parameters, ["below"])?;
-    let mut documents = match door.there(&identity) {
-        Some(documents) => below(&documents, folder).await?,
+    identity.require(Permission::User, "listing documents")?;
+    let mut documents = match access.there(&identity) {
+        Some(documents) => below(&documents, query.below.filter(|path| !path.is_empty())).await?,
         None => Vec::new(),
     };
     let own = uploads_of(&caller.user);
@@ -217,7 +189,7 @@ pub(super) async fn list(
     Ok(Json(DocumentList {
         documents: documents.into_iter().map(|document| ListedDocument::new(document, caller)).collect(),
         total,
-        may_add: door.to_add_to(&identity).is_ok(),
+        may_add: access.to_add_to(&identity).is_ok(),
         extensions: DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions).copied().collect(),
         max_bytes: read::MAX_BYTES,
     }))
@@ -247,9 +219,9 @@ pub(super) enum Outcome {
 }
 
 pub(super) fn add_operation() -> Operation {
-    Operation::new("Documents", "add_document", "Adds a document, or updates the one of that name")
+    Operation::new(Method::POST, "Documents", "add_document", "Adds a document, or updates the one of that name")
         .details("The kind is known by the end of the name. Who may is set by `upload` in the configuration.")
-        .needed_query("name", "The name of the file, with folders before it as in `notes/tea.md`.")
+        .required_query("name", "The name of the file, with folders before it as in `notes/tea.md`.")
         .query("modified", "When the file was changed last, such as `2026-01-31T08:00:00Z`.")
         .takes_bytes()
         .answers::<AddedDocument>(200, "It can be found.")
@@ -264,41 +236,48 @@ pub(super) fn add_operation() -> Operation {
         .retry_after(503)
 }
 
+/// What is said of a file beside its bytes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddQuery {
+    name: String,
+    modified: Option<String>,
+}
+
 pub(super) async fn add(
-    State(App { backend, documents: door, .. }): State<App>,
+    State(App { backend, documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
-    parameters: Parameters,
+    query: Result<QueryParameters<AddQuery>, ApiError>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<AddedDocument>, Refusal> {
+) -> Result<Json<AddedDocument>, ApiError> {
     intake::check_bytes(&headers)?;
-    let documents = door.to_add_to(&identity)?;
+    let documents = access.to_add_to(&identity)?;
     let user = &identity.caller.user;
-    let [name, modified] = values(parameters, ["name", "modified"])?;
-    let name = name
-        .ok_or_else(|| Refusal::invalid("name", "say what the file is called, as in `?name=notes/tea.md`"))?;
-    let path = upload_path(user, &name).map_err(|message| Refusal::invalid("name", message))?;
-    let modified = modified.map(|at| at.parse::<Timestamp>()).transpose().map_err(|fault| {
-        Refusal::invalid("modified", format!("this is no time such as 2026-01-31T08:00:00Z: {fault}"))
+    let QueryParameters(AddQuery { name, modified }) = query?;
+    let path = upload_path(user, &name).map_err(|message| ApiError::invalid("name", message))?;
+    let modified = modified.filter(|at| !at.is_empty()).map(|at| at.parse::<Timestamp>());
+    let modified = modified.transpose().map_err(|fault| {
+        ApiError::invalid("modified", format!("not a time such as 2026-01-31T08:00:00Z: {fault}"))
     })?;
     let kind = intake::kind_of(&name)?;
     let kept_under = path.clone();
     let file = move |bytes| read::File::new(&kept_under, kind, bytes, modified);
     let sender = (identity.registry.tenant().to_owned(), user.clone());
-    let taken = door.intake.take(sender, &headers, body, file).await?;
+    let taken = access.intake.take(sender, &headers, body, file).await?;
     let is_there = documents.has(&path, taken.file.hash()).await?;
     let outcome = if is_there {
         Added::Unchanged
     } else {
         check_room(&documents, user, &path, taken.size).await?;
-        let (intake, documents, told) = (door.intake.clone(), documents.clone(), Arc::clone(&door.added));
+        let (intake, documents, told) = (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
         let adding = async move {
             let Taken { file, place: _place, .. } = taken;
             let Read { document, permit } = intake.read(file).await?;
             let added = documents.add(document).await?;
             drop(permit);
             told.notify_waiters();
-            Ok::<_, Refusal>(added)
+            Ok::<_, ApiError>(added)
         };
         // As a task of its own: what was begun is counted until it is over, also when the client goes away.
         backend.spawn(adding).await.map_err(ToolError::from)??
@@ -315,7 +294,7 @@ pub(super) async fn add(
 }
 
 /// Whether a document of that size may still be added. Those that come at the same time are not counted.
-async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) -> Result<(), Refusal> {
+async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) -> Result<(), ApiError> {
     let mut others = below(documents, Some(uploads_of(user))).await?;
     others.retain(|document| document.path != path);
     let bytes = others.iter().map(|document| document.bytes).fold(size, u64::saturating_add);
@@ -326,7 +305,7 @@ async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) ->
         "a user may add {KEPT} documents with {} MiB in all; remove some, or have them added with `toolrack documents add`",
         KEPT_BYTES >> 20
     );
-    Err(Refusal::new(StatusCode::CONFLICT, "too_many_documents", message, None))
+    Err(ApiError::new(StatusCode::CONFLICT, "too_many_documents", message))
 }
 
 /// What was removed.
@@ -337,38 +316,44 @@ pub(super) struct RemovedDocuments {
 }
 
 pub(super) fn remove_operation() -> Operation {
-    Operation::new("Documents", "remove_documents", "Removes a document, or all in a folder")
-        .needed_query("path", "The path of the document, or of the folder.")
+    Operation::new(Method::DELETE, "Documents", "remove_documents", "Removes a document, or all in a folder")
+        .required_query("path", "The path of the document, or of the folder.")
         .answers::<RemovedDocuments>(200, "They are gone.")
         .refuses(400, "The path is missing (`invalid_request_error`).")
         .refuses(403, "The user has not added it, and is no admin (`permission_denied`).")
         .refuses(404, "There is no such document (`document_not_found`).")
 }
 
+/// Which document is removed, or those of which folder.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemoveQuery {
+    path: String,
+}
+
 pub(super) async fn remove(
-    State(App { documents: door, .. }): State<App>,
+    State(App { documents: access, .. }): State<App>,
     Extension(identity): Extension<Identity>,
-    parameters: Parameters,
-) -> Result<Json<RemovedDocuments>, Refusal> {
-    check_user(&identity.caller)?;
-    let [path] = values(parameters, ["path"])?;
-    let path = path.ok_or_else(|| {
-        Refusal::invalid("path", "say which document, as in `?path=uploads/ada/notes/tea.md`")
-    })?;
+    QueryParameters(RemoveQuery { path }): QueryParameters<RemoveQuery>,
+) -> Result<Json<RemovedDocuments>, ApiError> {
+    identity.require(Permission::User, "removing documents")?;
+    if path.is_empty() {
+        return Err(ApiError::invalid("path", "name a document, as in `?path=uploads/ada/notes/tea.md`"));
+    }
     let Caller { user, level, .. } = &identity.caller;
     if !may_remove(&identity.caller, &path) {
         let message = format!(
             "{user} has not added `{path}`; others remove it with the level admin, {user} has {level}"
         );
-        return Err(Refusal::denied(message));
+        return Err(ApiError::denied(message));
     }
-    let removed = match door.there(&identity) {
+    let removed = match access.there(&identity) {
         Some(documents) => documents.remove(&path).await?,
         None => Vec::new(),
     };
     if removed.is_empty() {
         let message = format!("there is no document `{path}`");
-        return Err(Refusal::new(StatusCode::NOT_FOUND, "document_not_found", message, Some("path")));
+        return Err(ApiError::not_found("document_not_found", message).param("path"));
     }
     let documents = removed.len();
     tracing::info!(tenant = identity.registry.tenant(), user, path, documents, "document_removed");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
@@ -16,15 +16,14 @@ use registry_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::task::JoinError;
 use toolrack_apis::whole_number;
 use toolrack_remote::module::{APPROVAL_WAIT_HEADER, HOPS_HEADER, Hops, MAX_HOPS};
-use utoipa::openapi::Type;
 
 use super::{
     App,
-    access::turned_away,
-    body::{JsonBody, misread},
-    error,
+    api_error::ApiError,
+    body::{JsonBody, shortened},
     identity::Identity,
     openapi::Operation,
     user_id::check_user_id,
@@ -52,8 +51,8 @@ fn no_arguments() -> Value {
     Value::Object(Map::new())
 }
 
-/// Where a call comes in, which says what its name means.
-pub(super) enum Door {
+/// Which route a call came by, which decides what its name means.
+pub(super) enum EntryPoint {
     /// A client: the tool's own name goes before the one in the manifest, which has this prefix.
     Client(Arc<str>),
     /// A server that has this one as a module and knows its tools by the manifest.
@@ -62,7 +61,7 @@ pub(super) enum Door {
     Module(String),
 }
 
-impl Door {
+impl EntryPoint {
     /// The name in the registry.
     fn own_name(&self, registry: &Registry, asked: &str) -> String {
         let whole = || Some(asked.to_owned());
@@ -102,15 +101,15 @@ fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
 }
 
 pub(super) fn execute_operation() -> Operation {
-    call_operation("execute", "Calls a tool")
+    call_operation("execute", "Call a tool")
 }
 
-/// What every address says at which a tool can be called.
+/// The operation of every route that calls a tool.
 pub(super) fn call_operation(id: &str, summary: &str) -> Operation {
-    Operation::new("Tools", id, summary)
+    Operation::new(Method::POST, "Tools", id, summary)
         .details("The status says why a call was not made; 200 that the tool was asked, and `success` whether it did it.")
-        .header(HOPS_HEADER, "Through how many servers the call has come.", Type::String)
-        .header(APPROVAL_WAIT_HEADER, "How long to wait for a person's approval, in milliseconds.", Type::String)
+        .header(HOPS_HEADER, "Through how many servers the call has come.")
+        .header(APPROVAL_WAIT_HEADER, "How long to wait for a person's approval, in milliseconds.")
         .reads::<Wanted>()
         .answers::<ToolReply>(200, "The tool was asked.")
         .answers::<ToolReply>(202, "A person has to approve the call: `approval` names the approval.")
@@ -127,114 +126,101 @@ pub(super) async fn execute(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody,
-) -> Response {
+    JsonBody(body): JsonBody<Value>,
+) -> Result<Response, ApiError> {
     let prefix = Arc::clone(&app.module_name);
-    let door = if headers.contains_key(HOPS_HEADER) { Door::Server(prefix) } else { Door::Client(prefix) };
-    make_call(app, identity, &headers, body, &door).await
+    let is_server = headers.contains_key(HOPS_HEADER);
+    let entry = if is_server { EntryPoint::Server(prefix) } else { EntryPoint::Client(prefix) };
+    make_call(app, identity, &headers, body, &entry).await
 }
 
-/// Makes the call that a request's body asks for.
+/// Executes the call in a request's body.
 pub(super) async fn make_call(
     app: App,
     mut identity: Identity,
     headers: &HeaderMap,
     body: Value,
-    door: &Door,
-) -> Response {
+    entry: &EntryPoint,
+) -> Result<Response, ApiError> {
     let wanted = match Wanted::deserialize(&body) {
         Ok(wanted) => wanted,
         Err(fault) => {
-            let fault = misread(&fault);
-            let message = format!(
-                "the call is not understood: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`"
-            );
-            // What names no tool is no call.
-            if let Some(call) = named(&body, &identity.registry, door) {
-                turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
+            let fault = shortened(&fault);
+            let message =
+                format!("the call is not valid: {fault}; send `{{\"tool_name\": …, \"arguments\": {{…}}}}`");
+            // A request that names a tool is audited as a refused call.
+            if let Some(call) = named(&body, &identity.registry, entry) {
+                refuse(&app, identity, call, ErrorKind::InvalidArguments, &message).await?;
             }
-            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("body"));
+            return Err(ApiError::invalid("body", message));
         }
     };
     drop(body);
     let approval_wait = approval_wait(&wanted, headers);
-    let own_name = door.own_name(&identity.registry, &wanted.tool_name);
+    let own_name = entry.own_name(&identity.registry, &wanted.tool_name);
     let alias = (own_name != wanted.tool_name).then_some(wanted.tool_name);
     let call = ToolCall::new(own_name, wanted.arguments).with_origin(Origin::Http);
     let hops = hops(headers);
     if hops.0 > MAX_HOPS {
-        let message = format!(
-            "the call has come through more than {MAX_HOPS} servers; are two servers modules of each other?"
-        );
-        return match turn_down(&app, identity, call, ErrorKind::Refused, &message).await {
-            Some(outcome) => reply(&outcome, alias),
-            None => unfinished("the server is stopping"),
-        };
+        let message =
+            format!("the call passed more than {MAX_HOPS} servers; are two servers modules of each other?");
+        let outcome = refuse(&app, identity, call, ErrorKind::Refused, &message).await?;
+        return Ok(reply(&outcome, alias));
     }
-    // Without keys there is one person here, whatever another server of theirs calls them.
+    // Without keys there is only one user, whatever id another server sends.
     let other = wanted.user_id.filter(|user| *user != identity.caller.user && !identity.keyless);
     if let Some(user) = other {
         if !identity.delegate {
             let message = "this key may not call for another user; leave `user_id` out";
-            return match turn_down(&app, identity, call, ErrorKind::PermissionDenied, message).await {
-                Some(outcome) => reply(&outcome, alias),
-                None => unfinished("the server is stopping"),
-            };
+            let outcome = refuse(&app, identity, call, ErrorKind::PermissionDenied, message).await?;
+            return Ok(reply(&outcome, alias));
         }
         if let Err(rule) = check_user_id(&user) {
             let message = format!("`user_id` has to be {rule}");
-            turn_down(&app, identity, call, ErrorKind::InvalidArguments, &message).await;
-            return error(StatusCode::BAD_REQUEST, "invalid_request_error", &message, Some("user_id"));
+            refuse(&app, identity, call, ErrorKind::InvalidArguments, &message).await?;
+            return Err(ApiError::invalid("user_id", message));
         }
-        identity = match identity.on_behalf_of(&user).await {
-            Ok(identity) => identity,
-            Err(stranger) => return turned_away(&stranger),
-        };
+        identity = identity.on_behalf_of(&user).await?;
     }
-    // A client that goes away drops this future, and with it the guard.
+    // A client that disconnects drops this future, and with it the guard.
     let cancellation = app.closing.child_token();
     let _cancel = cancellation.clone().drop_guard();
     let context =
         with_hops(identity.context(), hops).with_approval_wait(approval_wait).with_cancellation(cancellation);
-    // As a task of its own, so that a call whose client has gone away still leaves its record.
+    // In a task, so that the call is audited also when its client disconnects.
     let registry = identity.registry;
     let running = app.backend.spawn(async move { registry.execute(&context, call).await });
-    match running.await {
-        Ok(outcome) => reply(&outcome, alias),
-        Err(fault) => unfinished(&fault.to_string()),
-    }
+    Ok(reply(&running.await.map_err(unfinished)?, alias))
 }
 
-/// The call that a body names which is otherwise wrong.
-fn named(body: &Value, registry: &Registry, door: &Door) -> Option<ToolCall> {
-    let name = door.own_name(registry, body.get("tool_name")?.as_str()?);
+/// The call that an invalid body names.
+fn named(body: &Value, registry: &Registry, entry: &EntryPoint) -> Option<ToolCall> {
+    let name = entry.own_name(registry, body.get("tool_name")?.as_str()?);
     let arguments = body.get("arguments").cloned().unwrap_or_else(no_arguments);
     Some(ToolCall::new(name, arguments).with_origin(Origin::Http))
 }
 
-/// Refuses a call before it comes to the registry. It leaves its record like any other, also when the client goes away.
-async fn turn_down(
+/// Refuses a call before the registry looks at it. It is audited like any other, also when the client disconnects.
+async fn refuse(
     app: &App,
     identity: Identity,
     call: ToolCall,
     kind: ErrorKind,
     message: &str,
-) -> Option<ToolOutcome> {
+) -> Result<ToolOutcome, ApiError> {
     let Identity { registry, caller, .. } = identity;
-    let refused = ToolError::new(kind, message);
+    let error = ToolError::new(kind, message);
     let context = registry.context(caller);
-    app.backend
-        .spawn(async move { registry.select(&context).refuse(&context, call, refused).await })
-        .await
-        .ok()
+    let refusing =
+        app.backend.spawn(async move { registry.select(&context).refuse(&context, call, error).await });
+    refusing.await.map_err(unfinished)
 }
 
-fn unfinished(why: &str) -> Response {
-    let message = format!("the call was not finished: {why}");
-    error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message, None)
+fn unfinished(fault: JoinError) -> ApiError {
+    ApiError::internal(format!("the call was not finished: {fault}"))
 }
 
-/// The outcome in the shape of every door, under the status that says what to do about it. It names the tool as the client did.
+/// The reply that every entry point gives, with the status for its outcome. It names the tool as the client did.
 fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
     let failure = outcome.result.as_ref().err();
     let status = match failure.map(|error| error.kind()) {
@@ -247,9 +233,9 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
         // The tool was asked and has answered, if only that it failed.
         _ => StatusCode::OK,
     };
-    let mut told = outcome.to_reply();
-    told.tool_name = alias.unwrap_or(told.tool_name);
-    let mut response = (status, Json(told)).into_response();
+    let mut body = outcome.to_reply();
+    body.tool_name = alias.unwrap_or(body.tool_name);
+    let mut response = (status, Json(body)).into_response();
     let busy = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
     let retry_after =
         failure.and_then(|error| error.retry_at()).map(|at| seconds_until(at, outcome.ts)).or(busy);
@@ -273,13 +259,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m7_a_name_is_what_its_door_means_by_it() {
+    fn m7_a_name_means_what_its_entry_point_says() {
         let registry = Registry::builder().without_compiled().build().unwrap();
         for name in ["look", "rack.look", "far.look", "far.far.look", "far.only"] {
             registry.register(ToolSpec::new(name, no_arguments()), ToolPolicy::new(), None).unwrap();
         }
-        let own = |door: &Door, name: &str| door.own_name(&registry, name);
-        let (client, server) = (Door::Client("rack".into()), Door::Server("rack".into()));
+        let own = |entry: &EntryPoint, name: &str| entry.own_name(&registry, name);
+        let (client, server) = (EntryPoint::Client("rack".into()), EntryPoint::Server("rack".into()));
         for (asked, by_client, by_server) in [
             ("look", "look", "look"),
             ("rack.look", "rack.look", "look"),
@@ -291,7 +277,7 @@ mod tests {
         ] {
             assert_eq!((&*own(&client, asked), &*own(&server, asked)), (by_client, by_server), "{asked}");
         }
-        let module = Door::Module("far".to_owned());
+        let module = EntryPoint::Module("far".to_owned());
         for (asked, name) in [
             ("look", "far.look"),
             ("only", "far.only"),

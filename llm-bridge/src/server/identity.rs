@@ -16,7 +16,7 @@ use registry_core::{
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::ServerSettings;
+use super::{ServerSettings, api_error::ApiError};
 
 /// How long what a key opens is believed: a key that was revoked, or a user whose level was changed, is seen after it.
 const BELIEVED: Duration = Duration::from_millis(500);
@@ -49,8 +49,40 @@ impl Identity {
         }
     }
 
-    /// What to do for somebody who lacks a level, as the end of a sentence that says so.
-    pub(super) fn how_to_get(&self, level: Permission) -> String {
+    /// Refuses users below a level; `what` is what needs it, such as "adding users".
+    pub(super) fn require(&self, level: Permission, what: &str) -> Result<(), ApiError> {
+        let Caller { user, level: own, .. } = &self.caller;
+        if *own >= level {
+            return Ok(());
+        }
+        let how = self.how_to_get(level);
+        Err(ApiError::denied(format!("{what} needs the level {level}, {user} has {own}; {how}")))
+    }
+
+    /// Refuses users below a level and those of other tenants.
+    pub(super) fn require_in_default_tenant(&self, level: Permission, what: &str) -> Result<(), ApiError> {
+        let tenant = self.registry.tenant();
+        if tenant == DEFAULT_TENANT {
+            return self.require(level, what);
+        }
+        let Caller { user, level: own, .. } = &self.caller;
+        Err(ApiError::denied(format!(
+            "{what} needs the level {level} of the tenant {DEFAULT_TENANT}; {user} has {own} in {tenant}"
+        )))
+    }
+
+    /// All tenants share modules and MCP servers, so only admins of the default tenant manage them.
+    pub(super) fn require_operator(&self) -> Result<(), ApiError> {
+        self.require_in_default_tenant(Permission::Admin, "managing modules and MCP servers")
+    }
+
+    /// Whether the user may use a module at all.
+    pub(super) fn may_use_module(&self, module: &str) -> bool {
+        self.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(module))
+    }
+
+    /// How the user gets a level.
+    fn how_to_get(&self, level: Permission) -> String {
         let (user, tenant) = (&self.caller.user, self.registry.tenant());
         let tenant = if tenant == DEFAULT_TENANT { String::new() } else { format!(" --tenant {tenant}") };
         match self.is_configured() {
@@ -74,8 +106,8 @@ impl Identity {
     }
 
     /// The same key used for another user; nobody where it may not be.
-    pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, Stranger> {
-        let Some(key) = self.key else { return Err(Stranger::NoKey) };
+    pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, IdentityError> {
+        let Some(key) = self.key else { return Err(IdentityError::NoKey) };
         let used = UsedKey { on_behalf_of: Some(user.to_owned()), ..key.used.clone() };
         Identities::of_key(&key.identities, used).await
     }
@@ -83,14 +115,14 @@ impl Identity {
 
 /// Why a request is nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stranger {
+pub(super) enum IdentityError {
     /// It brings no key, or one that opens nothing.
     NoKey,
     /// The store cannot say.
     Store(StoreError),
 }
 
-impl From<StoreError> for Stranger {
+impl From<StoreError> for IdentityError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -123,8 +155,8 @@ impl CallerAuthority for Key {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
-                Err(Stranger::NoKey) => Ok(None),
-                Err(Stranger::Store(cause)) => Err(cause),
+                Err(IdentityError::NoKey) => Ok(None),
+                Err(IdentityError::Store(cause)) => Err(cause),
             }
         })
     }
@@ -150,7 +182,7 @@ impl Identities {
     }
 
     /// The user that the request's key stands for; the configured user where none is asked for.
-    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, Stranger> {
+    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, IdentityError> {
         let given = bearer(headers);
         let access = &self.settings.access;
         if let (Some(key), Some(given)) = (&access.api_key, given) {
@@ -163,11 +195,11 @@ impl Identities {
             Some(secret) => self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None }).await,
             // Many clients cannot but send a key, such as `none`.
             None if !access.requires_key() => self.configured().await,
-            None => Err(Stranger::NoKey),
+            None => Err(IdentityError::NoKey),
         }
     }
 
-    async fn configured(&self) -> Result<Identity, Stranger> {
+    async fn configured(&self) -> Result<Identity, IdentityError> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
         let caller = self.configured_caller().await?;
         Ok(Identity {
@@ -192,20 +224,20 @@ impl Identities {
         Ok(self.for_guest(caller))
     }
 
-    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, Stranger> {
+    async fn of_key(self: &Arc<Self>, used: UsedKey) -> Result<Identity, IdentityError> {
         let Opened { stored, caller, delegate } = self.opened(&used).await?;
         let key = Some(Arc::new(Key { identities: Arc::clone(self), used }));
         Ok(Identity { registry: stored.registry().clone(), stored, caller, delegate, keyless: false, key })
     }
 
-    async fn opened(&self, used: &UsedKey) -> Result<Opened, Stranger> {
+    async fn opened(&self, used: &UsedKey) -> Result<Opened, IdentityError> {
         if let Some(opened) = self.known.get(used) {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(&used.sha256).await?.ok_or(Stranger::NoKey)?;
+        let key = store.key(&used.sha256).await?.ok_or(IdentityError::NoKey)?;
         let mut caller =
-            self.for_guest(store.user(&key.tenant, &key.user).await?.ok_or(Stranger::NoKey)?.caller());
+            self.for_guest(store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?.caller());
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
@@ -213,7 +245,7 @@ impl Identities {
                 let user = store.user(&key.tenant, user).await?.map_or_else(unknown, |known| known.caller());
                 caller = caller.on_behalf_of(self.for_guest(user));
             }
-            Some(_) => return Err(Stranger::NoKey),
+            Some(_) => return Err(IdentityError::NoKey),
         }
         let opened = Opened { stored: self.tenant(&key.tenant).await?, caller, delegate: key.delegate };
         self.known.insert(used.clone(), opened.clone());

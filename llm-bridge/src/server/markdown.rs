@@ -10,15 +10,18 @@ use std::{
 use ammonia::Builder;
 use axum::{
     Json,
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    http::{Method, StatusCode},
 };
 use pulldown_cmark::{Event, Options, Parser, html};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::{body::JsonBody, error, openapi::Operation};
+use super::{
+    api_error::ApiError,
+    body::{Body, JsonBody},
+    openapi::Operation,
+};
 
 /// The longest text that is rendered, in bytes.
 const MAX_LENGTH: usize = 256 * 1024;
@@ -37,20 +40,24 @@ static PLACES: Semaphore = Semaphore::const_new(2);
 /// A text to render.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "Markdown")]
-struct Source {
+pub(super) struct Source {
     /// The text, of up to 256 KiB.
     markdown: String,
 }
 
+impl Body for Source {
+    const EXAMPLE: &str = "`{\"markdown\": \"**text**\"}`";
+}
+
 /// A text that was rendered.
 #[derive(Serialize, JsonSchema)]
-struct Rendered {
+pub(super) struct Rendered {
     /// HTML that is safe to show.
     html: String,
 }
 
 pub(super) fn operation() -> Operation {
-    Operation::new("Server", "render", "Markdown to HTML that is safe to show")
+    Operation::new(Method::POST, "Server", "render", "Markdown to HTML that is safe to show")
         .reads::<Source>()
         .answers::<Rendered>(
             200,
@@ -58,24 +65,19 @@ pub(super) fn operation() -> Operation {
         )
 }
 
-pub(super) async fn render(JsonBody(source): JsonBody) -> Response {
-    const PARAM: Option<&str> = Some("markdown");
-    let Ok(Source { markdown }) = serde_json::from_value(source) else {
-        let message = "`markdown` has to be a text";
-        return error(StatusCode::BAD_REQUEST, "invalid_request_error", message, PARAM);
-    };
+pub(super) async fn render(
+    JsonBody(Source { markdown }): JsonBody<Source>,
+) -> Result<Json<Rendered>, ApiError> {
     if markdown.len() > MAX_LENGTH {
         let message = format!("`markdown` is over {} KiB; show it as plain text", MAX_LENGTH / 1024);
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", &message, PARAM);
+        let error = ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+        return Err(error.param("markdown"));
     }
     let _place = PLACES.acquire().await;
-    match tokio::task::spawn_blocking(move || to_safe_html(&markdown)).await {
-        Ok(html) => Json(Rendered { html }).into_response(),
-        Err(_) => {
-            let message = "the text could not be rendered; show it as plain text";
-            error(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message, None)
-        }
-    }
+    let rendered = tokio::task::spawn_blocking(move || to_safe_html(&markdown)).await;
+    let html =
+        rendered.map_err(|_| ApiError::internal("the text could not be rendered; show it as plain text"))?;
+    Ok(Json(Rendered { html }))
 }
 
 /// What a model writes is not to be trusted, HTML in it least of all.

@@ -11,17 +11,17 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::{Method, StatusCode, request::Parts},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use utoipa::openapi::Type;
 
 use super::{
-    LAST_BYTES, error,
+    LAST_BYTES,
+    api_error::ApiError,
     identity::Identity,
     openapi::{JsonRpc, Operation},
     routes::Routes,
@@ -107,15 +107,15 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
         serve(State(Arc::clone(&mcp)), identity, request)
     };
     // The library says what is wrong in plain words, without a content type.
-    let operation = |id: &str, summary: &str| {
-        Operation::new("MCP", id, summary)
-            .header(REVISION, "The revision of the protocol.", Type::String)
-            .header(SESSION, "The session, in revisions before 2026-07-28.", Type::String)
+    let operation = |method: Method, id: &str, summary: &str| {
+        Operation::new(method, "MCP", id, summary)
+            .header(REVISION, "The revision of the protocol.")
+            .header(SESSION, "The session, in revisions before 2026-07-28.")
             .answers_nothing(400, "A header or the message is not as the protocol wants it; in plain words.")
             .answers_nothing(404, "There is no such session; in plain words.")
             .answers_nothing(405, "The revision has no use for this method; in plain words.")
     };
-    let send = operation("mcp_send", "A message of a client, in the Model Context Protocol")
+    let send = operation(Method::POST, "mcp_send", "A message of a client, in the Model Context Protocol")
         .details("Clients speak this through a library: <https://modelcontextprotocol.io>.")
         .takes::<JsonRpc>()
         .answers::<JsonRpc>(200, "The reply.")
@@ -133,15 +133,13 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
             "The body is no message, or was not sent as `application/json`; in plain words.",
         )
         .refuses(429, "The user has too many sessions open (`too_many_sessions`).");
-    let listen = operation("mcp_listen", "The stream of a session, in revisions before 2026-07-28")
-        .answers_with(200, "text/event-stream", "Messages of the server.")
-        .answers_nothing(406, "`Accept` has to name `text/event-stream`; in plain words.");
-    let end = operation("mcp_end", "Ends a session, in revisions before 2026-07-28")
+    let listen =
+        operation(Method::GET, "mcp_listen", "The stream of a session, in revisions before 2026-07-28")
+            .answers_with(200, "text/event-stream", "Messages of the server.")
+            .answers_nothing(406, "`Accept` has to name `text/event-stream`; in plain words.");
+    let end = operation(Method::DELETE, "mcp_end", "Ends a session, in revisions before 2026-07-28")
         .answers_nothing(202, "It is ended.");
-    Routes::new()
-        .post("/mcp", serve.clone(), send)
-        .get("/mcp", serve.clone(), listen)
-        .delete("/mcp", serve, end)
+    Routes::new().add("/mcp", serve.clone(), send).add("/mcp", serve.clone(), listen).add("/mcp", serve, end)
 }
 
 /// Serves one request. Who asks is what the key's check has found.
@@ -155,7 +153,7 @@ async fn serve(
     let sessions = mcp.sessions(&visitor);
     if may_open_session(&request) && sessions.sessions.read().await.len() >= MAX_SESSIONS {
         let message = format!("you have {MAX_SESSIONS} sessions open; close one, or come back later");
-        return error(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", &message, None);
+        return ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", message).into_response();
     }
     let server = mcp.server.asked_by(visitor);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());

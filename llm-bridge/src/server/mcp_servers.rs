@@ -1,8 +1,9 @@
-//! `GET /api/mcp-servers` and `POST /api/mcp-servers/{server}/accept`: the MCP servers whose tools this one has.
+//! `GET /api/mcp-servers` and `POST /api/mcp-servers/{server}/accept`: the MCP servers whose tools this server offers.
 
 use axum::{
     Extension, Json,
     extract::State,
+    http::Method,
     response::{IntoResponse, Response},
 };
 use schemars::JsonSchema;
@@ -14,9 +15,10 @@ use toolrack_remote::{
 
 use super::{
     App,
+    api_error::ApiError,
     body::JsonBody,
     identity::Identity,
-    modules::{ADMINS, Accepting, CHANGED, digest, no_digest, not_accepted, refused, usable_of},
+    modules::{Accepting, CHANGED, NOT_ADMIN, not_accepted, usable_of},
     name::Name,
     openapi::Operation,
 };
@@ -28,12 +30,12 @@ struct McpServerList<S> {
     mcp_servers: Vec<S>,
 }
 
-/// What a server is to somebody who may use its tools: where it is, and what is wrong with it, is the operator's business.
+/// An MCP server as a user sees it. Its address and its faults are for admins.
 #[derive(Serialize, JsonSchema)]
 struct McpServerSummary {
     /// Its name, the prefix of its tools.
     name: String,
-    /// Whether it is there.
+    /// Whether it is connected.
     state: McpState,
     /// How many of its tools the user may see.
     tools: usize,
@@ -42,37 +44,32 @@ struct McpServerSummary {
 }
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new("MCP", "list_mcp_servers", "The MCP servers whose tools this one has")
+    Operation::new(Method::GET, "MCP", "list_mcp_servers", "The MCP servers whose tools this server offers")
         .answers::<McpServerList<McpServerSummary>>(200, "The servers that the user may use.")
-        .answers::<McpServerList<McpServerReport>>(
-            200,
-            "To admins of the tenant `default`: all there is to know.",
-        )
+        .answers::<McpServerList<McpServerReport>>(200, "For admins of the tenant `default`: full reports.")
 }
 
 pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<Identity>) -> Response {
     let reports = app.mcp_servers.as_ref().map(McpServers::reports).unwrap_or_default();
-    if refused(&identity, "MCP servers").is_none() {
+    if identity.require_operator().is_ok() {
         return Json(McpServerList { mcp_servers: reports }).into_response();
     }
-    let may_see = |report: &&McpServerReport| {
-        identity.caller.allowed_modules.as_ref().is_none_or(|allowed| allowed.contains(&report.name))
-    };
-    let mcp_servers = reports.iter().filter(may_see).map(|report| for_users(report, &identity)).collect();
-    Json(McpServerList { mcp_servers }).into_response()
-}
-
-fn for_users(report: &McpServerReport, identity: &Identity) -> McpServerSummary {
-    let tools = usable_of(identity, &report.name);
-    McpServerSummary { name: report.name.clone(), state: report.state, tools, breaker: report.breaker }
+    let may_see = |report: &McpServerReport| identity.may_use_module(&report.name);
+    let mcp_servers = reports.into_iter().filter(may_see).map(|report| McpServerSummary {
+        tools: usable_of(&identity, &report.name),
+        name: report.name,
+        state: report.state,
+        breaker: report.breaker,
+    });
+    Json(McpServerList { mcp_servers: mcp_servers.collect() }).into_response()
 }
 
 pub(super) fn accept_operation() -> Operation {
-    Operation::new("MCP", "accept_mcp_server", "Accepts an MCP server's tools as they are now known")
+    Operation::new(Method::POST, "MCP", "accept_mcp_server", "Accept the tools of an MCP server as listed")
         .path("server", "The server's name.")
         .reads::<Accepting>()
-        .answers::<McpServerReport>(200, "The server as it is now known.")
-        .refuses(403, ADMINS)
+        .answers::<McpServerReport>(200, "The server's report.")
+        .refuses(403, NOT_ADMIN)
         .refuses(404, "There is no such server (`mcp_server_not_found`).")
         .refuses(409, CHANGED)
 }
@@ -81,18 +78,12 @@ pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(server): Name,
-    JsonBody(body): JsonBody,
-) -> Response {
-    if let Some(refused) = refused(&identity, "MCP servers") {
-        return refused;
-    }
-    let Some(digest) = digest(&body) else { return no_digest() };
+    JsonBody(Accepting { digest }): JsonBody<Accepting>,
+) -> Result<Json<McpServerReport>, ApiError> {
+    identity.require_operator()?;
     let accepted = match &app.mcp_servers {
-        Some(servers) => servers.accept(&server, digest).await,
+        Some(servers) => servers.accept(&server, &digest).await,
         None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),
     };
-    accepted.map_or_else(
-        |fault| not_accepted(&fault, "mcp_server_not_found"),
-        |report| Json(report).into_response(),
-    )
+    accepted.map(Json).map_err(|fault| not_accepted(&fault, "mcp_server_not_found"))
 }

@@ -1,6 +1,7 @@
-//! The HTTP doors, one file for each group of routes.
+//! The HTTP server, one file for each group of routes.
 
 mod access;
+mod api_error;
 mod approvals;
 mod body;
 mod chat;
@@ -17,6 +18,7 @@ mod modules;
 mod name;
 mod openapi;
 mod page;
+mod query;
 mod reply;
 mod routes;
 mod schedule;
@@ -27,22 +29,18 @@ mod webhooks;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json, Router,
-    extract::DefaultBodyLimit,
-    http::StatusCode,
-    middleware,
-    response::{IntoResponse, Response},
+    Extension, Router, extract::DefaultBodyLimit, http::StatusCode, middleware, response::IntoResponse,
     serve::ListenerExt,
 };
-use registry_core::{Caller, Permission, store::Store, store::StoreErrorKind};
+use registry_core::{Caller, Permission, store::Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::openai;
 use toolrack_http::webhook::Webhooks;
 use toolrack_stores::schedule::Schedule;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
+use api_error::ApiError;
 pub use documents::Upload;
 use identity::Identities;
 #[cfg(feature = "cli")]
@@ -132,7 +130,7 @@ struct App {
     modules: Modules,
     metrics: Metrics,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
-    documents: documents::DocumentDoor,
+    documents: documents::DocumentAccess,
     /// What this server calls itself in its manifest.
     module_name: Arc<str>,
     /// Cancelled when open answers have to end.
@@ -168,7 +166,7 @@ fn routes(
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
     }
     let modules = settings.modules.clone().map_or_else(|| modules::none(backend.registry()), Ok)?;
-    let documents = documents::DocumentDoor::new(&backend, &settings, &closing);
+    let documents = documents::DocumentAccess::new(&backend, &settings, &closing);
     let app = App {
         backend,
         webhooks: settings.webhooks.clone(),
@@ -180,61 +178,48 @@ fn routes(
         closing,
     };
     let with_tools = with_tools
-        .post("/v1/chat/completions", chat::completions, chat::operation())
-        .post("/execute", execute::execute, execute::execute_operation())
-        .get("/api/tools", tools::list, tools::list_operation())
-        .post("/api/tools/{name}", tools::switch, tools::switch_operation())
-        .get("/api/modules", modules::list, modules::list_operation())
-        .post("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
+        .add("/v1/chat/completions", chat::completions, chat::operation())
+        .add("/execute", execute::execute, execute::execute_operation())
+        .add("/api/tools", tools::list, tools::list_operation())
+        .add("/api/tools/{name}", tools::switch, tools::switch_operation())
+        .add("/api/modules", modules::list, modules::list_operation())
+        .add("/api/modules/{module}/execute", modules::execute, modules::execute_operation())
         .behind(|router| router.route_layer(middleware::from_fn_with_state(app.clone(), modules::found)));
-    let with_tools = with_tools
-        .get("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
-        .post("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation());
-    let with_tools = with_tools
-        .get("/api/documents", documents::list, documents::list_operation())
-        .post("/api/documents", documents::add, documents::add_operation())
-        .delete("/api/documents", documents::remove, documents::remove_operation());
     let with_key = with_tools
-        .get("/v1/models", models::list, models::list_operation())
-        .get("/manifest", modules::manifest, modules::manifest_operation())
-        .get("/metrics", metrics::scrape, metrics::operation())
-        .post("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
-        .post("/refresh-tools", modules::refresh, modules::refresh_operation())
-        .get("/api/approvals", approvals::list, approvals::list_operation())
-        .post("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
-        .get("/api/dead-letters", webhooks::list, webhooks::list_operation())
-        .post("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
-        .post("/api/render", markdown::render, markdown::operation())
+        .add("/api/mcp-servers", mcp_servers::list, mcp_servers::list_operation())
+        .add("/api/mcp-servers/{server}/accept", mcp_servers::accept, mcp_servers::accept_operation())
+        .add("/api/documents", documents::list, documents::list_operation())
+        .add("/api/documents", documents::add, documents::add_operation())
+        .add("/api/documents", documents::remove, documents::remove_operation())
+        .add("/v1/models", models::list, models::list_operation())
+        .add("/manifest", modules::manifest, modules::manifest_operation())
+        .add("/metrics", metrics::scrape, metrics::operation())
+        .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
+        .add("/refresh-tools", modules::refresh, modules::refresh_operation())
+        .add("/api/approvals", approvals::list, approvals::list_operation())
+        .add("/api/approvals/{id}", approvals::answer, approvals::answer_operation())
+        .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
+        .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
+        .add("/api/render", markdown::render, markdown::operation())
         .behind_key(identities);
-    // The page and the health of the server are no secret, and a browser cannot bring a key to its first request.
+    // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
-        .open_to_all("/healthz", models::health, models::health_operation())
-        .open_to_all("/openapi.json", openapi::serve, openapi::serve_operation())
+        .add("/healthz", models::health, models::health_operation())
+        .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
         .into_parts();
     let document = Document::new(operations).map_err(|error| error.to_string())?;
     let routes = router
-        .fallback(|| async {
-            error(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address", None)
-        })
+        .fallback(|| async { ApiError::not_found("not_found", "there is nothing at this path") })
         .method_not_allowed_fallback(|| async {
-            error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "this address does not take that method",
-                None,
-            )
+            let message = "this path does not support that method; see `Allow`";
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
         })
         .layer(Extension(document))
         .layer(middleware::from_fn_with_state(settings, access::check_sender))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
-            error(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal_error",
-                "the server failed; its log says why",
-                None,
-            )
+            ApiError::internal("the server failed; see its log").into_response()
         }))
         .with_state(app);
     Ok(routes)
@@ -283,38 +268,4 @@ pub async fn serve(
     closed.cancel();
     backend.stop().await;
     served
-}
-
-/// An error in the form that the API's clients know.
-fn error(status: StatusCode, kind: &str, message: &str, param: Option<&str>) -> Response {
-    (status, Json(openai::error_body(kind, message, param))).into_response()
-}
-
-/// What a client is told when the store does not answer; the cause is for the log.
-/// The answer to a request that needs the store, where that has failed. Its cause is for the log alone.
-fn store_failed(failed: &StoreError) -> Response {
-    tracing::error!(cause = %failed, "store_failed");
-    let (status, code, message) = match failed.kind() {
-        StoreErrorKind::Unavailable => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "store_unavailable",
-            "the server's store does not answer; try again",
-        ),
-        StoreErrorKind::Conflict => (
-            StatusCode::CONFLICT,
-            "store_conflict",
-            "others change the same at the same time; nothing was changed, try again",
-        ),
-        StoreErrorKind::Invalid => (
-            StatusCode::BAD_REQUEST,
-            "invalid_request_error",
-            "the server's store cannot keep this: a name or a text has a character that it has no place for",
-        ),
-        _ => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "store_corrupt",
-            "the server's store holds something that this server cannot read; its log says what",
-        ),
-    };
-    error(status, code, message, None)
 }

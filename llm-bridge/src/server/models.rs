@@ -3,37 +3,35 @@
 use axum::{
     Json,
     extract::State,
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    http::{Method, StatusCode},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    App, error,
+    App,
+    api_error::ApiError,
     openapi::{ModelList, Operation},
 };
 use crate::chat::{Upstream, UpstreamError, upstream::DEMO};
 
 pub(super) fn list_operation() -> Operation {
-    Operation::new("Chat", "list_models", "The models of the server behind")
+    Operation::new(Method::GET, "Chat", "list_models", "The models of the model server")
         .answers::<ModelList>(200, "The models.")
-        .refuses(502, "The model server does not answer, or not with a list (`upstream_error`).")
+        .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The models of the server behind: <https://platform.openai.com/docs/api-reference/models/list>.
-pub(super) async fn list(State(app): State<App>) -> Response {
+/// The model server's models: <https://platform.openai.com/docs/api-reference/models/list>.
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, ApiError> {
     let upstream = app.backend.upstream();
-    match upstream.models().await {
-        Ok(models) => Json(json!({"object": "list", "data": models})).into_response(),
-        Err(failure) => {
-            error(StatusCode::BAD_GATEWAY, "upstream_error", &explained(&failure, upstream), None)
-        }
-    }
+    let models = upstream.models().await.map_err(|failure| {
+        ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", explained(&failure, upstream))
+    })?;
+    Ok(Json(json!({"object": "list", "data": models})))
 }
 
-/// The failure in words, with what is likely behind it.
+/// The failure with its likely cause.
 pub(crate) fn explained(failure: &UpstreamError, upstream: &Upstream) -> String {
     let base = upstream.address();
     match failure {
@@ -45,31 +43,35 @@ pub(crate) fn explained(failure: &UpstreamError, upstream: &Upstream) -> String 
     }
 }
 
-/// That the server runs.
+/// The state of the server.
 #[derive(Serialize, JsonSchema)]
-struct Health<'a> {
+pub(super) struct Health {
     /// `ok`.
     status: &'static str,
-    /// The kind of model server behind: `demo` or `openai`.
+    /// The kind of model server: `demo` or `openai`.
     upstream: &'static str,
-    /// The model that is asked where a request names none.
-    model: Option<&'a str>,
+    /// The model for requests that name none.
+    model: Option<String>,
     /// How many tools there are.
     tools: usize,
 }
 
 pub(super) fn health_operation() -> Operation {
-    Operation::new("Server", "health", "That the server runs, and what it stands in front of")
-        .answers::<Health<'_>>(200, "It runs.")
+    Operation::new(
+        Method::GET,
+        "Server",
+        "health",
+        "Whether the server runs, and for which kind of model server",
+    )
+    .answers::<Health>(200, "It runs.")
 }
 
-/// That this server runs, and what kind of model it stands in front of. It says no address, for it needs no key; and it asks nobody, so it answers also when the model server does not.
-pub(super) async fn health(State(app): State<App>) -> Response {
+/// Needs no key, so it shows no address. It does not ask the model server, so it answers also when that is down.
+pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     Json(Health {
         status: "ok",
         upstream: if app.backend.upstream().is_demo() { DEMO } else { "openai" },
-        model: app.backend.settings().model.as_deref(),
+        model: app.backend.settings().model.clone(),
         tools: app.backend.registry().len(),
     })
-    .into_response()
 }

@@ -1,6 +1,9 @@
 //! `GET /`: the chat page and its files, which are part of the program.
 
-use axum::{http::header, response::IntoResponse};
+use axum::{
+    http::{Method, header},
+    response::IntoResponse,
+};
 
 use super::{openapi::Operation, routes::Routes};
 
@@ -50,7 +53,7 @@ pub(super) fn routes() -> Routes {
             ];
             (headers, content).into_response()
         };
-        routes.open_to_all(path, file, operation(path, kind))
+        routes.add(path, file, operation(path, kind))
     })
 }
 
@@ -59,5 +62,5 @@ fn operation(path: &str, kind: &'static str) -> Operation {
         "/" => ("page".to_owned(), "The chat page".to_owned()),
         file => (format!("page{}", file.replace(['/', '.'], "_")), format!("`{file}` of the chat page")),
     };
-    Operation::new("Server", id, summary).answers_with(200, kind, "The file.")
+    Operation::new(Method::GET, "Server", id, summary).answers_with(200, kind, "The file.")
 }

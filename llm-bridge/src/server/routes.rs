@@ -1,22 +1,20 @@
-//! The routes, each with what `/openapi.json` says of it: none can be added without the other.
+//! Routes with their OpenAPI operations: none can be added without the other.
 
 use std::sync::Arc;
 
 use axum::{
     Router,
     handler::Handler,
-    http::{StatusCode, header},
     middleware,
-    routing::{self, MethodRouter},
+    routing::{MethodFilter, on},
 };
-use utoipa::openapi::HttpMethod;
 
 use super::{App, access::check_key, identity::Identities, openapi::Operation};
 
 /// Routes with their descriptions.
 pub(super) struct Routes {
     router: Router<App>,
-    operations: Vec<(&'static str, HttpMethod, Operation)>,
+    operations: Vec<(&'static str, Operation)>,
 }
 
 impl Routes {
@@ -24,55 +22,17 @@ impl Routes {
         Self { router: Router::new(), operations: Vec::new() }
     }
 
-    pub(super) fn get<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Self {
-        self.add(path, HttpMethod::Get, routing::get(handler), operation)
-    }
-
-    pub(super) fn post<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Self {
-        self.add(path, HttpMethod::Post, routing::post(handler), operation)
-    }
-
-    pub(super) fn delete<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Self {
-        self.add(path, HttpMethod::Delete, routing::delete(handler), operation)
-    }
-
-    /// What is only read and needs no key; asking what can be done with it needs none either.
-    pub(super) fn open_to_all<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Self {
-        let options = operation.beside("options", "What can be done here");
-        let options = options.answers_nothing(204, "`Allow` says it.");
-        let methods = || async { (StatusCode::NO_CONTENT, [(header::ALLOW, "GET,HEAD,OPTIONS")]) };
-        self.get(path, handler, operation).add(path, HttpMethod::Options, routing::options(methods), options)
-    }
-
-    fn add(
+    /// Adds a handler for the operation's method of a path.
+    pub(super) fn add<T: 'static>(
         mut self,
         path: &'static str,
-        method: HttpMethod,
-        route: MethodRouter<App>,
+        handler: impl Handler<T, App>,
         operation: Operation,
     ) -> Self {
-        self.operations.push((path, method, operation));
-        Self { router: self.router.route(path, route), ..self }
+        // Every method that an operation has is one that axum routes.
+        let method = MethodFilter::try_from(operation.method.clone()).unwrap_or(MethodFilter::GET);
+        self.operations.push((path, operation));
+        Self { router: self.router.route(path, on(method, handler)), ..self }
     }
 
     pub(super) fn merge(mut self, other: Self) -> Self {
@@ -80,22 +40,24 @@ impl Routes {
         Self { router: self.router.merge(other.router), ..self }
     }
 
-    /// Puts something before all routes that are there by now.
+    /// Puts a layer before all routes added so far.
     pub(super) fn behind(self, layer: impl FnOnce(Router<App>) -> Router<App>) -> Self {
         Self { router: layer(self.router), ..self }
     }
 
-    /// Lets only those in who are somebody.
+    /// Checks who sends a request, for all routes added so far.
     pub(super) fn behind_key(self, identities: Arc<Identities>) -> Self {
-        let keyed =
-            self.behind(|router| router.route_layer(middleware::from_fn_with_state(identities, check_key)));
-        let operations = keyed.operations.into_iter();
-        let operations =
-            operations.map(|(path, method, operation)| (path, method, operation.behind_key())).collect();
-        Self { operations, ..keyed }
+        let Self { router, operations } = self;
+        Self {
+            router: router.route_layer(middleware::from_fn_with_state(identities, check_key)),
+            operations: operations
+                .into_iter()
+                .map(|(path, operation)| (path, operation.behind_key()))
+                .collect(),
+        }
     }
 
-    pub(super) fn into_parts(self) -> (Router<App>, Vec<(&'static str, HttpMethod, Operation)>) {
+    pub(super) fn into_parts(self) -> (Router<App>, Vec<(&'static str, Operation)>) {
         (self.router, self.operations)
     }
 }

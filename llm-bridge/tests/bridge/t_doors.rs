@@ -286,8 +286,8 @@ async fn m9_metrics_are_for_who_operates_the_server() {
     assert_eq!(metrics(&rack, None).await.0, StatusCode::OK, "on loopback the user of the configuration");
     assert_eq!(metrics(&rack, Some(&root)).await.0, StatusCode::OK);
     for (key, told) in [
-        (&ada, "for the level admin of the tenant default; ada has user in default"),
-        (&stranger, "for the level admin of the tenant default; root has owner in other"),
+        (&ada, "needs the level admin, ada has user; run `toolrack user promote ada admin`"),
+        (&stranger, "needs the level admin of the tenant default; root has owner in other"),
     ] {
         let (status, body) = metrics(&rack, Some(key)).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
@@ -305,7 +305,7 @@ async fn m9_metrics_are_for_who_operates_the_server() {
     let rack = Rack::start_for(Access::default(), Caller::new("kiosk", Permission::Guest)).await;
     let (status, body) = metrics(&rack, None).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    assert!(body.contains("for the level user of the tenant default; kiosk has guest"), "{body}");
+    assert!(body.contains("needs the level user, kiosk has guest"), "{body}");
 }
 
 #[tokio::test]

@@ -20,8 +20,7 @@ use tokio::{
 };
 use toolrack_documents::{Document, DocumentKind, read};
 
-use super::refusal::Refusal;
-use crate::server::openapi::BYTES;
+use crate::server::{api_error::ApiError, body::is_sent_as, openapi::BYTES};
 
 /// So many files are held in memory at once.
 const TAKEN_AT_ONCE: usize = 12;
@@ -110,27 +109,26 @@ impl Drop for UserPlace {
 ///
 /// # Errors
 /// Where it was not.
-pub(super) fn check_bytes(headers: &HeaderMap) -> Result<(), Refusal> {
-    let sent_as = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if sent_as.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(BYTES) {
+pub(super) fn check_bytes(headers: &HeaderMap) -> Result<(), ApiError> {
+    if is_sent_as(headers, BYTES) {
         return Ok(());
     }
     let message = format!("send the file as it is, as `Content-Type: {BYTES}`");
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message, None))
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message))
 }
 
 /// The kind of a file of that name.
 ///
 /// # Errors
 /// Where it is of none that can be read.
-pub(super) fn kind_of(name: &str) -> Result<DocumentKind, Refusal> {
+pub(super) fn kind_of(name: &str) -> Result<DocumentKind, ApiError> {
     DocumentKind::of(Path::new(name)).ok_or_else(|| {
         let known = DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         let known = known.join(", ");
         let message =
             format!("files of this kind cannot be read; by the end of their names, these can: {known}");
-        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind", message, Some("name"))
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind", message).param("name")
     })
 }
 
@@ -145,13 +143,13 @@ impl Intake {
         headers: &HeaderMap,
         body: Body,
         file: impl FnOnce(Vec<u8>) -> read::File + Send + 'static,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Taken, ApiError> {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > read::MAX_BYTES) {
             return Err(too_large());
         }
-        let of_the_user = UserPlace::take(&self.users, user).ok_or(Refusal::Busy)?;
-        let of_all = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        let of_the_user = UserPlace::take(&self.users, user).ok_or_else(busy)?;
+        let of_all = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| busy())?;
         let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         // Its hash takes a while.
@@ -163,13 +161,13 @@ impl Intake {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub(super) async fn read(&self, file: read::File) -> Result<Read, Refusal> {
+    pub(super) async fn read(&self, file: read::File) -> Result<Read, ApiError> {
         let unreadable = |reason: &str| {
             let message = format!("the file cannot be read: {reason}");
-            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message, Some("body"))
+            ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "unreadable", message).param("body")
         };
         let permit = timeout(READ_IN, Arc::clone(&self.reading).acquire_owned()).await;
-        let permit = permit.ok().and_then(Result::ok).ok_or(Refusal::Busy)?;
+        let permit = permit.ok().and_then(Result::ok).ok_or_else(busy)?;
         // A thread cannot be ended from outside: one that is given up counts until it has come to its end.
         let reading = spawn_blocking(move || (file.read(), permit));
         match timeout(READ_IN, reading).await {
@@ -182,13 +180,13 @@ impl Intake {
 }
 
 /// All that comes.
-async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
+async fn whole(body: Body) -> Result<Vec<u8>, ApiError> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
     let (mut due, mut until) = (PORTION, Instant::now() + PORTION_COMES_IN);
     while let Some(piece) = timeout_at(until, stream.next()).await.map_err(|_| late())? {
         let piece = piece
-            .map_err(|fault| Refusal::invalid("body", format!("the file did not come whole: {fault}")))?;
+            .map_err(|fault| ApiError::invalid("body", format!("the file did not come whole: {fault}")))?;
         bytes.extend_from_slice(&piece);
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > read::MAX_BYTES {
             return Err(too_large());
@@ -200,15 +198,21 @@ async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-fn late() -> Refusal {
-    let message = "the file did not come in time; try again";
-    Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", message, Some("body"))
+/// The error where as many files are held or read as may be.
+fn busy() -> ApiError {
+    let message = "as many documents are being added as may be at once; try again";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry_after(2)
 }
 
-fn too_large() -> Refusal {
+fn late() -> ApiError {
+    let message = "the file did not come in time; try again";
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", message).param("body")
+}
+
+fn too_large() -> ApiError {
     let most = read::MAX_BYTES >> 20;
     let message = format!("the file is larger than {most} MiB, which is the most that is read; split it");
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message, Some("body"))
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message).param("body")
 }
 
 #[cfg(test)]

@@ -9,21 +9,14 @@ mod shapes;
 use axum::{
     Extension,
     body::Bytes,
-    http::header,
+    http::{Method, header},
     response::{IntoResponse, Response},
 };
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
-use utoipa::openapi::{
-    ComponentsBuilder, HttpMethod, InfoBuilder, LicenseBuilder, OpenApiBuilder, Paths,
-    security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-    tag::TagBuilder,
-};
+use serde_json::{Map, Value, json};
 
-pub(super) use operation::BYTES;
-pub(super) use operation::Operation;
-pub(super) use shapes::JsonRpc;
-pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, ModelList};
+pub(super) use operation::{BYTES, Operation};
+pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonRpc, ModelList};
 
 /// What keys are called in the document.
 const KEY: &str = "key";
@@ -57,45 +50,40 @@ pub(super) struct Document(Bytes);
 impl Document {
     /// # Errors
     /// When the document cannot be written as JSON.
-    pub(super) fn new(
-        operations: Vec<(&'static str, HttpMethod, Operation)>,
-    ) -> Result<Self, serde_json::Error> {
+    pub(super) fn new(operations: Vec<(&'static str, Operation)>) -> Result<Self, serde_json::Error> {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = SCHEMAS.into();
             settings.meta_schema = None;
         });
-        // A field with a default may be left out of what is sent, and is always there in what comes back.
+        // A field with a default may be left out of a request, and is always there in a response.
         let mut requests = settings.clone().for_deserialize().into_generator();
         let mut answers = settings.for_serialize().into_generator();
-        let mut paths = Paths::new();
-        for (path, method, operation) in operations {
-            let operation = operation.describe(&mut requests, &mut answers);
-            paths.add_path_operation(path, vec![method], operation);
+        let mut paths: Map<String, Value> = Map::new();
+        for (path, operation) in operations {
+            let method = operation.method.as_str().to_ascii_lowercase();
+            let methods = paths.entry(path).or_insert_with(|| json!({}));
+            if let Some(methods) = methods.as_object_mut() {
+                methods.insert(method, operation.describe(&mut requests, &mut answers));
+            }
         }
-        let license =
-            LicenseBuilder::new().name(env!("CARGO_PKG_LICENSE")).identifier(Some(env!("CARGO_PKG_LICENSE")));
-        let info = InfoBuilder::new()
-            .title("Toolrack")
-            .version(env!("CARGO_PKG_VERSION"))
-            .description(Some(ABOUT))
-            .license(Some(license.build()));
-        let key = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(ABOUT_KEYS)).build();
-        let tag = |(name, about): (&str, &str)| TagBuilder::new().name(name).description(Some(about)).build();
-        let document = OpenApiBuilder::new()
-            .info(info.build())
-            .paths(paths)
-            .tags(Some(TAGS.map(tag)))
-            .components(Some(
-                ComponentsBuilder::new().security_scheme(KEY, SecurityScheme::Http(key)).build(),
-            ))
-            .build();
-        let mut document = serde_json::to_value(document)?;
-        // `utoipa` has types for some of JSON Schema only, so that these go in as they are.
         let mut schemas = requests.take_definitions(true);
         schemas.append(&mut answers.take_definitions(true));
-        if let Some(components) = document.get_mut("components").and_then(Value::as_object_mut) {
-            components.insert("schemas".into(), schemas.into());
-        }
+        let license = env!("CARGO_PKG_LICENSE");
+        let document = json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Toolrack",
+                "description": ABOUT,
+                "license": {"name": license, "identifier": license},
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+            "paths": paths,
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {KEY: {"type": "http", "scheme": "bearer", "description": ABOUT_KEYS}},
+            },
+            "tags": TAGS.map(|(name, about)| json!({"name": name, "description": about})),
+        });
         serde_json::to_vec(&document).map(|json| Self(json.into()))
     }
 }
@@ -107,7 +95,7 @@ pub(super) async fn serve(Extension(Document(json)): Extension<Document>) -> Res
 }
 
 pub(super) fn serve_operation() -> Operation {
-    Operation::new("Server", "openapi", "This document").answers_with(
+    Operation::new(Method::GET, "Server", "openapi", "This document").answers_with(
         200,
         "application/json",
         "The document, in OpenAPI 3.1.",

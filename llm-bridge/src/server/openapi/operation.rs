@@ -1,144 +1,128 @@
-//! What the document says of one method of one address.
+//! One operation of the document: a method of a path.
 
 use std::collections::BTreeMap;
 
+use axum::http::Method;
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::Value;
-use utoipa::openapi::{
-    ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder, Schema, Type,
-    header::HeaderBuilder,
-    path::{self, OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
-    request_body::RequestBodyBuilder,
-    schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder},
-    security::SecurityRequirement,
-};
+use serde_json::{Map, Value, json};
 
 use super::{KEY, shapes::Error};
 
 const JSON: &str = "application/json";
-/// Bytes of whatever kind.
+/// The content type of uploaded files.
 pub(in crate::server) const BYTES: &str = "application/octet-stream";
 
-/// Where the schema of a type stands in the document.
-type SchemaOf = fn(&mut SchemaGenerator) -> Ref;
+/// A reference to the schema of a type in the document.
+type SchemaOf = fn(&mut SchemaGenerator) -> Value;
 
-fn schema_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Ref {
-    let schema = schemas.subschema_for::<T>();
-    Ref::new(schema.get("$ref").and_then(Value::as_str).unwrap_or_default())
+fn schema_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+    schemas.subschema_for::<T>().into()
 }
 
-/// All that is answered under one status.
+/// All responses with one status.
 #[derive(Clone, Default)]
 struct Answer {
-    why: Vec<&'static str>,
-    /// Content types, and what is of them where that can be said; without any the answer is empty.
+    descriptions: Vec<&'static str>,
+    /// Content types with their schemas; empty for a response without a body.
     bodies: Vec<(&'static str, Option<SchemaOf>)>,
     retry_after: bool,
 }
 
-/// What the document says of one method of one address. Beside what is told to it, it knows what all of a kind can answer: those that
-/// read JSON, those behind a key, and those of this server at all.
+/// A method of a path, with what it reads and answers. The errors that every operation can answer with are added to those named here: of all
+/// that read JSON, of all that need a key, and of this server at all.
 #[derive(Clone)]
 pub(in crate::server) struct Operation {
+    pub(in crate::server) method: Method,
     tag: &'static str,
     id: String,
     summary: String,
     details: Option<&'static str>,
-    parameters: Vec<Parameter>,
-    /// Its content type, and its schema where it has one.
+    parameters: Vec<Value>,
+    /// Content type of the request's body, and its schema.
     body: Option<(&'static str, Option<SchemaOf>)>,
     answers: BTreeMap<String, Answer>,
     needs_key: bool,
 }
 
 impl Operation {
-    /// `id` names it in clients that are made from the document.
+    /// `id` is its name in generated clients.
     pub(in crate::server) fn new(
+        method: Method,
         tag: &'static str,
         id: impl Into<String>,
         summary: impl Into<String>,
     ) -> Self {
-        let (details, parameters, body, answers) = (None, Vec::new(), None, BTreeMap::new());
-        let (id, summary) = (id.into(), summary.into());
-        let operation = Self { tag, id, summary, details, parameters, body, answers, needs_key: false };
+        let (id, summary, parameters) = (id.into(), summary.into(), Vec::new());
+        let (details, body, answers, needs_key) = (None, None, BTreeMap::new(), false);
+        let operation = Self { method, tag, id, summary, details, parameters, body, answers, needs_key };
         operation
-            .refuses(403, "A page of another origin asks (`origin_not_allowed`).")
-            .refuses(421, "The server does not go by the name in `Host` (`host_not_allowed`).")
-            .refuses(500, "The server failed; its log says why.")
+            .refuses(403, "A page of another origin sent the request (`origin_not_allowed`).")
+            .refuses(421, "`Host` is not a name of this server (`host_not_allowed`).")
+            .refuses(500, "The server failed; see its log.")
     }
 
-    /// Another one of the same address, which takes nothing.
-    pub(in crate::server) fn beside(&self, id: &str, summary: &str) -> Self {
-        Self::new(self.tag, format!("{}_{id}", self.id), summary)
-    }
-
-    /// More than fits into the summary, in Markdown.
+    /// A longer description, in Markdown.
     pub(in crate::server) fn details(self, details: &'static str) -> Self {
         Self { details: Some(details), ..self }
     }
 
-    /// A name in the address.
+    /// A parameter in the path.
     pub(in crate::server) fn path(self, name: &str, about: &str) -> Self {
-        self.parameter(ParameterIn::Path, name, about, Type::String)
-            .refuses(400, "The address is not UTF-8 (`invalid_request_error`).")
+        self.parameter("path", name, about, json!({"type": "string"}), true)
+            .refuses(400, "The path is not UTF-8 (`invalid_request_error`).")
     }
 
-    /// A parameter behind the `?`, which may be left out.
+    /// An optional query parameter.
     pub(in crate::server) fn query(self, name: &str, about: &str) -> Self {
-        self.parameter(ParameterIn::Query, name, about, Type::String)
+        self.parameter("query", name, about, json!({"type": "string"}), false)
     }
 
-    /// The same, which may not be left out.
-    pub(in crate::server) fn needed_query(mut self, name: &str, about: &str) -> Self {
-        let schema = ObjectBuilder::new().schema_type(Type::String).build();
-        let mut parameter = parameter(ParameterIn::Query, name, about, schema);
-        parameter.required = Required::True;
-        self.parameters.push(parameter);
+    /// A required query parameter.
+    pub(in crate::server) fn required_query(self, name: &str, about: &str) -> Self {
+        self.parameter("query", name, about, json!({"type": "string"}), true)
+    }
+
+    /// An optional query parameter that may be repeated.
+    pub(in crate::server) fn query_list(self, name: &str, about: &str) -> Self {
+        self.parameter("query", name, about, json!({"type": "array", "items": {"type": "string"}}), false)
+    }
+
+    /// An optional header.
+    pub(in crate::server) fn header(self, name: &str, about: &str) -> Self {
+        self.parameter("header", name, about, json!({"type": "string"}), false)
+    }
+
+    fn parameter(mut self, place: &str, name: &str, about: &str, schema: Value, required: bool) -> Self {
+        self.parameters.push(
+            json!({"name": name, "in": place, "description": about, "required": required, "schema": schema}),
+        );
         self
     }
 
-    /// The same, which may also stand there several times.
-    pub(in crate::server) fn query_list(mut self, name: &str, about: &str) -> Self {
-        let texts = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::String));
-        self.parameters.push(parameter(ParameterIn::Query, name, about, texts.build()));
-        self
-    }
-
-    /// A header, which may be left out.
-    pub(in crate::server) fn header(self, name: &str, about: &str, kind: Type) -> Self {
-        self.parameter(ParameterIn::Header, name, about, kind)
-    }
-
-    fn parameter(mut self, place: ParameterIn, name: &str, about: &str, kind: Type) -> Self {
-        let schema = ObjectBuilder::new().schema_type(kind).build();
-        self.parameters.push(parameter(place, name, about, schema));
-        self
-    }
-
-    /// Reads this from the body, as all do but those that have their own way to.
+    /// Reads this from a JSON body, with the errors of [`JsonBody`](crate::server::body::JsonBody).
     pub(in crate::server) fn reads<T: JsonSchema>(self) -> Self {
         self.takes::<T>()
-            .refuses(400, "The body is not JSON, or not of its form (`invalid_request_error`).")
+            .refuses(400, "The body is not JSON, or not of this schema (`invalid_request_error`).")
             .refuses(413, "The body is too large (`invalid_request_error`).")
             .refuses(415, "The body was not sent as `application/json` (`invalid_request_error`).")
     }
 
-    /// Takes this as the body, without a word on what is answered where it is none.
+    /// Reads this from a JSON body, with errors of its own.
     pub(in crate::server) fn takes<T: JsonSchema>(self) -> Self {
         Self { body: Some((JSON, Some(schema_of::<T>))), ..self }
     }
 
-    /// Takes bytes as the body.
+    /// Reads bytes from the body.
     pub(in crate::server) fn takes_bytes(self) -> Self {
         Self { body: Some((BYTES, None)), ..self }
     }
 
-    /// Answers with this as JSON. Of one status there can be several: each may come.
+    /// Answers with this as JSON. A status may be named several times, with different types.
     pub(in crate::server) fn answers<T: JsonSchema>(self, status: impl ToString, why: &'static str) -> Self {
         self.answer(status, why, Some((JSON, Some(schema_of::<T>))))
     }
 
-    /// Answers with something that has no schema.
+    /// Answers with a body that has no schema.
     pub(in crate::server) fn answers_with(
         self,
         status: impl ToString,
@@ -158,7 +142,7 @@ impl Operation {
         self.answers::<Error>(status, why)
     }
 
-    /// The answer of this status may say when to come back.
+    /// The response with this status may have the header `Retry-After`.
     pub(in crate::server) fn retry_after(mut self, status: impl ToString) -> Self {
         self.answers.entry(status.to_string()).or_default().retry_after = true;
         self
@@ -167,89 +151,70 @@ impl Operation {
     fn answer(
         mut self,
         status: impl ToString,
-        why: &'static str,
+        description: &'static str,
         body: Option<(&'static str, Option<SchemaOf>)>,
     ) -> Self {
         let answer = self.answers.entry(status.to_string()).or_default();
-        answer.why.push(why);
+        answer.descriptions.push(description);
         answer.bodies.extend(body);
         self
     }
 
-    /// Asks for a key.
+    /// Needs a key, where the server asks for one.
     pub(in crate::server) fn behind_key(self) -> Self {
         Self { needs_key: true, ..self }
-            .refuses(401, "The key is missing or opens nothing (`invalid_api_key`).")
+            .refuses(401, "The key is missing or not valid (`invalid_api_key`).")
             .refuses(503, "The server's store does not answer (`store_unavailable`).")
     }
 
-    /// All of it in the document's form. The schemas that it refers to go into those of what is read and what is answered.
-    pub(super) fn describe(
-        self,
-        read: &mut SchemaGenerator,
-        answered: &mut SchemaGenerator,
-    ) -> path::Operation {
-        let body = self.body.map(|(content_type, schema)| {
-            let content = ContentBuilder::new().schema(schema.map(|schema| schema(read))).build();
-            RequestBodyBuilder::new().content(content_type, content).required(Some(Required::True)).build()
+    /// The operation in the document's form. Schemas that it refers to are added to those of requests and of responses.
+    pub(super) fn describe(self, requests: &mut SchemaGenerator, answers: &mut SchemaGenerator) -> Value {
+        let body = self.body.map(|(kind, schema)| {
+            let content = media_type(schema.map(|schema| schema(requests)));
+            json!({"content": {kind: content}, "required": true})
         });
-        let mut operation = OperationBuilder::new()
-            .tag(self.tag)
-            .operation_id(Some(self.id))
-            .summary(Some(self.summary))
-            .description(self.details)
-            .parameters(Some(self.parameters))
-            .request_body(body);
-        if self.needs_key {
-            // Without a key where none is asked for.
-            operation = operation.securities(Some([
-                SecurityRequirement::new::<_, [&str; 0], _>(KEY, []),
-                SecurityRequirement::default(),
-            ]));
-        }
-        for (status, answer) in self.answers {
-            operation = operation.response(status, answer.describe(answered));
-        }
-        operation.build()
+        let responses: Map<String, Value> =
+            self.answers.into_iter().map(|(status, answer)| (status, answer.describe(answers))).collect();
+        let members = [
+            ("tags", Some(json!([self.tag]))),
+            ("summary", Some(self.summary.into())),
+            ("description", self.details.map(Value::from)),
+            ("operationId", Some(self.id.into())),
+            ("parameters", Some(self.parameters.into())),
+            ("requestBody", body),
+            ("responses", Some(responses.into())),
+            // A server may ask for no key.
+            ("security", self.needs_key.then(|| json!([{KEY: []}, {}]))),
+        ];
+        members.into_iter().filter_map(|(name, member)| Some((name, member?))).collect()
     }
-}
-
-fn parameter(place: ParameterIn, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
-    // What stands in the address is there.
-    let required = if place == ParameterIn::Path { Required::True } else { Required::False };
-    let parameter = ParameterBuilder::new().name(name).parameter_in(place).required(required);
-    parameter.description(Some(about)).schema(Some(schema)).build()
 }
 
 impl Answer {
-    fn describe(self, schemas: &mut SchemaGenerator) -> Response {
-        let mut kinds: BTreeMap<&str, Vec<Ref>> = BTreeMap::new();
-        for (content_type, schema) in self.bodies {
-            let schemas_of_kind = kinds.entry(content_type).or_default();
+    fn describe(self, schemas: &mut SchemaGenerator) -> Value {
+        let mut kinds: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for (kind, schema) in self.bodies {
+            let known = kinds.entry(kind).or_default();
             let schema = schema.map(|schema| schema(schemas));
-            schemas_of_kind.extend(schema.filter(|schema| !schemas_of_kind.contains(schema)));
+            known.extend(schema.filter(|schema| !known.contains(schema)));
         }
-        let mut response = ResponseBuilder::new().description(self.why.join(" "));
-        for (content_type, schemas) in kinds {
-            response =
-                response.content(content_type, ContentBuilder::new().schema(one_of_them(schemas)).build());
-        }
-        if self.retry_after {
-            let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
-            let about = "In how many seconds to come back.";
-            let header = HeaderBuilder::new().schema(Some(seconds)).description(Some(about)).build();
-            response = response.header("Retry-After", header);
-        }
-        response.build()
+        let content = kinds.into_iter().map(|(kind, mut schemas)| {
+            let schema = if schemas.len() > 1 { Some(json!({"anyOf": schemas})) } else { schemas.pop() };
+            (kind, media_type(schema))
+        });
+        let retry_after = json!({"Retry-After": {
+            "description": "Seconds until the next attempt.",
+            "schema": {"type": "integer", "minimum": 1},
+        }});
+        let members = [
+            ("description", Some(self.descriptions.join(" ").into())),
+            ("headers", self.retry_after.then_some(retry_after)),
+            ("content", Some(content.collect())),
+        ];
+        members.into_iter().filter_map(|(name, member)| Some((name, member?))).collect()
     }
 }
 
-fn one_of_them(mut schemas: Vec<Ref>) -> Option<RefOr<Schema>> {
-    match schemas.len() {
-        0 | 1 => schemas.pop().map(RefOr::Ref),
-        _ => {
-            let any = schemas.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item);
-            Some(RefOr::T(Schema::AnyOf(any.build())))
-        }
-    }
+fn media_type(schema: Option<Value>) -> Value {
+    schema.map_or_else(|| json!({}), |schema| json!({"schema": schema}))
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore};
+use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{

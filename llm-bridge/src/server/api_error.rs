@@ -1,0 +1,104 @@
+//! The error that a handler answers with, in the form that clients of OpenAI's API know.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use registry_core::{
+    ToolError,
+    store::{StoreError, StoreErrorKind},
+};
+use toolrack_apis::openai::error_body;
+
+/// An error as it is sent.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    message: String,
+    param: Option<&'static str>,
+    retry_after_seconds: Option<u64>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, message: message.into(), param: None, retry_after_seconds: None }
+    }
+
+    /// A field or parameter of the request is wrong.
+    pub(super) fn invalid(param: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message).param(param)
+    }
+
+    /// The user may not do this.
+    pub(super) fn denied(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "permission_denied", message)
+    }
+
+    pub(super) fn not_found(kind: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, kind, message)
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
+    }
+
+    /// The field or parameter at fault.
+    pub(super) fn param(self, param: &'static str) -> Self {
+        Self { param: Some(param), ..self }
+    }
+
+    pub(super) fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after_seconds: Some(seconds), ..self }
+    }
+}
+
+/// The text of the store's error is for the log.
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(cause = %error, "store_failed");
+        match error.kind() {
+            StoreErrorKind::Unavailable => unavailable(),
+            StoreErrorKind::Conflict => Self::new(
+                StatusCode::CONFLICT,
+                "store_conflict",
+                "others change the same at the same time, and nothing was changed; try again",
+            ),
+            StoreErrorKind::Invalid => Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "the server's store cannot keep this; use names and texts without control characters",
+            ),
+            _ => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "store_corrupt",
+                "the server's store holds something that this server cannot read; its log says what",
+            ),
+        }
+    }
+}
+
+/// Of the documents' store.
+impl From<ToolError> for ApiError {
+    fn from(fault: ToolError) -> Self {
+        tracing::error!(cause = fault.detail(), "store_failed");
+        unavailable()
+    }
+}
+
+fn unavailable() -> ApiError {
+    let message = "the server's store does not answer; try again";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(error_body(self.kind, &self.message, self.param));
+        let mut response = (self.status, body).into_response();
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
