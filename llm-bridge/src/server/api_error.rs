@@ -102,3 +102,23 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k24_each_failure_of_the_store_has_its_status_and_says_nothing_of_the_store() {
+        let cases = [
+            (StoreError::unavailable("db.example"), StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            (StoreError::conflict("db.example"), StatusCode::CONFLICT, "store_conflict"),
+            (StoreError::invalid("db.example"), StatusCode::BAD_REQUEST, "invalid_request_error"),
+            (StoreError::corrupt("db.example"), StatusCode::INTERNAL_SERVER_ERROR, "store_corrupt"),
+        ];
+        for (failed, status, kind) in cases {
+            let error = ApiError::from(failed);
+            assert_eq!((error.status, error.kind), (status, kind));
+            assert!(!error.message.contains("db.example"), "{}", error.message);
+        }
+    }
+}

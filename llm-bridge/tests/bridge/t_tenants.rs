@@ -9,7 +9,7 @@ use llm_bridge::{
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,
-    store::{ApiKey, MemoryStore, Store, StoreFuture, StoredTool, User},
+    store::{ApiKey, MemoryStore, Store, StoreError, StoreFuture, StoredTool, User},
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -31,7 +31,7 @@ impl Store for Slow {
                 self.asked.send(()).unwrap();
                 self.answers.acquire().await.unwrap().forget();
                 if self.fails {
-                    return Err("the disk of acme is gone".into());
+                    return Err(StoreError::unavailable("the disk of acme is gone"));
                 }
             }
             self.kept.tools(tenant).await

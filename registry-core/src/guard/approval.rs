@@ -119,7 +119,6 @@ pub struct ApprovalAnswer {
 
 /// Why an approval could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AnswerError {
     /// There is none of that id.
     #[error("there is no such approval")]

@@ -99,6 +99,13 @@ impl Error for StoreError {
     }
 }
 
+/// For programs whose errors are texts, such as command lines.
+impl From<StoreError> for String {
+    fn from(error: StoreError) -> Self {
+        error.to_string()
+    }
+}
+
 /// Two failures are the same where they are of one kind and read the same.
 impl PartialEq for StoreError {
     fn eq(&self, other: &Self) -> bool {
