@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
-use registry_core::prelude::*;
+use registry_core::{prelude::*, text::is_invisible};
 
 /// A document is no longer than this, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
@@ -115,7 +115,7 @@ impl Place {
         if path.starts_with('/') {
             return Err(wrong("begins with `/`"));
         }
-        if path.contains('\\') || path.chars().any(is_unseen) {
+        if path.contains(|c: char| c == '\\' || c.is_control() || is_invisible(c)) {
             return Err(wrong("has a character that no file's name may have"));
         }
         let mut names: Vec<String> = path.split('/').map(str::to_owned).collect();
@@ -139,12 +139,6 @@ impl Place {
         let name = names.pop().unwrap_or_default();
         Ok(Self { folders: names, name })
     }
-}
-
-/// Whether a character steers a terminal, or has a path read otherwise than it is by who is to approve what becomes of it.
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 impl fmt::Display for Place {

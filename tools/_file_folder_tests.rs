@@ -34,6 +34,16 @@ async fn t8_file_manager_makes_and_deletes_files() {
 }
 
 #[tokio::test]
+async fn a16_file_manager_takes_no_name_with_a_character_that_nobody_sees() {
+    let whole = tempfile::tempdir().unwrap();
+    let folder = FileFolder::new(whole.path());
+    for hidden in ['\u{ad}', '\u{2060}', '\u{e0041}', '\u{202e}', '\u{85}', '\n'] {
+        let path = format!("no{hidden}te.md");
+        refused(folder.create(&path, "x").await, &path, "a character that no file's name may have").await;
+    }
+}
+
+#[tokio::test]
 async fn t8_file_manager_bounds_a_document() {
     let whole = tempfile::tempdir().unwrap();
     let folder = FileFolder::new(whole.path());

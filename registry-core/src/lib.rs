@@ -55,6 +55,7 @@ mod spec;
 pub mod store;
 mod tenant;
 pub mod testing;
+pub mod text;
 mod tool;
 
 pub use concurrency::{Concurrency, QueueDepth, Queues};

@@ -1,5 +1,38 @@
-//! The formats of model APIs: tool definitions for six of them, and the requests and answers of OpenAI's chat completions.
-//! Each API is a folder; nothing here sends, runs or stores anything.
+//! The formats of model APIs: canonical requests, messages and events, and around them a folder for each API. Nothing here sends,
+//! runs or stores anything.
+//!
+//! A turn knows only the canonical types:
+//!
+//! ```text
+//! client -> Front::decode -> Request -> Wire::request -> model server
+//! client <- Encode::event <- TurnEvent <- (the turn) <- Piece <- Decode::push <- model server
+//! ```
+//!
+//! # Adding an API
+//!
+//! An API is a folder with up to three files, as [`openai::chat`] shows: `front.rs` implements [`Front`] and [`Encode`], `wire.rs`
+//! implements [`Wire`] and [`Decode`], `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
+//! [`Provider`], if the API is a new one. What they keep to:
+//!
+//! - **Nothing is dropped in silence.** A front takes the fields that it knows out of a [`json::Object`]; what is left is
+//!   [`Passing`], a part of an unknown type is [`Content::Opaque`], and both go back to the same API only. A wire lists everything
+//!   else that it does not write as an [`Omission`]. What cannot be served is a [`BadRequest`] that names the field and says what to
+//!   send.
+//! - **One form of conversation.** [`Message`] says which. A call always has an id: where the API has none, [`CallIds`] makes it up.
+//! - **Canonical fields never pass.** A writer writes the canonical fields and then the passing ones, and would write a field twice.
+//!   Unknown fields inside a canonical object are left with [`json::Object::leave`] and merged again by the writer.
+//! - **Bounded and linear.** The caller bounds a body's size; `json::Object` bounds its depth and counts, [`FrameDecoder`] the
+//!   length of a frame. No input panics.
+//! - **Answers are read leniently**, because local servers deviate: a field of the wrong type is taken as missing, and a broken
+//!   event is a [`Failure`], never a gap. They are read in one pass into structs that borrow, and written once into the caller's
+//!   buffer: a streamed token makes at most 8 allocations.
+//! - **Errors keep the model server's words** ([`UpstreamDetails`]) and have the front's own shape.
+//! - A [`Seal`] goes back to its own API only; an encoder of another leaves it out, and the turn keeps it.
+//!
+//! Tests to write, as in `tests/apis/chat.rs`: any request that the API can say survives wire and front, any answer front and wire; what
+//! cannot be said is reported; a table of malformed bodies; the allocations of a token.
+//!
+//! # Tool definitions
 //!
 //! ```
 //! use serde_json::json;
@@ -17,30 +50,52 @@ mod anthropic {
     pub(crate) mod tools;
 }
 mod definition;
+mod event;
+mod extension;
+mod failure;
+mod frame;
+mod front;
 mod gemini {
     pub(crate) mod tools;
 }
+pub mod json;
 mod mcp {
     pub(crate) mod tools;
 }
+mod message;
 pub mod names;
 mod number;
 mod ollama {
     pub(crate) mod tools;
 }
 pub mod openai;
+mod passing;
 mod provider;
+mod request;
 mod responses {
     pub(crate) mod tools;
 }
 mod rules;
 mod schema;
 pub mod sse;
+mod wire;
 
 pub use definition::{Definer, Definitions, Hints, LeftOut, Loss, Subject, snapshot};
+pub use event::{CallPiece, ClientCall, FinishReason, FinishedTool, Piece, ToolStatus, TurnEvent, Usage};
+pub use extension::Extension;
+pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
+pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
+pub use front::{Decoded, Encode, Front};
+pub use message::{
+    Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal,
+    SealKind, ToolResult,
+};
 pub use number::whole_number;
+pub use passing::{Passing, RawJson};
 pub use provider::{Provider, UnknownProvider};
+pub use request::{ClientTool, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput};
 pub use schema::remove_nulls;
+pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/providers.md")]

@@ -33,8 +33,8 @@ pub(super) async fn ahead(
     let servers = start(settings, registry, manifests)?;
     servers.settled(PATIENCE).await;
     for report in servers.reports().iter().filter(|report| report.state != McpState::Connected) {
-        let why = report.error.as_deref().unwrap_or("it has not answered yet");
-        tell(format_args!("warning: no tools from the MCP server {}: {why}", report.name));
+        let why = report.source.error.as_deref().unwrap_or("it has not answered yet");
+        tell(format_args!("warning: no tools from the MCP server {}: {why}", report.source.name));
     }
     let end = command.await;
     servers.close().await;

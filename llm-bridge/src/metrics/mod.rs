@@ -11,13 +11,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use prometheus::{GaugeVec, TextEncoder};
 use registry_core::Registry;
 use toolrack_remote::{
-    BreakerState,
+    BreakerState, SourceReport,
+    mcp::{McpServerReport, McpServers, McpState},
     module::{ModuleReport, Modules},
 };
 
 pub use calls::CallMetrics;
 use definition::Metric;
-use toolrack_remote::mcp::{McpServerReport, McpServers, McpState};
 pub(crate) use upstream::UpstreamMetrics;
 
 const BREAKER_STATES: [(BreakerState, &str); 3] =
@@ -117,23 +117,18 @@ impl Scrape {
 
     fn modules(&self, reports: &[ModuleReport]) -> Result<(), prometheus::Error> {
         let states = [("new", "new"), ("reachable", "reachable"), ("away", "away")];
-        let state = |report: &ModuleReport| match (&report.error, report.fetched_at) {
+        let state = |report: &ModuleReport| match (&report.source.error, report.fetched_at) {
             (Some(_), _) => "away",
             (None, Some(_)) => "reachable",
             (None, None) => "new",
         };
-        let rows = || reports.iter().map(|report| (report.name.as_str(), report));
-        let gauges = |metric, value: fn(&ModuleReport) -> usize| {
-            self.gauges(metric, rows().map(|(name, report)| ([name], value(report))))
-        };
+        let rows = || reports.iter().map(|report| (report.source.name.as_str(), report));
         self.states(&definition::MODULE_STATE, &states, rows().map(|(name, report)| (name, state(report))))?;
-        let breakers = rows().map(|(name, report)| (name, report.breaker));
-        self.states(&definition::MODULE_BREAKER, &BREAKER_STATES, breakers)?;
-        gauges(&definition::MODULE_TOOLS, |report| report.tools)?;
-        let quarantined = |report: &ModuleReport| if report.pinned { report.changes.len() } else { 0 };
-        gauges(&definition::MODULE_QUARANTINED, quarantined)?;
         let ages = rows().filter_map(|(name, report)| Some(([name], usize::try_from(report.age?).ok()?)));
-        self.gauges(&definition::MODULE_AGE, ages)
+        self.gauges(&definition::MODULE_AGE, ages)?;
+        let metrics =
+            [&definition::MODULE_BREAKER, &definition::MODULE_TOOLS, &definition::MODULE_QUARANTINED];
+        self.sources(metrics, || reports.iter().map(|report| &report.source))
     }
 
     fn mcp_servers(&self, reports: &[McpServerReport]) -> Result<(), prometheus::Error> {
@@ -143,12 +138,21 @@ impl Scrape {
             (McpState::Away, "away"),
             (McpState::Closed, "closed"),
         ];
-        let rows = || reports.iter().map(|report| (report.name.as_str(), report));
-        self.states(&definition::MCP_STATE, &states, rows().map(|(name, report)| (name, report.state)))?;
-        let breakers = rows().map(|(name, report)| (name, report.breaker));
-        self.states(&definition::MCP_BREAKER, &BREAKER_STATES, breakers)?;
-        self.gauges(&definition::MCP_TOOLS, rows().map(|(name, report)| ([name], report.tools)))?;
-        let quarantined = |report: &McpServerReport| if report.pinned { report.changes.len() } else { 0 };
-        self.gauges(&definition::MCP_QUARANTINED, rows().map(|(name, report)| ([name], quarantined(report))))
+        let rows = reports.iter().map(|report| (report.source.name.as_str(), report.state));
+        self.states(&definition::MCP_STATE, &states, rows)?;
+        let metrics = [&definition::MCP_BREAKER, &definition::MCP_TOOLS, &definition::MCP_QUARANTINED];
+        self.sources(metrics, || reports.iter().map(|report| &report.source))
+    }
+
+    /// What modules and MCP servers have in common.
+    fn sources<'s, S: Iterator<Item = &'s SourceReport>>(
+        &self,
+        [breaker, tools, quarantined]: [&Metric; 3],
+        reports: impl Fn() -> S,
+    ) -> Result<(), prometheus::Error> {
+        let breakers = reports().map(|report| (report.name.as_str(), report.breaker));
+        self.states(breaker, &BREAKER_STATES, breakers)?;
+        self.gauges(tools, reports().map(|report| ([report.name.as_str()], report.tools)))?;
+        self.gauges(quarantined, reports().map(|report| ([report.name.as_str()], report.quarantined())))
     }
 }

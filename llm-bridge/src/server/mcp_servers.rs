@@ -54,12 +54,12 @@ pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<
     if identity.require_operator().is_ok() {
         return Json(McpServerList { mcp_servers: reports }).into_response();
     }
-    let may_see = |report: &McpServerReport| identity.may_use_module(&report.name);
+    let may_see = |report: &McpServerReport| identity.may_use_module(&report.source.name);
     let mcp_servers = reports.into_iter().filter(may_see).map(|report| McpServerSummary {
-        tools: usable_of(&identity, &report.name),
-        name: report.name,
+        tools: usable_of(&identity, &report.source.name),
+        name: report.source.name,
         state: report.state,
-        breaker: report.breaker,
+        breaker: report.source.breaker,
     });
     Json(McpServerList { mcp_servers: mcp_servers.collect() }).into_response()
 }

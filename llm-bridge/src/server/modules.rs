@@ -102,12 +102,12 @@ pub(super) async fn list(State(app): State<App>, Extension(identity): Extension<
     if identity.require_operator().is_ok() {
         return Json(ModuleList { modules: reports }).into_response();
     }
-    let may_see = |report: &ModuleReport| identity.may_use_module(&report.name);
+    let may_see = |report: &ModuleReport| identity.may_use_module(&report.source.name);
     let modules = reports.into_iter().filter(may_see).map(|report| ModuleSummary {
-        tools: usable_of(&identity, &report.name),
-        name: report.name,
+        tools: usable_of(&identity, &report.source.name),
+        name: report.source.name,
         version: report.version,
-        breaker: report.breaker,
+        breaker: report.source.breaker,
     });
     Json(ModuleList { modules: modules.collect() }).into_response()
 }

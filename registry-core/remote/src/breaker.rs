@@ -39,21 +39,21 @@ enum State {
 }
 
 /// What is wrong with a source, and not only with one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outage {
-    pub(crate) text: String,
+    pub(crate) error: ToolError,
     /// What stays the same when it is the same once more.
     pub(crate) mark: String,
 }
 
-impl From<String> for Outage {
-    fn from(text: String) -> Self {
-        Self { mark: text.clone(), text }
+impl From<ToolError> for Outage {
+    fn from(error: ToolError) -> Self {
+        Self { mark: error.detail().to_owned(), error }
     }
 }
 
 /// A source is not called now.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Resting {
     /// When it is tried again; none while it is being tried.
     until: Option<Timestamp>,
@@ -144,14 +144,16 @@ impl Breaker {
 
 impl Resting {
     fn error(self, Remote { kind, name, .. }: &Remote) -> ToolError {
-        let cause = self.cause.text;
+        let cause = self.cause.error;
         let when = match self.until {
             Some(until) => format!("until {until}"),
             None => "while another call tries it".to_owned(),
         };
-        let message = format!("the {kind} {name} is left alone {when}, as its last calls failed: {cause}");
+        let message =
+            |cause| format!("the {kind} {name} is left alone {when}, as its last calls failed: {cause}");
         // Not retryable: nothing can have changed by the time of a second try.
-        let error = ToolError::new(ErrorKind::Unavailable, message)
+        let error = ToolError::new(ErrorKind::Unavailable, message(cause.message()))
+            .with_detail(message(cause.detail()))
             .with_feedback("The service behind the tool is down. Do without it for now.");
         match self.until {
             Some(until) => error.with_retry_at(until),
@@ -178,14 +180,10 @@ impl Trial<'_> {
         }
     }
 
-    pub(crate) fn failed(mut self, outage: &Outage) {
+    pub(crate) fn failed(&mut self, outage: &Outage) {
         self.is_over = true;
-        self.fail(outage);
-    }
-
-    fn fail(&self, outage: &Outage) {
         if self.breaker.failed(outage) {
-            log_source!(warn, self.remote, cause = outage.text, "circuit_open");
+            log_source!(warn, self.remote, cause = outage.error.detail(), "circuit_open");
         }
     }
 }
@@ -196,16 +194,11 @@ impl Drop for Trial<'_> {
             return;
         }
         if self.since.elapsed() + TIMER_GRAIN >= self.timeout && !self.context.is_cancelled() {
-            self.fail(&took_longer(self.timeout).into());
+            self.failed(&ToolError::timed_out(self.timeout).into());
         } else {
             self.breaker.abandoned();
         }
     }
-}
-
-/// Why there is no answer.
-pub(crate) fn took_longer(limit: Duration) -> String {
-    format!("it took longer than {} s", limit.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -231,14 +224,18 @@ mod tests {
         (Breaker::new(settings, hand.clone()), move |second| *hand.0.lock().unwrap() = second)
     }
 
+    fn outage(text: &str) -> Outage {
+        ToolError::failed(text).into()
+    }
+
     fn refused() -> Outage {
-        "refused".to_owned().into()
+        outage("refused")
     }
 
     #[test]
     fn m8_it_opens_tries_once_and_closes() {
         let (breaker, now) = breaker(2);
-        assert!(!breaker.failed(&"reset".to_owned().into()));
+        assert!(!breaker.failed(&outage("reset")));
         now(1);
         assert!(breaker.failed(&refused()));
         now(30);
@@ -266,7 +263,7 @@ mod tests {
     #[test]
     fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
         let (breaker, now) = breaker(1);
-        let status = |text: &str| Outage { text: text.to_owned(), mark: "status 502".to_owned() };
+        let status = |text: &str| Outage { mark: "status 502".to_owned(), ..outage(text) };
         let mut told = Vec::new();
         for (round, cause) in
             [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()

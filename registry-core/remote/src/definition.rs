@@ -1,8 +1,8 @@
 //! What every definition of a foreign tool is held to.
 
-use serde_json::Value;
-
-use crate::hidden::find_hidden;
+use registry_core::text::is_invisible;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
 
 /// How many tools of one source are taken.
 pub const MAX_TOOLS: usize = 1000;
@@ -13,23 +13,33 @@ const MAX_DEPTH: usize = 32;
 /// The longest name of a tool, its prefix included, in bytes.
 pub(crate) const MAX_TOOL_NAME: usize = 128;
 
-/// Checks the size of a definition before it is parsed.
-pub(crate) fn check_size(bytes: usize) -> Result<(), String> {
-    match bytes {
-        ..=MAX_TOOL_BYTES => Ok(()),
-        _ => Err(format!("its definition has {bytes} bytes, and {MAX_TOOL_BYTES} at most are taken")),
+/// Reads the definition that is number `at` of a list, and gives the name by which to report on it: its own, or its number.
+pub(crate) fn read<T: DeserializeOwned>(definition: &RawValue, at: usize) -> (String, Result<T, String>) {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
     }
+    let json = definition.get();
+    let name = serde_json::from_str(json).map_or_else(|_| format!("number {at}"), |named: Named| named.name);
+    (name, check(json).and_then(|value| serde_json::from_value(value).map_err(|error| error.to_string())))
 }
 
-/// Checks how deep a definition nests, and that a person can see all that a model reads of it.
-pub(crate) fn check(definition: &Value) -> Result<(), String> {
-    if is_deeper(definition, MAX_DEPTH) {
+/// Checks how large a definition is, how deep it nests, and that a person can see all that a model reads of it.
+fn check(json: &str) -> Result<Value, String> {
+    let bytes = json.len();
+    if bytes > MAX_TOOL_BYTES {
+        return Err(format!("its definition has {bytes} bytes, and {MAX_TOOL_BYTES} at most are taken"));
+    }
+    let definition = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    if is_deeper(&definition, MAX_DEPTH) {
         return Err(format!("its definition nests deeper than {MAX_DEPTH}"));
     }
-    find_hidden(definition).map_or(Ok(()), |hidden| {
-        let code = u32::from(hidden);
-        Err(format!("its definition has a character that nobody sees, U+{code:04X}, and may say more to a model than to you"))
-    })
+    match find_invisible(&definition).map(u32::from) {
+        None => Ok(definition),
+        Some(code) => Err(format!(
+            "its definition has a character that nobody sees, U+{code:04X}, and may say more to a model than to you"
+        )),
+    }
 }
 
 fn is_deeper(value: &Value, than: usize) -> bool {
@@ -41,6 +51,19 @@ fn is_deeper(value: &Value, than: usize) -> bool {
     }
 }
 
+/// The first such character in any text of a definition, names of members included.
+fn find_invisible(value: &Value) -> Option<char> {
+    let in_text = |text: &str| text.chars().find(|c| is_invisible(*c));
+    match value {
+        Value::String(text) => in_text(text),
+        Value::Array(items) => items.iter().find_map(find_invisible),
+        Value::Object(members) => {
+            members.iter().find_map(|(name, value)| in_text(name).or_else(|| find_invisible(value)))
+        }
+        _ => None,
+    }
+}
+
 pub(crate) fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
@@ -48,4 +71,33 @@ pub(crate) fn is_name_character(c: char) -> bool {
 /// Whether every part of a name, between its dots, can be part of a tool's name.
 pub(crate) fn is_legal_name(name: &str) -> bool {
     name.split('.').all(|part| !part.is_empty() && part.chars().all(is_name_character))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault(definition: &Value) -> Option<String> {
+        check(&definition.to_string()).err()
+    }
+
+    #[test]
+    fn b3_what_a_person_does_not_see_is_found_anywhere() {
+        for hidden in ["\u{200b}", "\u{202e}", "\u{e0041}", "\u{1b}", "\u{ad}"] {
+            let text = format!("Reads a file.{hidden}");
+            let deep = json!({"properties": {"path": {"enum": [1, text]}}});
+            assert!(fault(&deep).unwrap().contains("nobody sees"), "{deep}");
+            assert!(fault(&json!({ text: 1 })).unwrap().contains("nobody sees"));
+        }
+        assert_eq!(fault(&json!("می‌خواهم ❤️")), None);
+    }
+
+    #[test]
+    fn b3_a_definition_is_bounded() {
+        assert!(fault(&json!("x".repeat(MAX_TOOL_BYTES))).unwrap().contains("65536 at most"));
+        let deep = (0..40).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
+        assert!(fault(&deep).unwrap().contains("nests deeper than 32"));
+    }
 }

@@ -15,7 +15,7 @@
 //! let manifests = Arc::new(MemoryManifests::default());
 //! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;
 //! modules.ready().await;
-//! let report = &modules.reports()[0];
+//! let report = &modules.reports()[0].source;
 //! assert_eq!((report.name.as_str(), report.tools), ("research", 0));
 //! assert!(report.error.is_some(), "nobody listens there");
 //! # Ok(())
@@ -25,7 +25,6 @@
 mod acceptance;
 mod breaker;
 mod definition;
-mod hidden;
 mod log;
 pub mod mcp;
 pub mod module;
@@ -37,8 +36,8 @@ mod tool;
 pub use acceptance::{AcceptError, ToolChange};
 pub use breaker::BreakerState;
 pub use definition::{MAX_TOOL_BYTES, MAX_TOOLS};
-pub use settings::{BreakerSettings, RemoteKey, check_name};
-pub use source::ToolFault;
+pub use settings::{BreakerSettings, RemoteKey, SettingsError, check_name};
+pub use source::{SourceReport, ToolFault};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/modules.md")]

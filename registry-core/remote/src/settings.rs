@@ -1,6 +1,6 @@
 //! What settings of modules and of MCP servers have in common, and how settings are written in a file.
 
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{collections::BTreeSet, error::Error, fmt, time::Duration};
 
 use registry_core::LOCAL_MODULE;
 use reqwest::Url;
@@ -49,6 +49,23 @@ impl Default for BreakerSettings {
         Self { failures: 5, rest: Duration::from_secs(30) }
     }
 }
+
+/// What is wrong with the settings of sources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsError {
+    /// The setting, such as `module_services.research`.
+    pub setting: String,
+    /// What is wrong and what to write.
+    pub message: String,
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.setting, self.message)
+    }
+}
+
+impl Error for SettingsError {}
 
 /// The key that was given, or the one in a variable of the environment.
 pub(crate) fn find_key(key: Option<&RemoteKey>, variable: Option<&str>) -> Result<Option<RemoteKey>, String> {

@@ -3,17 +3,24 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use registry_core::{Effect, Offer, Registry, RegistryError, Remote, Source, ToolPolicy, ToolSpec};
+use jiff::Timestamp;
+use registry_core::{
+    Effect, Offer, Registry, RegistryError, Remote, RemoteKind, Source, ToolPolicy, ToolSpec,
+    store::ManifestStore,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     acceptance::{AcceptError, Acceptance, Pin, Pins, ToolChange, digest_of},
-    breaker::BreakerState,
+    breaker::{Breaker, BreakerState},
     log::log_source,
-    tool::{Peer, RemoteTool, may_wait},
+    settings::BreakerSettings,
+    text::shown,
+    tool::{Peer, Protocol, RemoteTool, Slots, may_wait},
 };
 
 /// A tool of a source, as it is offered.
@@ -37,6 +44,12 @@ pub struct ToolFault {
     pub message: String,
     /// Whether it is there all the same.
     pub taken: bool,
+}
+
+impl ToolFault {
+    pub(crate) fn new(tool: &str, message: impl Into<String>, taken: bool) -> Self {
+        Self { tool: shown(tool), message: message.into(), taken }
+    }
 }
 
 pub(crate) struct RemoteSource {
@@ -77,26 +90,75 @@ struct Entry {
     offer: Offer,
 }
 
-/// What people are told of a source's tools.
-pub(crate) struct Summary {
-    pub(crate) tools: usize,
-    pub(crate) breaker: BreakerState,
-    pub(crate) pinned: bool,
-    pub(crate) digest: String,
-    pub(crate) changes: Vec<ToolChange>,
-    pub(crate) faults: Vec<ToolFault>,
-    pub(crate) duplicates: Vec<String>,
+/// What is known of a source and its tools, whatever its protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SourceReport {
+    /// Its name, the prefix of its tools.
+    pub name: String,
+    /// How many tools it has here now, those that are off or left out for another's name too.
+    pub tools: usize,
+    /// Why it could not be reached or asked for its tools the last time.
+    pub error: Option<String>,
+    /// Whether it is called.
+    pub breaker: BreakerState,
+    /// Whether tools that are new or changed are off until they are accepted.
+    pub pinned: bool,
+    /// Names the tools as they are now, to accept just these.
+    pub digest: String,
+    /// The tools that are not as they were accepted.
+    pub changes: Vec<ToolChange>,
+    /// The tools that were left out, or are not as they say.
+    pub faults: Vec<ToolFault>,
+    /// The tools that are left out because another has their name, each with both places.
+    pub duplicates: Vec<String>,
+}
+
+impl SourceReport {
+    /// How many tools are off until somebody accepts them.
+    pub fn quarantined(&self) -> usize {
+        if self.pinned { self.changes.len() } else { 0 }
+    }
+}
+
+/// What a source is made of beside its protocol.
+pub(crate) struct SourceSettings {
+    pub(crate) remote: Remote,
+    pub(crate) breaker: BreakerSettings,
+    pub(crate) concurrency: usize,
+    /// How long one answer may take.
+    pub(crate) timeout: Duration,
+    pub(crate) pin: bool,
 }
 
 impl RemoteSource {
     /// A source whose name is known from now on, though its tools are not.
-    pub(crate) fn new(registry: &Registry, peer: Arc<Peer>, acceptance: Acceptance) -> Self {
-        let remote = peer.remote.clone();
+    pub(crate) fn new(
+        registry: &Registry,
+        store: Arc<dyn ManifestStore>,
+        protocol: Arc<dyn Protocol>,
+        settings: SourceSettings,
+    ) -> Self {
+        let SourceSettings { remote, breaker, concurrency, timeout, pin } = settings;
         if !registry.has_source(&remote.name) {
             registry.offer(remote.clone(), Vec::new());
         }
+        let Remote { kind, name, .. } = &remote;
+        // A module's name has no colon.
+        let key = if *kind == RemoteKind::Mcp { format!("mcp:{name}") } else { name.to_string() };
+        let acceptance = Acceptance::new(store, key, format!("the {kind} {name}"), pin);
+        let breaker = Breaker::new(breaker, Arc::clone(registry.clock()));
+        let slots = Slots::new(concurrency);
+        let peer = Arc::new(Peer { remote: remote.clone(), protocol, breaker, slots, timeout });
         let (turn, catalog) = Default::default();
         Self { remote, registry: registry.clone(), peer, acceptance, turn, catalog }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.remote.name
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.registry.clock().now()
     }
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {
@@ -219,7 +281,7 @@ impl RemoteSource {
         }
     }
 
-    pub(crate) fn summary(&self) -> Summary {
+    pub(crate) fn report(&self, error: Option<String>) -> SourceReport {
         let is_mine = |error: &&RegistryError| match error {
             RegistryError::Duplicate { second: Source::Remote(remote), .. } => *remote == self.remote,
             _ => false,
@@ -228,8 +290,10 @@ impl RemoteSource {
         let duplicates = duplicates.iter().filter(is_mine).map(ToString::to_string).collect();
         let catalog = self.catalog();
         let pins = catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.tool.pin.clone()));
-        Summary {
+        SourceReport {
+            name: self.name().to_owned(),
             tools: if catalog.presence == Presence::Present { catalog.entries.len() } else { 0 },
+            error,
             breaker: self.peer.breaker.state(),
             pinned: self.is_pinned(),
             digest: digest_of(&pins.collect()),

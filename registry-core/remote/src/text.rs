@@ -2,17 +2,15 @@
 
 use std::error::Error;
 
-use registry_core::ToolError;
+use registry_core::{text::is_invisible, with_causes};
 
-use crate::hidden::is_hidden;
-
-/// How much of a text of a server is shown, in bytes.
+/// How much of a text of a source is shown, in bytes.
 const MAX_SHOWN: usize = 500;
 
 /// A text without what nobody sees, and no longer than fits a line.
 pub(crate) fn shown(text: &str) -> String {
     let visible: String =
-        text.chars().map(|c| if is_hidden(c) || c.is_control() { ' ' } else { c }).collect();
+        text.chars().map(|c| if is_invisible(c) || c.is_control() { ' ' } else { c }).collect();
     cut(visible, MAX_SHOWN)
 }
 
@@ -25,9 +23,9 @@ pub(crate) fn cut(mut text: String, most: usize) -> String {
     text
 }
 
-/// An error with its causes.
-pub(crate) fn cause_of(error: impl Error + Send + Sync + 'static) -> String {
-    shown(&without_types(ToolError::from(error).message()))
+/// An error with its causes, for the operator: it may have addresses in it.
+pub(crate) fn cause_of(error: impl Error + 'static) -> String {
+    shown(&without_types(&with_causes(&error)))
 }
 
 /// Without the type of the transport, which the client library puts into its errors: `Transport [a::B<c::D>] error: `.

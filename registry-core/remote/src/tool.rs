@@ -46,7 +46,7 @@ pub(crate) enum Answer {
     /// The source has answered.
     Answered(Result<ToolResult, ToolError>),
     /// The source is in trouble, and not only this one call.
-    Outage(Outage, ToolError),
+    Outage(Outage),
 }
 
 /// A source as calls see it.
@@ -79,16 +79,16 @@ impl Peer {
         // The semaphore is never closed.
         let _slot = self.slots.running.acquire().await.map_err(|_| self.busy())?;
         // The wait for a slot says nothing about the source.
-        let trial = self.breaker.admit(&self.remote, call.context, self.timeout)?;
+        let mut trial = self.breaker.admit(&self.remote, call.context, self.timeout)?;
         match self.protocol.execute(call).await {
             Answer::NotSent(error) => Err(error),
             Answer::Answered(result) => {
                 trial.succeeded();
                 result
             }
-            Answer::Outage(outage, error) => {
+            Answer::Outage(outage) => {
                 trial.failed(&outage);
-                Err(error)
+                Err(outage.error)
             }
         }
     }

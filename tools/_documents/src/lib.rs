@@ -37,7 +37,6 @@ pub mod read;
 mod rows;
 mod sql;
 mod sqlite;
-mod statement;
 mod tenants;
 mod unspaced;
 mod vectors;

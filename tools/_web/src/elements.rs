@@ -130,12 +130,3 @@ pub(crate) fn is_around(name: &str, role: Role, attribute: impl Fn(&str) -> Opti
     };
     role == Role::Around || attribute("role").is_some_and(by_role) || attribute("class").is_some_and(by_class)
 }
-
-/// Whether nobody sees a character: fillers, marks of direction, and tags, in which a text for models only can be hidden.
-pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
-    )
-}

@@ -1,11 +1,12 @@
 //! Writes text as the tokens of a page come, with the marks of Markdown or without them.
 
 use html5gum::Token;
+use registry_core::text::is_invisible;
 use url::Url;
 
 use crate::{
     Line, Page,
-    elements::{Role, has_no_end, is_around, is_hidden, is_invisible, role},
+    elements::{Role, has_no_end, is_around, is_hidden, role},
     lines::{Newlines, Start, lines},
     one_line,
     skipping::{Closed, Skipped},
@@ -416,7 +417,7 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        let text = &text.replace(is_invisible, "");
+        let text = &text.replace(|c: char| is_invisible(c) && !c.is_whitespace(), "");
         if self.in_title {
             self.title.get_or_insert_default().push_str(text);
             return;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Object, role};
-use crate::number::whole_number_or_null;
+use crate::{Extension, ToolChoice};
 
 /// A tool that the client defines and runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,26 +14,6 @@ pub struct ClientTool {
     pub parameters: Option<Value>,
     /// The definition as the client sent it.
     pub definition: Value,
-}
-
-/// Which tools the model may or has to call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// The model decides.
-    Auto,
-    /// No tool.
-    None,
-    /// At least one tool.
-    Required,
-    /// This tool.
-    Named(String),
-    /// Only these tools.
-    Allowed {
-        /// Their names.
-        names: Vec<String>,
-        /// Whether one has to be called.
-        required: bool,
-    },
 }
 
 /// A request for a chat completion.
@@ -55,32 +35,6 @@ pub struct ChatRequest {
     pub toolrack: Extension,
     /// All other fields.
     pub rest: Object,
-}
-
-/// The field `toolrack` of a request.
-#[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(rename = "ChatExtension")]
-pub struct Extension {
-    /// Only these tools of the server.
-    pub allowed_tools: Option<Vec<String>>,
-    /// Only these modules of the server.
-    pub allowed_modules: Option<Vec<String>>,
-    /// The chat this belongs to.
-    #[schemars(length(min = 1, max = 256))]
-    pub chat_id: Option<String>,
-    /// Context from a knowledge base for this turn.
-    pub kb_context: Option<String>,
-    /// The model's own confidence, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub confidence: Option<f64>,
-    /// How long a call may wait for a person's approval, in seconds. By default, in a stream until the approval
-    /// expires, otherwise not at all; the answer then says that the call has to be made again.
-    #[serde(deserialize_with = "whole_number_or_null")]
-    pub approval_wait_seconds: Option<u64>,
-    /// Whether a call is reported while the model writes it. By default it is reported once it is complete.
-    #[schemars(description = "Whether a call is reported while the model writes it. Requires `stream`.")]
-    pub deltas: bool,
 }
 
 /// An invalid request: which field, and what is wrong.
@@ -141,38 +95,11 @@ impl ChatRequest {
             // `serde` would deserialize an array into a struct, too.
             Some(_) => return Err(bad("toolrack", "`toolrack` has to be an object")),
         };
-        if toolrack.deltas && !stream {
-            return Err(bad("toolrack.deltas", "`toolrack.deltas` goes with `\"stream\": true` only"));
-        }
-        if toolrack.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
-            return Err(bad("toolrack.confidence", "`toolrack.confidence` has to be a number from 0 to 1"));
-        }
-        if toolrack.chat_id.as_ref().is_some_and(|id| !is_chat_id(id)) {
-            let message = format!(
-                "`toolrack.chat_id` has to be a text of 1 to {MAX_CHAT_ID} bytes, without control characters"
-            );
-            return Err(bad("toolrack.chat_id", message));
-        }
-        if toolrack.kb_context.as_ref().is_some_and(|context| context.len() > MAX_KB_CONTEXT) {
-            let message = format!(
-                "`toolrack.kb_context` is over {} MiB; send what this turn needs",
-                MAX_KB_CONTEXT >> 20
-            );
-            return Err(bad("toolrack.kb_context", message));
-        }
+        toolrack.check(stream).map_err(|(param, message)| bad(param, message))?;
         let tools = read_tools(rest.shift_remove("tools"))?;
         let tool_choice = read_tool_choice(rest.shift_remove("tool_choice"))?;
         Ok(Self { messages, model, tools, tool_choice, stream, include_usage, toolrack, rest })
     }
-}
-
-/// The maximum length of a chat's id, in bytes.
-const MAX_CHAT_ID: usize = 256;
-/// The maximum length of the knowledge base context, in bytes; each tool and each gate gets it.
-const MAX_KB_CONTEXT: usize = 1 << 20;
-
-fn is_chat_id(id: &str) -> bool {
-    !id.is_empty() && id.len() <= MAX_CHAT_ID && !id.chars().any(char::is_control)
 }
 
 fn read_tools(value: Option<Value>) -> Result<Vec<ClientTool>, BadRequest> {

@@ -4,6 +4,7 @@
 //! requests and replies stay JSON objects, of which only what Toolrack uses is parsed. Local servers deviate (ids missing, arguments
 //! as objects, `reasoning` or `reasoning_content`), and parsing tolerates that.
 
+pub mod chat;
 mod extra;
 mod front;
 pub(crate) mod tools;
@@ -12,8 +13,10 @@ mod wire;
 use serde_json::{Map, Value, json};
 
 pub use extra::Extra;
-pub use front::{BadRequest, ChatRequest, ClientTool, Extension, ToolChoice, error_body};
+pub use front::{BadRequest, ChatRequest, ClientTool, error_body};
 pub use wire::{CallPiece, Piece, read_chunk, read_json, read_reply};
+
+pub use crate::{Extension, ToolChoice};
 
 /// A JSON object.
 pub type Object = Map<String, Value>;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Extra, Object, error_message, error_text, text_of};
+use crate::json::replace_halves;
 
 /// A part of a model server's answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,32 +98,6 @@ pub fn read_json(text: &str) -> Result<Value, serde_json::Error> {
         mended if mended == text => Err(error),
         mended => serde_json::from_str(&mended),
     })
-}
-
-/// Replaces every escaped lone surrogate with U+FFFD.
-fn replace_halves(text: &str) -> String {
-    let mut mended = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, _)) = rest.split_once('\\') {
-        mended.push_str(before);
-        let escape = rest.get(before.len()..).unwrap_or_default();
-        let (taken, kept) = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, escape.get(..12)),
-            (Some(_), _) => (6, Some("\\ufffd")),
-            // A backslash and the character that it escapes.
-            (None, _) => (2, escape.get(..2)),
-        };
-        let Some(kept) = kept else { return text.to_owned() };
-        mended.push_str(kept);
-        rest = escape.get(taken..).unwrap_or_default();
-    }
-    mended + rest
-}
-
-/// The surrogate that is escaped at the start of a text.
-fn surrogate(text: &str) -> Option<u16> {
-    let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
-    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
 }
 
 fn read_choice(mut choice: Object, extra: &mut Extra, pieces: &mut Vec<Piece>) {

@@ -7,6 +7,7 @@ mod benchmark;
 #[allow(dead_code)] // the scanner's tests use more of it
 #[path = "../../../dialects/tests/dialects/cases.rs"]
 mod cases;
+mod chat;
 mod checker;
 mod definitions;
 mod lowering;

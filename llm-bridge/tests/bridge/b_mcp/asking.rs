@@ -13,7 +13,7 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use toolrack_remote::mcp::{McpServerSettings, McpServers, McpTransport};
+use toolrack_remote::mcp::{McpServerSettings, McpServers};
 
 use super::*;
 
@@ -89,7 +89,7 @@ async fn called(version: ProtocolVersion) -> Vec<ToolOutcome> {
         });
         Ok(here)
     };
-    let settings = McpServerSettings::new(McpTransport::InProcess(Arc::new(connect)));
+    let settings = McpServerSettings::in_process(connect);
     let registry = Registry::builder().without_compiled().build().unwrap();
     let all = BTreeMap::from([("s".to_owned(), settings)]);
     let servers = McpServers::start(&registry, all, Arc::new(MemoryManifests::default())).unwrap();

@@ -38,7 +38,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(name: Arc<str>, hidden: Option<(String, String)>) -> Self {
+    pub(super) fn new(name: Arc<str>, url: Option<&str>, shown: &str) -> Self {
+        let hidden = url.map(|url| (url.to_owned(), shown.to_owned()));
         Self { name, hidden, live: Mutex::new(None) }
     }
 
@@ -64,15 +65,20 @@ impl Link {
     }
 
     /// It is not known whether the tool has run.
-    fn broken(&self, cause: &str, is_repeatable: bool) -> ToolError {
-        let error =
-            ToolError::failed(format!("the MCP server {} did not answer the call: {cause}", self.name));
+    fn broken(&self, is_repeatable: bool) -> ToolError {
+        let error = ToolError::failed(format!("the MCP server {} did not answer the call", self.name));
         if is_repeatable {
             return error.retryable().with_feedback("The service behind the tool is down. Try again later.");
         }
         error.with_feedback(
             "The service behind the tool broke off. The tool may have run; look before you call it again.",
         )
+    }
+
+    /// What the transport says has addresses in it: it is for the operator alone.
+    fn outage(&self, error: ToolError, cause: ServiceError) -> Answer {
+        let detail = format!("{}: {}", error.message(), self.without_secrets(cause_of(cause)));
+        Answer::Outage(error.with_detail(detail).into())
     }
 
     async fn answer(&self, call: RemoteCall<'_>) -> Answer {
@@ -82,9 +88,7 @@ impl Link {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = match live.peer.send_cancellable_request(request, options(&call)).await {
             Ok(sent) => sent,
-            Err(closed) => {
-                return Answer::Outage(self.without_secrets(cause_of(closed)).into(), self.gone());
-            }
+            Err(closed) => return self.outage(self.gone(), closed),
         };
         let mut pending = Pending { live: &live, context, id: Some(sent.id.clone()) };
         let _heard = live.listener.calls.route(sent.progress_token.clone(), context.clone());
@@ -100,10 +104,8 @@ impl Link {
                 Answer::Answered(Err(error))
             }
             Err(error) => {
-                let cause = self.without_secrets(cause_of(error));
                 live.listener.wake.notify_one();
-                let error = self.broken(&cause, is_repeatable);
-                Answer::Outage(cause.into(), error)
+                self.outage(self.broken(is_repeatable), error)
             }
         }
     }

@@ -10,8 +10,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
+    McpServerSettings,
     listing::{Annotations, Listed, Listing},
-    settings::McpServerSettings,
 };
 use crate::{
     acceptance::Pin,
@@ -27,7 +27,7 @@ pub(super) fn take(
     settings: &McpServerSettings,
 ) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let mut faults: Vec<ToolFault> =
-        listing.cut.into_iter().map(|message| fault("*", message, false)).collect();
+        listing.cut.into_iter().map(|message| ToolFault::new("*", message, false)).collect();
     let known: BTreeSet<&str> = listing.tools.iter().map(|(name, _)| name.as_str()).collect();
     for (list, names) in [
         ("allow", settings.allow.iter().flatten().collect::<Vec<_>>()),
@@ -35,11 +35,8 @@ pub(super) fn take(
         ("effects", settings.effects.keys().collect()),
     ] {
         let unknown = names.into_iter().filter(|name| !known.contains(name.as_str()));
-        faults.extend(
-            unknown.map(|name| {
-                fault(name, format!("`{list}` names it, and the server has no such tool"), false)
-            }),
-        );
+        let message = format!("`{list}` names it, and the server has no such tool");
+        faults.extend(unknown.map(|name| ToolFault::new(name, message.clone(), false)));
     }
     let is_wanted = |name: &str| {
         settings.allow.as_ref().is_none_or(|allow| allow.contains(name)) && !settings.deny.contains(name)
@@ -51,7 +48,7 @@ pub(super) fn take(
     for (wire_name, listed) in legal.into_iter().chain(other) {
         if tools.len() == MAX_TOOLS {
             let message = format!("it has more than {MAX_TOOLS} tools; name those you want in `allow`");
-            faults.push(fault("*", message, false));
+            faults.push(ToolFault::new("*", message, false));
             break;
         }
         let taken = listed.and_then(|listed| {
@@ -62,15 +59,11 @@ pub(super) fn take(
         });
         match taken {
             Ok((name, taken)) => drop(tools.insert(name, taken)),
-            Err(message) => faults.push(fault(&wire_name, message, false)),
+            Err(message) => faults.push(ToolFault::new(&wire_name, message, false)),
         }
     }
     faults.sort_unstable();
     (tools, faults)
-}
-
-fn fault(tool: &str, message: String, taken: bool) -> ToolFault {
-    ToolFault { tool: tool.to_owned(), message, taken }
 }
 
 fn is_legal(server: &str, name: &str) -> bool {

@@ -8,12 +8,9 @@ use rmcp::{
     service::Peer,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use crate::{
-    definition,
-    text::{cause_of, shown},
-};
+use crate::{definition, text::cause_of};
 
 /// How many tools of a server are read.
 const MAX_LISTED: usize = 10_000;
@@ -64,8 +61,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
     for _ in 0..MAX_PAGES {
         let (tools, next) = page(peer, cursor).await?;
         for definition in tools {
-            let size = definition.to_string().len();
-            bytes = bytes.saturating_add(size);
+            bytes = bytes.saturating_add(definition.get().len());
             if listing.tools.len() == MAX_LISTED || bytes > MAX_BYTES {
                 listing.cut = Some(format!(
                     "it lists more than {MAX_LISTED} tools or {MAX_BYTES} bytes of definitions; the rest is not read"
@@ -73,7 +69,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
                 return Ok(listing);
             }
             let at = listing.tools.len() + 1;
-            listing.tools.push(read(definition, size, at));
+            listing.tools.push(definition::read(&definition, at));
         }
         match next {
             None => return Ok(listing),
@@ -92,11 +88,11 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Listing, String> {
 async fn page(
     peer: &Peer<RoleClient>,
     cursor: Option<String>,
-) -> Result<(Vec<Value>, Option<String>), String> {
+) -> Result<(Vec<Box<RawValue>>, Option<String>), String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Page {
-        tools: Vec<Value>,
+        tools: Vec<Box<RawValue>>,
         next_cursor: Option<String>,
     }
     let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
@@ -112,50 +108,19 @@ async fn page(
     Ok((page.tools, page.next_cursor))
 }
 
-fn read(definition: Value, size: usize, at: usize) -> (String, Result<Listed, String>) {
-    let named = definition.get("name").and_then(Value::as_str);
-    let name = named.map_or_else(|| format!("number {at}"), str::to_owned);
-    let read = || {
-        definition::check_size(size)?;
-        definition::check(&definition)?;
-        serde_json::from_value(definition).map_err(|error| error.to_string())
-    };
-    match read() {
-        Ok(tool) => (name, Ok(tool)),
-        Err(fault) => (shown(&name), Err(fault)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{json, value::to_raw_value};
 
     use super::*;
-    use crate::definition::MAX_TOOL_BYTES;
-
-    fn fault(definition: Value) -> String {
-        let size = definition.to_string().len();
-        read(definition, size, 7).1.unwrap_err()
-    }
 
     #[test]
     fn b3_a_definition_that_is_no_use_costs_that_tool_alone() {
-        let schema = json!({"type": "object"});
-        let long = "x".repeat(MAX_TOOL_BYTES);
-        assert!(
-            fault(json!({"name": "a", "inputSchema": schema, "description": long})).contains("65536 at most")
-        );
-        assert!(
-            fault(json!({"name": "a", "inputSchema": schema, "description": "a\u{e0041}"}))
-                .contains("U+E0041")
-        );
-        assert!(fault(json!({"name": "a"})).contains("inputSchema"));
-        let deep = (0..40).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
-        assert!(fault(json!({"name": "a", "inputSchema": deep})).contains("deeper"));
-        assert_eq!(read(json!(3), 1, 7).0, "number 7");
-        let full =
-            json!({"name": "a", "inputSchema": schema, "annotations": {"readOnlyHint": true}, "icons": 3});
-        let (name, tool) = read(full, 1, 1);
+        let read = |definition: &Value| definition::read::<Listed>(&to_raw_value(definition).unwrap(), 7);
+        assert!(read(&json!({"name": "a"})).1.unwrap_err().contains("inputSchema"));
+        assert_eq!(read(&json!(3)).0, "number 7");
+        let full = json!({"name": "a", "inputSchema": {}, "annotations": {"readOnlyHint": true}, "icons": 3});
+        let (name, tool) = read(&full);
         assert_eq!((name.as_str(), tool.unwrap().annotations.unwrap().read_only_hint), ("a", Some(true)));
     }
 }

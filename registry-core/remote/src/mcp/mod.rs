@@ -17,7 +17,7 @@
 //! let servers = McpServers::start(&registry, BTreeMap::from([("files".to_owned(), files)]), store)?;
 //! servers.settled(Duration::from_secs(5)).await;
 //! for report in servers.reports() {
-//!     println!("{}: {} tools", report.name, report.tools);
+//!     println!("{}: {} tools", report.source.name, report.source.tools);
 //! }
 //! # Ok(())
 //! # }
@@ -47,19 +47,17 @@ use std::{
 use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
 use tokio::task::JoinSet;
 
-use self::{call::Link, server::Server, session::Endpoint};
+use self::{call::Link, server::Server, session::Endpoint, settings::wrong};
 pub use self::{
-    headers::Headers,
     reply::{APPROVAL_PENDING, APPROVAL_WAIT, MAX_REPLY},
     report::{McpServerReport, McpState},
     server::{GRACE, PAUSES},
-    settings::{Connector, McpCommand, McpServerSettings, McpSettingsError, McpTransport},
+    settings::{Connector, McpServerSettings},
 };
 use crate::{
-    acceptance::{AcceptError, Acceptance},
-    breaker::Breaker,
-    source::RemoteSource,
-    tool::{Peer, Slots},
+    acceptance::AcceptError,
+    settings::SettingsError,
+    source::{RemoteSource, SourceSettings},
 };
 
 /// How long servers have to end in peace.
@@ -80,16 +78,19 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.servers.iter().for_each(|server| {
-            server.stop.cancel();
-            server.leave();
-        });
+        self.leave();
+    }
+}
+
+impl Shared {
+    fn leave(&self) {
+        self.servers.iter().for_each(|server| server.leave());
     }
 }
 
 impl fmt::Debug for McpServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.shared.servers.iter().map(|server| &server.source.remote.name);
+        let names = self.shared.servers.iter().map(|server| server.source.name());
         f.debug_list().entries(names).finish()
     }
 }
@@ -104,32 +105,22 @@ impl McpServers {
         registry: &Registry,
         settings: BTreeMap<String, McpServerSettings>,
         store: Arc<dyn ManifestStore>,
-    ) -> Result<Self, McpSettingsError> {
+    ) -> Result<Self, SettingsError> {
         let mut servers = Vec::with_capacity(settings.len());
         for (name, settings) in settings {
             settings.check(&name)?;
-            let told = |message| McpSettingsError { server: name.clone(), message };
-            let endpoint = Endpoint::new(&settings.transport).map_err(told)?;
-            let address = settings.transport.address();
-            let hidden = match &settings.transport {
-                McpTransport::Http { url, .. } => {
-                    settings::parse_url(url).ok().map(|url| (url.to_string(), address.clone()))
-                }
-                _ => None,
-            };
-            let name: Arc<str> = name.into();
-            let link = Arc::new(Link::new(Arc::clone(&name), hidden));
-            // A module's name has no colon.
-            let (key, source) = (format!("mcp:{name}"), format!("the MCP server {name}"));
-            let acceptance = Acceptance::new(Arc::clone(&store), key, source, settings.pin);
-            let peer = Peer {
-                remote: Remote { kind: RemoteKind::Mcp, name, address: address.into() },
-                protocol: link.clone(),
-                breaker: Breaker::new(settings.breaker, Arc::clone(registry.clock())),
-                slots: Slots::new(settings.concurrency),
+            let settings = Arc::new(settings);
+            let endpoint = Endpoint::new(&settings).map_err(wrong(&name))?;
+            let (name, address): (Arc<str>, Arc<str>) = (name.into(), settings.address().into());
+            let link = Arc::new(Link::new(Arc::clone(&name), endpoint.url(), &address));
+            let source = SourceSettings {
+                remote: Remote { kind: RemoteKind::Mcp, name, address },
+                breaker: settings.breaker,
+                concurrency: settings.concurrency,
                 timeout: settings.timeout,
+                pin: settings.pin,
             };
-            let source = RemoteSource::new(registry, Arc::new(peer), acceptance);
+            let source = RemoteSource::new(registry, Arc::clone(&store), link.clone(), source);
             servers.push(Arc::new(Server::new(source, settings, endpoint, link)));
         }
         let mut tasks = JoinSet::new();
@@ -161,7 +152,7 @@ impl McpServers {
     /// # Errors
     /// When there is no such server, its tools have another digest by now, or the store did not keep it. Then nothing has changed.
     pub async fn accept(&self, server: &str, digest: &str) -> Result<McpServerReport, AcceptError> {
-        let known = self.shared.servers.iter().find(|known| *known.source.remote.name == *server);
+        let known = self.shared.servers.iter().find(|known| known.source.name() == server);
         let known =
             known.ok_or_else(|| AcceptError::Unknown { kind: "MCP server", name: server.to_owned() })?;
         known.source.accept(digest).await?;
@@ -171,10 +162,7 @@ impl McpServers {
     /// Leaves the servers, and gives programs a little time to end by themselves.
     pub async fn close(&self) {
         let tasks = std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        self.shared.servers.iter().for_each(|server| {
-            server.stop.cancel();
-            server.leave();
-        });
+        self.shared.leave();
         let _ = tokio::time::timeout(ENDS, tasks.join_all()).await;
     }
 }

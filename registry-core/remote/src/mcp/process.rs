@@ -16,7 +16,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::settings::McpCommand;
+use super::McpServerSettings;
 use crate::text::shown;
 
 /// What every program needs and tells no secret.
@@ -67,13 +67,14 @@ impl Process {
     /// Starts it. What it says on standard error goes to the log under the server's name.
     pub(super) fn start(
         server: &Arc<str>,
-        command: &McpCommand,
+        program: &str,
+        settings: &McpServerSettings,
         env: &BTreeMap<String, OsString>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
-        let mut start = Command::new(&command.command);
-        start.args(&command.arguments).env_clear().envs(env);
+        let mut start = Command::new(program);
+        start.args(&settings.args).env_clear().envs(env);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(folder) = &command.cwd {
+        if let Some(folder) = &settings.cwd {
             start.current_dir(folder);
         }
         let mut wrapped = CommandWrap::from(start);
@@ -86,7 +87,7 @@ impl Process {
         let (Some(output), Some(input), Some(errors)) = pipes else {
             return Err(io::Error::other("its standard input and output cannot be had"));
         };
-        tokio::spawn(log(Arc::clone(server), errors, secrets(command, env)));
+        tokio::spawn(log(Arc::clone(server), errors, secrets(settings, env)));
         Ok((process, output, input))
     }
 
@@ -100,25 +101,25 @@ impl Process {
 ///
 /// # Errors
 /// When a variable that is to be passed on is not set.
-pub(super) fn environment(command: &McpCommand) -> Result<BTreeMap<String, OsString>, String> {
+pub(super) fn environment(settings: &McpServerSettings) -> Result<BTreeMap<String, OsString>, String> {
     let mut env = BTreeMap::new();
     for name in INHERITED {
         env.extend(std::env::var_os(name).map(|value| ((*name).to_owned(), value)));
     }
-    for name in &command.pass_env {
+    for name in &settings.pass_env {
         let value = std::env::var_os(name);
         let value = value.ok_or_else(|| format!("pass_env: the variable `{name}` is not set"))?;
         env.insert(name.clone(), value);
     }
-    env.extend(command.env.iter().map(|(name, value)| (name.clone(), value.into())));
+    env.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.into())));
     let depth = std::env::var(DEPTH).ok();
     env.insert(DEPTH.to_owned(), deeper(depth.as_deref())?.to_string().into());
     Ok(env)
 }
 
 /// The values that the operator gives the program, set or passed on, the longest first, so that none hides a part of another.
-fn secrets(command: &McpCommand, env: &BTreeMap<String, OsString>) -> Vec<String> {
-    let names = command.env.keys().chain(&command.pass_env);
+fn secrets(settings: &McpServerSettings, env: &BTreeMap<String, OsString>) -> Vec<String> {
+    let names = settings.env.keys().chain(&settings.pass_env);
     let values = names.filter_map(|name| env.get(name)).map(|value| value.to_string_lossy().into_owned());
     // What is shorter than that is no secret, and would make holes in every line.
     let mut secrets: Vec<String> = values.filter(|value| value.len() >= LEAST_SECRET).collect();
@@ -183,26 +184,29 @@ mod tests {
 
     #[test]
     fn k3_what_is_passed_on_is_a_secret_as_what_is_set() {
-        let command = McpCommand {
+        let settings = McpServerSettings {
             env: [("A".to_owned(), "set-secret".to_owned()), ("B".to_owned(), "short".to_owned())].into(),
             // The test runner sets this one.
             pass_env: ["CARGO_MANIFEST_DIR".to_owned()].into(),
-            ..McpCommand::default()
+            ..McpServerSettings::default()
         };
         let passed = std::env::var("CARGO_MANIFEST_DIR").unwrap();
-        assert_eq!(secrets(&command, &environment(&command).unwrap()), [passed, "set-secret".to_owned()]);
+        assert_eq!(secrets(&settings, &environment(&settings).unwrap()), [passed, "set-secret".to_owned()]);
     }
 
     #[test]
     fn b3_a_program_gets_a_clean_environment() {
         // The test runner sets this one, as it does the path.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        let set = McpCommand { env: [("A".to_owned(), "b".to_owned())].into(), ..McpCommand::default() };
+        let set = McpServerSettings {
+            env: [("A".to_owned(), "b".to_owned())].into(),
+            ..McpServerSettings::default()
+        };
         let env = environment(&set).unwrap();
         assert!(env.contains_key("PATH") && env["A"] == "b" && !env.contains_key("CARGO_MANIFEST_DIR"));
-        let passed = McpCommand { pass_env: ["CARGO_MANIFEST_DIR".to_owned()].into(), ..set.clone() };
+        let passed = McpServerSettings { pass_env: ["CARGO_MANIFEST_DIR".to_owned()].into(), ..set.clone() };
         assert!(environment(&passed).unwrap().contains_key("CARGO_MANIFEST_DIR"));
-        let missing = McpCommand { pass_env: ["TOOLRACK_NO_SUCH".to_owned()].into(), ..set };
+        let missing = McpServerSettings { pass_env: ["TOOLRACK_NO_SUCH".to_owned()].into(), ..set };
         assert!(environment(&missing).unwrap_err().contains("TOOLRACK_NO_SUCH"));
     }
 }

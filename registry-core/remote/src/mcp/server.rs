@@ -10,14 +10,13 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    McpServerReport, McpState,
+    McpServerReport, McpServerSettings, McpState,
     call::Link,
     intake,
     listing::{self, Listing},
     session::{Endpoint, Introduced, Session},
-    settings::McpServerSettings,
 };
-use crate::source::{RemoteSource, Summary};
+use crate::source::RemoteSource;
 
 /// How long a server that is gone has its tools, so that one that restarts disturbs nobody.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -33,10 +32,10 @@ const ASKED: Duration = Duration::from_secs(60);
 /// A server and what is known of it.
 pub(super) struct Server {
     pub(super) source: RemoteSource,
-    settings: McpServerSettings,
+    settings: Arc<McpServerSettings>,
     endpoint: Endpoint,
     link: Arc<Link>,
-    pub(super) stop: CancellationToken,
+    stop: CancellationToken,
     /// Whether it has answered once, or failed to.
     pub(super) answered: watch::Sender<bool>,
     known: Mutex<Known>,
@@ -57,13 +56,13 @@ struct Known {
 impl Server {
     pub(super) fn new(
         source: RemoteSource,
-        settings: McpServerSettings,
+        settings: Arc<McpServerSettings>,
         endpoint: Endpoint,
         link: Arc<Link>,
     ) -> Self {
         let known = Known {
             state: McpState::Connecting,
-            since: source.registry.clock().now(),
+            since: source.now(),
             protocol: None,
             server: None,
             restarts: 0,
@@ -85,13 +84,9 @@ impl Server {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn name(&self) -> &str {
-        &self.source.remote.name
-    }
-
     fn turn(&self, known: &mut Known, state: McpState) {
         if known.state != state && known.state != McpState::Closed {
-            (known.state, known.since) = (state, self.source.registry.clock().now());
+            (known.state, known.since) = (state, self.source.now());
         }
     }
 
@@ -199,7 +194,7 @@ impl Server {
             known.error = None;
             (known.protocol, known.server) = (Some(protocol.clone()), title);
         }
-        tracing::info!(server = self.name(), protocol, tools, "mcp_server_connected");
+        tracing::info!(server = self.source.name(), protocol, tools, "mcp_server_connected");
         self.answered.send_replace(true);
     }
 
@@ -209,7 +204,7 @@ impl Server {
         let mut known = self.known();
         self.turn(&mut known, McpState::Away);
         if known.told.as_ref() != Some(&fault) {
-            let (server, cause) = (self.name(), &*fault);
+            let (server, cause) = (self.source.name(), &*fault);
             tracing::warn!(server, cause, "mcp_server_failed");
             known.told = Some(fault.clone());
         }
@@ -220,36 +215,28 @@ impl Server {
 
     /// Offers what the server lists in place of what it had. Gives the number of its tools.
     async fn take(&self, listing: Listing) -> usize {
-        let (tools, faults) = intake::take(self.name(), listing, &self.settings);
+        let (tools, faults) = intake::take(self.source.name(), listing, &self.settings);
         self.source.take(tools, faults).await
     }
 
     /// Leaves the server for good.
     pub(super) fn leave(&self) {
+        self.stop.cancel();
         self.link.set(None);
         self.turn(&mut self.known(), McpState::Closed);
         self.source.close();
     }
 
     pub(super) fn report(&self) -> McpServerReport {
-        let Summary { tools, breaker, pinned, digest, changes, faults, duplicates } = self.source.summary();
         let known = self.known();
         McpServerReport {
-            name: self.name().to_owned(),
+            source: self.source.report(known.error.clone()),
             address: self.source.remote.address.to_string(),
             state: known.state,
             since: known.since,
             protocol: known.protocol.clone(),
             server: known.server.clone(),
-            tools,
             restarts: known.restarts,
-            breaker,
-            pinned,
-            digest,
-            changes,
-            error: known.error.clone(),
-            faults,
-            duplicates,
         }
     }
 }

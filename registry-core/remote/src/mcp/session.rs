@@ -28,10 +28,12 @@ use tokio_util::sync::CancellationToken;
 use toolrack_http::build_client;
 
 use super::{
+    Connector, McpServerSettings,
     call::Live,
+    headers,
     listener::Listener,
     process::{self, Process},
-    settings::{Connector, McpCommand, McpTransport, parse_url},
+    settings::{McpTransport, parse_url},
 };
 use crate::{
     settings::find_key,
@@ -57,7 +59,7 @@ pub(super) struct Endpoint {
 
 /// A transport, checked and with all that it needs.
 enum Transport {
-    Command { command: McpCommand, env: BTreeMap<String, OsString> },
+    Command { program: String, settings: Arc<McpServerSettings>, env: BTreeMap<String, OsString> },
     Http { http: reqwest::Client, config: StreamableHttpClientTransportConfig },
     InProcess(Connector),
 }
@@ -84,12 +86,14 @@ pub(super) struct Session {
 }
 
 impl Endpoint {
-    pub(super) fn new(transport: &McpTransport) -> Result<Self, String> {
-        let transport = match transport {
-            McpTransport::Stdio(command) => {
-                Transport::Command { command: command.clone(), env: process::environment(command)? }
-            }
-            McpTransport::Http { url, key_env, key, headers } => {
+    pub(super) fn new(settings: &Arc<McpServerSettings>) -> Result<Self, String> {
+        let transport = match settings.transport()? {
+            McpTransport::Command(program) => Transport::Command {
+                program: program.to_owned(),
+                settings: Arc::clone(settings),
+                env: process::environment(settings)?,
+            },
+            McpTransport::Http(url) => {
                 let url = parse_url(url)?;
                 let http = build_client(|| {
                     // The operator has not said that we may go wherever a server sends us, nor that it gets the key there. Without
@@ -101,9 +105,9 @@ impl Endpoint {
                 });
                 let http = http.map_err(|error| format!("the system's TLS cannot be set up: {error}"))?;
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-                config.auth_header =
-                    find_key(key.as_ref(), key_env.as_deref())?.map(|key| key.as_str().to_owned());
-                config.custom_headers = headers.find()?;
+                let key = find_key(settings.key.as_ref(), settings.key_env.as_deref())?;
+                config.auth_header = key.map(|key| key.as_str().to_owned());
+                config.custom_headers = headers::find(settings)?;
                 // The registry bounds the calls.
                 config.max_concurrent_requests = usize::from(u16::MAX);
                 Transport::Http { http, config }
@@ -111,6 +115,14 @@ impl Endpoint {
             McpTransport::InProcess(connector) => Transport::InProcess(Arc::clone(connector)),
         };
         Ok(Self { transport, is_legacy: AtomicBool::new(false) })
+    }
+
+    /// The whole URL, where it is at one. It may have a secret in its query.
+    pub(super) fn url(&self) -> Option<&str> {
+        match &self.transport {
+            Transport::Http { config, .. } => Some(&config.uri),
+            _ => None,
+        }
     }
 
     /// Whether nobody notices by itself that the server is gone.
@@ -162,10 +174,10 @@ impl From<Unreached> for String {
 impl Transport {
     async fn connect(&self, server: &Arc<str>, lifecycle: ClientLifecycleMode) -> Result<Session, Unreached> {
         let opened = match self {
-            Self::Command { command, env } => {
-                let started = Process::start(server, command, env);
+            Self::Command { program, settings, env } => {
+                let started = Process::start(server, program, settings, env);
                 let (process, output, input) = started.map_err(|error| {
-                    Unreached::Away(format!("`{}` cannot be started: {error}", shown(&command.command)))
+                    Unreached::Away(format!("`{}` cannot be started: {error}", shown(program)))
                 })?;
                 open(AsyncRwTransport::new_client(output, input), lifecycle, Some(process)).await
             }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    error::Error,
     fmt, io,
     path::PathBuf,
     sync::Arc,
@@ -14,10 +13,11 @@ use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::DuplexStream;
 
-use super::headers::Headers;
-use crate::settings::{self, BreakerSettings, RemoteKey, check_name};
+use super::headers;
+use crate::settings::{self, BreakerSettings, RemoteKey, SettingsError, check_name, seconds};
 
-/// One MCP server. In a file:
+/// One MCP server: a [`command`](Self::command), an address under [`url`](Self::url), or [in this process](Self::in_process). In a
+/// file:
 ///
 /// ```toml
 /// [mcp_servers.files]
@@ -34,14 +34,40 @@ use crate::settings::{self, BreakerSettings, RemoteKey, check_name};
 /// effects = { search = "read" }
 /// pin = true
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct McpServerSettings {
-    /// How it is reached.
-    pub transport: McpTransport,
+    /// The program, found by `PATH` where it has no `/`. It is spoken with over its standard input and output.
+    pub command: Option<String>,
+    /// What it is started with.
+    pub args: Vec<String>,
+    /// Variables for it. It gets these, those of [`pass_env`](Self::pass_env) and a few that every program needs, and nothing
+    /// else of this process's environment.
+    pub env: BTreeMap<String, String>,
+    /// The variables of this process's environment that it gets as they are.
+    pub pass_env: BTreeSet<String>,
+    /// The folder it is started in; by default this process's.
+    pub cwd: Option<PathBuf>,
+    /// Where it is, over streamable HTTP. It may be a private address: it is the operator's word.
+    pub url: Option<String>,
+    /// The variable of the environment with the key that it asks for, sent as `Authorization: Bearer KEY`.
+    pub key_env: Option<String>,
+    /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
+    #[serde(skip)]
+    pub key: Option<RemoteKey>,
+    /// Further headers of every request, as they are sent.
+    pub headers: BTreeMap<String, String>,
+    /// Further headers that are secret, by the variables of the environment that have their values.
+    pub headers_env: BTreeMap<String, String>,
+    /// Gives a new connection to a server in this process each time it is asked. It cannot be in a file.
+    #[serde(skip)]
+    pub connector: Option<Connector>,
     /// How long it may take until it has said what tools it has; in a file in seconds. 60 s, as a command may have to be
     /// fetched first.
+    #[serde(deserialize_with = "seconds")]
     pub start_timeout: Duration,
     /// How long a call may take; in a file in seconds. 30 s.
+    #[serde(deserialize_with = "seconds")]
     pub timeout: Duration,
     /// How many calls run there at once; as many more wait. 16.
     pub concurrency: usize,
@@ -66,11 +92,24 @@ pub struct McpServerSettings {
     pub breaker: BreakerSettings,
 }
 
-impl McpServerSettings {
-    /// A server that is reached in this way, with nothing else said.
-    pub fn new(transport: McpTransport) -> Self {
+/// Gives a connection to a server in this process.
+pub type Connector = Arc<dyn Fn() -> io::Result<DuplexStream> + Send + Sync>;
+
+/// Without a way to reach it.
+impl Default for McpServerSettings {
+    fn default() -> Self {
         Self {
-            transport,
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            pass_env: BTreeSet::new(),
+            cwd: None,
+            url: None,
+            key_env: None,
+            key: None,
+            headers: BTreeMap::new(),
+            headers_env: BTreeMap::new(),
+            connector: None,
             start_timeout: Duration::from_secs(60),
             timeout: Duration::from_secs(30),
             concurrency: 16,
@@ -85,131 +124,88 @@ impl McpServerSettings {
             breaker: BreakerSettings::default(),
         }
     }
+}
 
+/// What may be a secret is not shown.
+impl fmt::Debug for McpServerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServerSettings").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+impl McpServerSettings {
     /// A server that is a program.
-    pub fn command<S: Into<String>>(
-        command: impl Into<String>,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Self {
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        Self::new(McpTransport::Stdio(McpCommand {
-            command: command.into(),
-            arguments,
-            ..McpCommand::default()
-        }))
+    pub fn command<S: Into<String>>(command: impl Into<String>, args: impl IntoIterator<Item = S>) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        Self { command: Some(command.into()), args, ..Self::default() }
     }
 
     /// A server at a URL.
     pub fn url(url: impl Into<String>) -> Self {
-        Self::new(McpTransport::Http {
-            url: url.into(),
-            key_env: None,
-            key: None,
-            headers: Headers::default(),
-        })
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// A server in this process.
+    pub fn in_process(connect: impl Fn() -> io::Result<DuplexStream> + Send + Sync + 'static) -> Self {
+        Self { connector: Some(Arc::new(connect)), ..Self::default() }
     }
 
     /// Whether this can be meant. The environment is not asked: a command that reaches no server needs no key.
     ///
     /// # Errors
     /// What is wrong with it under that name.
-    pub fn check(&self, name: &str) -> Result<(), McpSettingsError> {
-        let told = |message| McpSettingsError { server: name.to_owned(), message };
-        check_name(name).map_err(told)?;
-        self.transport.check().map_err(told)
+    pub fn check(&self, name: &str) -> Result<(), SettingsError> {
+        let checked = check_name(name).and_then(|()| match self.transport()? {
+            McpTransport::Command(command) => self.check_command(command),
+            McpTransport::Http(url) => parse_url(url).and_then(|_| headers::check(self)),
+            McpTransport::InProcess(_) => Ok(()),
+        });
+        checked.map_err(wrong(name))
     }
-}
 
-/// How a server is reached.
-#[derive(Clone)]
-pub enum McpTransport {
-    /// A program that is started here and spoken with over its standard input and output.
-    Stdio(McpCommand),
-    /// An address, over streamable HTTP.
-    Http {
-        /// Where it is. It may be a private address: it is the operator's word.
-        url: String,
-        /// The variable of the environment with the key that it asks for, sent as `Authorization: Bearer KEY`.
-        key_env: Option<String>,
-        /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
-        key: Option<RemoteKey>,
-        /// Further headers that every request has.
-        headers: Headers,
-    },
-    /// A server in this process: gives a new connection each time it is asked. Not in a file.
-    InProcess(Connector),
-}
-
-/// Gives a connection to a server in this process.
-pub type Connector = Arc<dyn Fn() -> io::Result<DuplexStream> + Send + Sync>;
-
-/// A program that is a server.
-#[derive(Clone, Default)]
-pub struct McpCommand {
-    /// The program, found by `PATH` where it has no `/`.
-    pub command: String,
-    /// What it is started with.
-    pub arguments: Vec<String>,
-    /// Variables for it. It gets these, those of [`pass_env`](Self::pass_env) and a few that every program needs, and nothing
-    /// else of this process's environment.
-    pub env: BTreeMap<String, String>,
-    /// The variables of this process's environment that it gets as they are.
-    pub pass_env: BTreeSet<String>,
-    /// The folder it is started in; this process's where nothing is said.
-    pub cwd: Option<PathBuf>,
-}
-
-/// What may be a secret is not shown.
-impl fmt::Debug for McpCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpCommand").field("command", &self.command).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for McpTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdio(command) => command.fmt(f),
-            other => f.write_str(&other.address()),
+    /// How it is reached, where just one way is given, and nothing that goes with another.
+    pub(super) fn transport(&self) -> Result<McpTransport<'_>, String> {
+        let is_program = !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some();
+        let has_headers = !self.headers.is_empty() || !self.headers_env.is_empty();
+        match (&self.command, &self.url, &self.connector) {
+            (Some(_), None, None) if has_headers => {
+                Err("`headers` and `headers_env` go with `url`".to_owned())
+            }
+            (Some(_), None, None) if self.key_env.is_some() => {
+                Err("`key_env` goes with `url`; a command gets it by `pass_env`".to_owned())
+            }
+            (Some(command), None, None) => Ok(McpTransport::Command(command)),
+            (None, Some(_), None) if is_program || !self.pass_env.is_empty() => {
+                Err("`args`, `env`, `pass_env` and `cwd` go with `command`".to_owned())
+            }
+            (None, Some(url), None) => Ok(McpTransport::Http(url)),
+            (None, None, Some(connector)) => Ok(McpTransport::InProcess(connector)),
+            _ => Err("expected either `command` or `url`".to_owned()),
         }
     }
-}
 
-impl McpTransport {
     /// Where it is, for people: without arguments, query or anything else that may be a secret.
     pub(super) fn address(&self) -> String {
-        match self {
-            Self::Stdio(command) => command.command.clone(),
-            Self::Http { url, .. } => match Url::parse(url) {
+        match self.transport() {
+            Ok(McpTransport::Command(command)) => command.to_owned(),
+            Ok(McpTransport::Http(url)) => match Url::parse(url) {
                 Ok(mut url) => {
                     url.set_query(None);
                     url.to_string()
                 }
-                Err(_) => "an address that is none".to_owned(),
+                Err(_) => "an invalid address".to_owned(),
             },
-            Self::InProcess(_) => "this process".to_owned(),
+            Ok(McpTransport::InProcess(_)) => "this process".to_owned(),
+            Err(_) => "nowhere".to_owned(),
         }
     }
 
-    fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Stdio(command) => command.check(),
-            Self::Http { url, headers, .. } => {
-                parse_url(url)?;
-                headers.check()
-            }
-            Self::InProcess(_) => Ok(()),
-        }
-    }
-}
-
-impl McpCommand {
-    fn check(&self) -> Result<(), String> {
-        if self.command.is_empty() {
+    fn check_command(&self, command: &str) -> Result<(), String> {
+        if command.is_empty() {
             return Err("`command` is empty; name a program, such as \"npx\"".to_owned());
         }
-        let has_nul = |text: &String| text.contains('\0');
-        if has_nul(&self.command) || self.arguments.iter().any(has_nul) || self.env.values().any(has_nul) {
+        let mut texts = self.args.iter().chain(self.env.values()).map(String::as_str).chain([command]);
+        if texts.any(|text| text.contains('\0')) {
             return Err("`command`, `args` and `env` cannot have a NUL character".to_owned());
         }
         let is_legal = |name: &&String| !name.is_empty() && !name.contains(['=', '\0']);
@@ -220,6 +216,18 @@ impl McpCommand {
     }
 }
 
+/// How a server is reached.
+pub(super) enum McpTransport<'s> {
+    Command(&'s str),
+    Http(&'s str),
+    InProcess(&'s Connector),
+}
+
+/// What is wrong with a server's settings.
+pub(super) fn wrong(server: &str) -> impl Fn(String) -> SettingsError {
+    move |message| SettingsError { setting: format!("mcp_servers.{server}"), message }
+}
+
 /// The URL, checked.
 pub(super) fn parse_url(url: &str) -> Result<Url, String> {
     settings::parse_url(url, "http://tracker:8000/mcp")
@@ -227,103 +235,11 @@ pub(super) fn parse_url(url: &str) -> Result<Url, String> {
 
 impl<'de> Deserialize<'de> for McpServerSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Table {
-            command: Option<String>,
-            args: Option<Vec<String>>,
-            env: Option<BTreeMap<String, String>>,
-            pass_env: Option<BTreeSet<String>>,
-            cwd: Option<PathBuf>,
-            url: Option<String>,
-            key_env: Option<String>,
-            start_timeout: Option<f64>,
-            timeout: Option<f64>,
-            concurrency: Option<usize>,
-            permission: Option<Permission>,
-            #[serde(default)]
-            daily_limit: u32,
-            #[serde(default)]
-            requires_gate: bool,
-            allow: Option<BTreeSet<String>>,
-            #[serde(default)]
-            deny: BTreeSet<String>,
-            #[serde(default)]
-            effects: BTreeMap<String, Effect>,
-            #[serde(default)]
-            trust_annotations: bool,
-            #[serde(default)]
-            pin: bool,
-            #[serde(default)]
-            breaker: BreakerSettings,
-            headers: Option<BTreeMap<String, String>>,
-            headers_env: Option<BTreeMap<String, String>>,
-        }
-        let table = Table::deserialize(deserializer)?;
-        let of_command = table.args.is_some() || table.env.is_some() || table.cwd.is_some();
-        let has_headers = table.headers.is_some() || table.headers_env.is_some();
-        let headers =
-            Headers { given: table.headers.unwrap_or_default(), env: table.headers_env.unwrap_or_default() };
-        let transport = match (table.command, table.url) {
-            (Some(_), None) if has_headers => {
-                return Err(de::Error::custom("`headers` and `headers_env` go with `url`"));
-            }
-            (Some(_), None) if table.key_env.is_some() => {
-                return Err(de::Error::custom("`key_env` goes with `url`; a command gets it by `pass_env`"));
-            }
-            (Some(command), None) => McpTransport::Stdio(McpCommand {
-                command,
-                arguments: table.args.unwrap_or_default(),
-                env: table.env.unwrap_or_default(),
-                pass_env: table.pass_env.unwrap_or_default(),
-                cwd: table.cwd,
-            }),
-            (None, Some(_)) if of_command || table.pass_env.is_some() => {
-                return Err(de::Error::custom("`args`, `env`, `pass_env` and `cwd` go with `command`"));
-            }
-            (None, Some(url)) => McpTransport::Http { url, key_env: table.key_env, key: None, headers },
-            _ => return Err(de::Error::custom("expected either `command` or `url`")),
-        };
-        let usual = Self::new(transport);
-        let seconds = |given: Option<f64>, usual: Duration| match given.map(Duration::try_from_secs_f64) {
-            None => Ok(usual),
-            Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
-            _ => Err(de::Error::custom("expected a number of seconds greater than 0")),
-        };
-        Ok(Self {
-            start_timeout: seconds(table.start_timeout, usual.start_timeout)?,
-            timeout: seconds(table.timeout, usual.timeout)?,
-            concurrency: table.concurrency.unwrap_or(usual.concurrency),
-            permission: table.permission.unwrap_or(usual.permission),
-            daily_limit: table.daily_limit,
-            requires_gate: table.requires_gate,
-            allow: table.allow,
-            deny: table.deny,
-            effects: table.effects,
-            trust_annotations: table.trust_annotations,
-            pin: table.pin,
-            breaker: table.breaker,
-            ..usual
-        })
+        let settings = Self::deserialize(deserializer)?;
+        settings.transport().map_err(de::Error::custom)?;
+        Ok(settings)
     }
 }
-
-/// What is wrong with the settings of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpSettingsError {
-    /// The server's name.
-    pub server: String,
-    /// What is wrong and what to write.
-    pub message: String,
-}
-
-impl fmt::Display for McpSettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mcp_servers.{}: {}", self.server, self.message)
-    }
-}
-
-impl Error for McpSettingsError {}
 
 #[cfg(test)]
 mod tests {
@@ -357,9 +273,9 @@ mod tests {
         for (settings, fault) in [
             (json!({}), "either `command` or `url`"),
             (json!({"command": "a", "url": "http://a"}), "either `command` or `url`"),
-            (json!({"url": "http://a", "args": []}), "go with `command`"),
+            (json!({"url": "http://a", "args": ["b"]}), "go with `command`"),
             (json!({"command": "a", "key_env": "K"}), "goes with `url`"),
-            (json!({"command": "a", "headers": {}}), "go with `url`"),
+            (json!({"command": "a", "headers": {"A": "b"}}), "go with `url`"),
             (json!({"command": "a", "breaker": {"failure": 1}}), "unknown field `failure`"),
             (json!({"command": "a", "timeout": 0}), "greater than 0"),
             (json!({"command": "a", "comand": "b"}), "unknown field `comand`"),

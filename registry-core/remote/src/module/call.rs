@@ -43,8 +43,8 @@ impl Client {
         };
         match answer.and_then(|json| reply::read(&json)) {
             Ok(result) => Answer::Answered(pending(result, is_pending)),
-            Err(fault) if fault.is_outage() => Answer::Outage((&fault).into(), reply::error_of(&fault)),
-            Err(fault) => Answer::Answered(pending(Err(reply::error_of(&fault)), is_pending)),
+            Err(fault) if fault.is_outage() => Answer::Outage(fault.into()),
+            Err(fault) => Answer::Answered(pending(Err(fault.error()), is_pending)),
         }
     }
 

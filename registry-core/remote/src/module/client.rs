@@ -7,10 +7,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirec
 use serde_json::Value;
 use toolrack_http::build_client;
 
-use crate::{
-    breaker::{Outage, took_longer},
-    settings::RemoteKey,
-};
+use crate::{breaker::Outage, settings::RemoteKey};
 
 /// Says through how many servers a request has gone already.
 pub const HOPS_HEADER: &str = "x-toolrack-hops";
@@ -48,6 +45,18 @@ impl Fault {
         }
     }
 
+    /// What the registry reports of it, in the seed's words.
+    pub(super) fn error(&self) -> ToolError {
+        let error = match self {
+            Self::Status(..) => ToolError::failed(self.to_string()),
+            Self::Timeout(limit) => ToolError::timed_out(*limit),
+            Self::Network(cause) | Self::Content(cause) => {
+                ToolError::failed(format!("Tool execution error: {cause}"))
+            }
+        };
+        if self.is_outage() { error.retryable() } else { error }
+    }
+
     /// Whether it is the same once more. What comes with a status may have the time in it.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -57,13 +66,13 @@ impl Fault {
     }
 }
 
-impl From<&Fault> for Outage {
-    fn from(fault: &Fault) -> Self {
-        let text = fault.to_string();
+impl From<Fault> for Outage {
+    fn from(fault: Fault) -> Self {
+        let error = fault.error();
         match fault {
             // What comes with a status may have the time in it.
-            Fault::Status(status, _) => Self { mark: status.to_string(), text },
-            _ => text.into(),
+            Fault::Status(status, _) => Self { mark: status.to_string(), error },
+            _ => error.into(),
         }
     }
 }
@@ -72,7 +81,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status, text) => write!(f, "Module returned status {}: {text}", status.as_u16()),
-            Self::Timeout(limit) => f.write_str(&took_longer(*limit)),
+            Self::Timeout(limit) => write!(f, "it took longer than {} s", limit.as_secs_f64()),
             Self::Network(cause) | Self::Content(cause) => f.write_str(cause),
         }
     }

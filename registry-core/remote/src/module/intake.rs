@@ -33,22 +33,18 @@ pub(super) fn take(
     let (mut tools, mut faults) = (BTreeMap::new(), Vec::new());
     for (wire_name, tool) in manifest.tools() {
         let taken = tool.and_then(|tool| {
-            let name = local_name(module, &manifest.name, &tool.name)?;
+            let name = local_name(module, &manifest.name, &wire_name)?;
             if tools.contains_key(&name) {
                 return Err(format!("the module has two tools that are named {name} here; the first stays"));
             }
-            let (policy, warnings) = policy(&tool, rules);
-            Ok((name.clone(), spec(name, &tool)?, policy, tool, warnings))
+            let (policy, warning) = policy(&tool, rules);
+            let (hops, pin, spec) = (tool.hops.saturating_add(1), pin(&tool), spec(name.clone(), tool)?);
+            faults.extend(warning.map(|message| ToolFault::new(&wire_name, message, true)));
+            Ok((name, AcceptedTool { spec, policy, wire_name: wire_name.clone(), hops, pin }))
         });
         match taken {
-            Ok((name, spec, policy, tool, warnings)) => {
-                let tell = |message| ToolFault { tool: wire_name.clone(), message, taken: true };
-                faults.extend(warnings.into_iter().map(tell));
-                let hops = tool.hops.saturating_add(1);
-                let pin = pin(&tool);
-                tools.insert(name, AcceptedTool { spec, policy, wire_name: tool.name, hops, pin });
-            }
-            Err(message) => faults.push(ToolFault { tool: wire_name, message, taken: false }),
+            Ok((name, taken)) => drop(tools.insert(name, taken)),
+            Err(message) => faults.push(ToolFault::new(&wire_name, message, false)),
         }
     }
     faults.sort_unstable();
@@ -80,31 +76,31 @@ fn local_name(module: &str, own: &str, name: &str) -> Result<String, String> {
     }
 }
 
-fn spec(name: String, tool: &ManifestTool) -> Result<ToolSpec, String> {
+fn spec(name: String, tool: ManifestTool) -> Result<ToolSpec, String> {
     if tool.hops >= MAX_HOPS {
         return Err(format!("it is {} servers away, and {MAX_HOPS} at most are gone through", tool.hops));
     }
     let schema = tool.schema()?;
     check_input(&schema)?;
     Ok(ToolSpec {
-        title: tool.title.clone(),
-        version: tool.version.clone(),
-        description: Some(tool.description.clone()),
-        output_schema: tool.output_schema.clone().unwrap_or_default(),
-        tags: tool.tags.clone().unwrap_or_default(),
-        deprecated: tool.deprecated.clone(),
+        title: tool.title,
+        version: tool.version,
+        description: Some(tool.description),
+        output_schema: tool.output_schema.unwrap_or_default(),
+        tags: tool.tags.unwrap_or_default(),
+        deprecated: tool.deprecated,
         ..ToolSpec::new(name, schema)
     })
 }
 
-/// The rules for a tool: the operator's, which the tool's own word can only make stricter.
-fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Vec<String>) {
-    let mut warnings = Vec::new();
+/// The rules for a tool: the operator's, which the tool's own word can only make stricter. With a warning where it is not clear.
+fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Option<String>) {
+    let mut warning = None;
     let said = tool.required_permission.as_deref();
     let permission = said.and_then(|level| level.parse().ok()).unwrap_or_else(|| {
         let said =
             said.map_or_else(|| "no required_permission".to_owned(), |level| format!("the level {level:?}"));
-        warnings.push(format!(
+        warning = Some(format!(
             "it asks for {said}, which is none of guest, user, admin and owner: it counts as owner"
         ));
         Permission::Owner
@@ -116,7 +112,7 @@ fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Vec<String>) {
     };
     let policy = ToolPolicy { permission: permission.max(rules.permission), effect, ..ToolPolicy::new() };
     let policy = ToolPolicy { timeout: whole_timeout(&policy, rules.timeout), ..policy };
-    (policy, warnings)
+    (policy, warning)
 }
 
 #[cfg(test)]

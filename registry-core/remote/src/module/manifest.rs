@@ -98,36 +98,8 @@ impl Manifest {
 
     /// The tools, or what is wrong with each, with the name it gives itself as far as it is shown.
     pub(super) fn tools(&self) -> impl Iterator<Item = (String, Result<ManifestTool, String>)> {
-        self.tools.iter().enumerate().map(|(at, json)| {
-            let tool = read_tool(json.get());
-            let name = match &tool {
-                Ok(tool) => Some(tool.name.clone()),
-                Err(_) => name_in(json.get()),
-            };
-            (name.map_or_else(|| format!("number {}", at + 1), |name| shown(&name)), tool)
-        })
+        self.tools.iter().zip(1..).map(|(json, at)| definition::read(json, at))
     }
-}
-
-fn read_tool(json: &str) -> Result<ManifestTool, String> {
-    definition::check_size(json.len())?;
-    let value: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    definition::check(&value)?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
-/// The name of a tool that could not be read.
-fn name_in(json: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    serde_json::from_str(json).ok().map(|named: Named| named.name)
-}
-
-/// A name that may be any text, as much of it as is shown.
-fn shown(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(128).collect()
 }
 
 impl ManifestTool {

@@ -16,7 +16,7 @@
 //! let modules = Modules::new(&registry, settings, manifests.clone(), manifests)?;
 //! modules.ready().await;
 //! for report in modules.reports() {
-//!     println!("{}: {} tools", report.name, report.tools);
+//!     println!("{}: {} tools", report.source.name, report.source.tools);
 //! }
 //! # Ok(())
 //! # }
@@ -36,7 +36,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -56,18 +56,13 @@ pub use self::{
     manifest::{ManifestParameter, ManifestTool},
     report::ModuleReport,
     serve::ServedManifest,
-    settings::{ModuleSettings, ModuleSettingsError, ModulesSettings},
+    settings::{ModuleSettings, ModulesSettings},
 };
-use self::{
-    client::Client,
-    discovery::{Asking, Module},
-    intake::Rules,
-};
+use self::{client::Client, discovery::Module, intake::Rules, settings::wrong};
 use crate::{
-    acceptance::{AcceptError, Acceptance},
-    breaker::Breaker,
-    source::RemoteSource,
-    tool::{Peer, Slots},
+    acceptance::AcceptError,
+    settings::SettingsError,
+    source::{RemoteSource, SourceSettings},
 };
 
 /// How often is looked whether a module is to be asked again, beside each request.
@@ -106,40 +101,31 @@ impl Modules {
         settings: ModulesSettings,
         cache: Arc<dyn ManifestCache>,
         store: Arc<dyn ManifestStore>,
-    ) -> Result<Self, ModuleSettingsError> {
-        let http = client::connections().map_err(|error| ModuleSettingsError {
-            module: "*".to_owned(),
+    ) -> Result<Self, SettingsError> {
+        settings.check()?;
+        let http = client::connections().map_err(|error| SettingsError {
+            setting: "module_services".to_owned(),
             message: format!("the system's TLS cannot be set up: {error}"),
         })?;
         let mut by_name = BTreeMap::new();
-        settings.check()?;
         for (name, module) in &settings.module_services {
-            let told = |message| ModuleSettingsError { module: name.clone(), message };
-            let url = module.parse_url().map_err(told)?;
-            let key = module.find_key().map_err(told)?;
+            let url = module.parse_url().map_err(wrong(name))?;
+            let key = module.find_key().map_err(wrong(name))?;
             let address = url.as_str().trim_end_matches('/').into();
             let remote = Remote { kind: RemoteKind::Module, name: name.as_str().into(), address };
             let timeout = settings.timeout_of(name, module);
             let client = Arc::new(Client::new(Arc::clone(&remote.name), http.clone(), url, key));
-            let peer = Peer {
+            let source = SourceSettings {
                 remote,
-                protocol: client.clone(),
-                breaker: Breaker::new(settings.breaker, Arc::clone(registry.clock())),
-                slots: Slots::new(module.concurrency),
+                breaker: settings.breaker,
+                concurrency: module.concurrency,
                 timeout,
+                pin: module.pin,
             };
-            let acceptance =
-                Acceptance::new(Arc::clone(&store), name.clone(), format!("the module {name}"), module.pin);
-            let module = Module {
-                source: RemoteSource::new(registry, Arc::new(peer), acceptance),
-                client,
-                rules: Rules { permission: module.permission, effect: module.effect, timeout },
-                timeout: settings.discovery_timeout,
-                cache: Arc::clone(&cache),
-                store: Arc::clone(&store),
-                asking: Asking::default(),
-                known: Mutex::default(),
-            };
+            let source = RemoteSource::new(registry, Arc::clone(&store), client.clone(), source);
+            let rules = Rules { permission: module.permission, effect: module.effect, timeout };
+            let (cache, store) = (Arc::clone(&cache), Arc::clone(&store));
+            let module = Module::new(source, client, rules, settings.discovery_timeout, cache, store);
             by_name.insert(name.clone(), Arc::new(module));
         }
         let by_default = ModulesSettings::default().slow_modules;

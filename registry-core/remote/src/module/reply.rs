@@ -1,7 +1,7 @@
 //! What a module answers to a call, and what it is to the registry.
 
 use jiff::Timestamp;
-use registry_core::{ErrorKind, ToolError, ToolResult};
+use registry_core::{ToolError, ToolResult};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -100,18 +100,6 @@ fn bounded_notes(notes: Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// What the registry tells of a fault, in the seed's words.
-pub(super) fn error_of(fault: &Fault) -> ToolError {
-    let error = match fault {
-        Fault::Status(..) => ToolError::failed(fault.to_string()),
-        Fault::Timeout(limit) => ToolError::timed_out(*limit),
-        Fault::Network(cause) | Fault::Content(cause) => {
-            ToolError::new(ErrorKind::Failed, format!("Tool execution error: {cause}"))
-        }
-    };
-    if fault.is_outage() { error.retryable() } else { error }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -177,7 +165,7 @@ mod tests {
         for json in ["", "<html>", "[]", "{}", r#"{"success": "yes"}"#, r#"{"success": true"#] {
             let fault = read(json.as_bytes()).unwrap_err();
             assert!(!fault.is_outage(), "{json}");
-            let error = error_of(&fault);
+            let error = fault.error();
             assert!(error.message().starts_with("Tool execution error: the module's answer"), "{error}");
             assert!(!error.is_retryable());
         }

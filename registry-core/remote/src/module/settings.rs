@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    error::Error,
     fmt,
     time::Duration,
 };
@@ -15,7 +14,8 @@ use serde::{
 };
 
 use crate::settings::{
-    BreakerSettings, RemoteKey, check_name, find_key, names, parse_url, seconds, some_names, some_seconds,
+    BreakerSettings, RemoteKey, SettingsError, check_name, find_key, names, parse_url, seconds, some_names,
+    some_seconds,
 };
 
 /// The modules that are slow by default.
@@ -98,10 +98,9 @@ impl ModulesSettings {
     ///
     /// # Errors
     /// What is wrong with the first module that cannot be spoken to.
-    pub fn check(&self) -> Result<(), ModuleSettingsError> {
+    pub fn check(&self) -> Result<(), SettingsError> {
         self.module_services.iter().try_for_each(|(name, module)| {
-            let told = |message| ModuleSettingsError { module: name.clone(), message };
-            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(told)
+            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(wrong(name))
         })
     }
 
@@ -113,8 +112,14 @@ impl ModulesSettings {
     }
 }
 
+/// What is wrong with a module's settings.
+pub(super) fn wrong(module: &str) -> impl Fn(String) -> SettingsError {
+    move |message| SettingsError { setting: format!("module_services.{module}"), message }
+}
+
 /// One module. In a file its URL, or a table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct ModuleSettings {
     /// Where it is, without `/manifest` and `/execute`. It may be a private address: it is the operator's word.
     pub url: String,
@@ -125,8 +130,10 @@ pub struct ModuleSettings {
     /// The variable of the environment with the key that it asks for.
     pub key_env: Option<String>,
     /// The key itself, for a host that has it from elsewhere; it goes before `key_env` and cannot be in a file.
+    #[serde(skip)]
     pub key: Option<RemoteKey>,
     /// How long a call may take, in place of what holds for slow or other modules; in a file in seconds.
+    #[serde(deserialize_with = "some_seconds")]
     pub timeout: Option<Duration>,
     /// How many calls run there at once; as many more wait. 16.
     pub concurrency: usize,
@@ -139,17 +146,7 @@ pub struct ModuleSettings {
 impl ModuleSettings {
     /// A module at a URL, with nothing else said.
     pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            slow: false,
-            pin: false,
-            key_env: None,
-            key: None,
-            timeout: None,
-            concurrency: 16,
-            permission: Permission::Guest,
-            effect: Effect::Write,
-        }
+        Self { url: url.into(), ..Self::default() }
     }
 
     /// The key, where one is asked for.
@@ -167,24 +164,25 @@ impl ModuleSettings {
     }
 }
 
+/// Without its URL.
+impl Default for ModuleSettings {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            slow: false,
+            pin: false,
+            key_env: None,
+            key: None,
+            timeout: None,
+            concurrency: 16,
+            permission: Permission::Guest,
+            effect: Effect::Write,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for ModuleSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Table {
-            url: String,
-            #[serde(default)]
-            slow: bool,
-            #[serde(default)]
-            pin: bool,
-            key_env: Option<String>,
-            #[serde(default, deserialize_with = "some_seconds")]
-            timeout: Option<Duration>,
-            concurrency: Option<usize>,
-            permission: Option<Permission>,
-            effect: Option<Effect>,
-        }
-
         struct UrlOrTable;
         impl<'de> Visitor<'de> for UrlOrTable {
             type Value = ModuleSettings;
@@ -198,40 +196,16 @@ impl<'de> Deserialize<'de> for ModuleSettings {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModuleSettings, A::Error> {
-                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                let usual = ModuleSettings::new(table.url);
-                Ok(ModuleSettings {
-                    slow: table.slow,
-                    pin: table.pin,
-                    key_env: table.key_env,
-                    timeout: table.timeout,
-                    concurrency: table.concurrency.unwrap_or(usual.concurrency),
-                    permission: table.permission.unwrap_or(usual.permission),
-                    effect: table.effect.unwrap_or(usual.effect),
-                    ..usual
-                })
+                let settings = ModuleSettings::deserialize(MapAccessDeserializer::new(map))?;
+                if settings.url.is_empty() {
+                    return Err(de::Error::missing_field("url"));
+                }
+                Ok(settings)
             }
         }
         deserializer.deserialize_any(UrlOrTable)
     }
 }
-
-/// What is wrong with the settings of a module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModuleSettingsError {
-    /// The module's name.
-    pub module: String,
-    /// What is wrong and what to write.
-    pub message: String,
-}
-
-impl fmt::Display for ModuleSettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "module_services.{}: {}", self.module, self.message)
-    }
-}
-
-impl Error for ModuleSettingsError {}
 
 #[cfg(test)]
 mod tests {

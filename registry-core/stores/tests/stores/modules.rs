@@ -74,7 +74,7 @@ async fn m3_tools_and_what_was_accepted_of_them_outlive_the_process() {
         drop((registry, modules));
         let (registry, modules) = start().await;
         assert_eq!(usable(&registry), ["m.f"]);
-        let digest = modules.reports()[0].digest.clone();
+        let digest = modules.reports()[0].source.digest.clone();
         modules.accept("m", &digest).await.unwrap();
         drop((registry, modules));
         assert_eq!(usable(&start().await.0), ["m.f", "m.g"]);
@@ -84,8 +84,8 @@ async fn m3_tools_and_what_was_accepted_of_them_outlive_the_process() {
 #[tokio::test]
 async fn m2_servers_share_manifests_in_redis_and_lose_none_with_it() {
     let test = "m2_servers_share_manifests_in_redis_and_lose_none_with_it";
-    let Some(redis) = servers::redis(test) else { return };
-    let port = redis.port;
+    let port = servers::free_port();
+    let Some(redis) = servers::redis_on(test, port) else { return };
     let url = format!("redis://127.0.0.1:{port}");
     let store: Arc<dyn ManifestStore> = Arc::new(MemoryManifests::default());
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
@@ -108,7 +108,7 @@ async fn m2_servers_share_manifests_in_redis_and_lose_none_with_it() {
     };
     assert_eq!(call().await.for_model(), "done");
     modules.ready().await;
-    assert_eq!(modules.refresh().await[0].error, None);
+    assert_eq!(modules.refresh().await[0].source.error, None);
     assert_eq!(call().await.for_model(), "done");
     let _redis = servers::redis_on(test, port);
     assert_eq!(call().await.for_model(), "done");

@@ -10,13 +10,11 @@ use super::PostgresDocuments;
 use crate::{
     MetadataRows,
     sqlite::{SCHEMA, select::select},
-    statement::checked,
 };
 use registry_core::ToolError;
 
 impl PostgresDocuments {
     pub(super) async fn select_metadata(&self, sql: &str) -> Result<MetadataRows, ToolError> {
-        let sql = checked(sql).map_err(ToolError::invalid)?;
         let rows = sqlx::query_scalar(
             "SELECT coalesce(json_agg(document), '[]')::text FROM document WHERE tenant = $1",
         )

@@ -1,8 +1,9 @@
 //! Runs SQL that somebody else wrote.
 //!
-//! The connection is read-only, SQLite refuses to write on it a second time by `query_only`, and before the statement runs its program
-//! is looked through, as SQLite lists it under EXPLAIN: which pages it opens, and which functions it calls. That stands in for
-//! SQLite's authorizer, which cannot be set from here without unsafe code.
+//! The connection is read-only, SQLite refuses to write on it a second time by `query_only`, and before the statement runs its bytecode
+//! is checked, as SQLite lists it under EXPLAIN: which pages it opens, which functions it calls, and that it does nothing else but
+//! compute (<https://sqlite.org/opcode.html>). That stands in for SQLite's authorizer, which cannot be set from here without unsafe
+//! code. So SQLite alone parses the statement, and nothing is lost to a second reading of its grammar.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,17 @@ use sqlx::{
     sqlite::SqliteRow,
 };
 
-use crate::{MetadataRows, statement::FUNCTIONS};
+use crate::MetadataRows;
 use registry_core::ToolError;
+
+/// The view that is offered.
+const VIEW: &str = "documents";
+/// The maximum length of a statement, in bytes. SQLite parses recursively, and this bounds how deep.
+const MAX_STATEMENT: usize = 4000;
+/// The maximum depth of parentheses: SQLite's time to compile functions within functions grows without measure.
+const MAX_DEPTH: usize = 50;
+/// The maximum number of names that WITH gives: SQLite copies each wherever it is used, so that a chain of them multiplies.
+const MAX_NAMES: usize = 2;
 
 /// More rows are not given.
 const MAX_ROWS: usize = 200;
@@ -27,15 +37,59 @@ const TIME: Duration = Duration::from_secs(2);
 /// After so many steps of a statement it is seen how long it takes.
 const STEPS: i32 = 10_000;
 
+/// The functions that may be called: their result is no longer than their arguments, and they take no time. So there is no
+/// `group_concat` and no `printf`.
+const FUNCTIONS: [&str; 39] = [
+    "abs",
+    "avg",
+    "coalesce",
+    "count",
+    "date",
+    "datetime",
+    "dense_rank",
+    "first_value",
+    "ifnull",
+    "iif",
+    "instr",
+    "json_array_length",
+    "json_extract",
+    "json_type",
+    "julianday",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "nullif",
+    "rank",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "strftime",
+    "substr",
+    "substring",
+    "sum",
+    "time",
+    "total",
+    "trim",
+    "typeof",
+    "unixepoch",
+    "upper",
+];
+
 /// What operators are called in a statement's program.
 const OPERATORS: [&str; 4] = ["like", "glob", "->", "->>"];
 
-/// What a program may do beside reading pages and calling functions: run, calculate, compare, sort and group in memory, and give rows.
-/// Whatever SQLite may be taught to do later is not among it.
-const STEPS_ALLOWED: &str = "
+/// What bytecode may do beside reading pages and calling functions: run, compute, compare, sort and group in memory, and give rows.
+/// An opcode that a later SQLite adds is not among them. `Concat` is not, as texts would double with each step.
+const OPCODES: &str = "
     Init Goto Gosub Return BeginSubrtn InitCoroutine EndCoroutine Yield Jump Once If IfNot IfPos IfNotZero
     DecrJumpZero IfEmpty IfSizeBetween Halt HaltIfNull Noop Explain Trace CursorHint ReleaseReg Abortable
-    Integer Int64 Real String String8 Null SoftNull Blob Move Copy SCopy IntCopy Concat Add Subtract Multiply
+    Integer Int64 Real String String8 Null SoftNull Blob Move Copy SCopy IntCopy Add Subtract Multiply
     Divide Remainder BitAnd BitOr BitNot ShiftLeft ShiftRight AddImm MustBeInt RealAffinity Cast Affinity
     TypeCheck CollSeq And Or Not Eq Ne Lt Le Gt Ge ElseEq Permutation Compare IsTrue IsType IsNull NotNull
     IfNullRow ZeroOrNull OffsetLimit MemMax ClrSubtype GetSubtype SetSubtype
@@ -47,12 +101,17 @@ const STEPS_ALLOWED: &str = "
     FilterAdd
 ";
 
-/// The rows of a statement that was [checked]. `fault` says what is wrong with the database.
+/// The rows of one SELECT. `fault` says what is wrong with the database.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`](registry_core::ErrorKind::InvalidArguments) for a statement that is anything else, is wrong, or takes
+/// over two seconds.
 pub(crate) async fn select(
     connection: &mut SqliteConnection,
-    sql: String,
+    sql: &str,
     fault: impl Fn(sqlx::Error) -> ToolError,
 ) -> Result<MetadataRows, ToolError> {
+    let sql = one_statement(sql).map_err(ToolError::invalid)?;
     let deadline = Instant::now() + TIME;
     // A statement that nobody waits for any more is ended by it too.
     connection
@@ -60,16 +119,61 @@ pub(crate) async fn select(
         .await
         .map_err(&fault)?
         .set_progress_handler(STEPS, move || Instant::now() < deadline);
-    let looked = match look_through(connection, &sql).await {
+    let result = match refusal(connection, sql).await {
         Ok(None) => rows(connection, sql).await,
         Ok(Some(refusal)) => return Err(ToolError::invalid(refusal)),
         Err(error) => Err(error),
     };
-    looked.map_err(|error| told(&error).unwrap_or_else(|| fault(error)))
+    result.map_err(|error| mistake(&error).unwrap_or_else(|| fault(error)))
 }
 
-/// What is wrong with a statement in SQLite's own words, for whoever wrote it. What is wrong with the file is for the operator.
-fn told(error: &sqlx::Error) -> Option<ToolError> {
+/// The statement without its end. That there is only one has to be certain, as only the first is explained and all would run; so a
+/// `;` within it is refused wherever it stands.
+fn one_statement(sql: &str) -> Result<&str, String> {
+    let bytes = sql.len();
+    if bytes > MAX_STATEMENT {
+        return Err(format!(
+            "the statement has {bytes} bytes, and {MAX_STATEMENT} are the most; ask for less at once"
+        ));
+    }
+    let sql = sql.trim_matches(|c: char| c == ';' || c.is_whitespace());
+    let verb = sql.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    if !["select", "with", "values"].iter().any(|allowed| verb.eq_ignore_ascii_case(allowed)) {
+        return Err(format!("only SELECT is allowed; write one SELECT over `{VIEW}`"));
+    }
+    if sql.contains([';', '\0']) {
+        return Err("only one statement is allowed; write one SELECT without `;` in it".to_owned());
+    }
+    // Those in texts count as well; it is a bound, and no parser.
+    let depths = sql.bytes().scan(0_usize, |depth, byte| {
+        match byte {
+            b'(' => *depth += 1,
+            b')' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    if depths.max().is_some_and(|depth| depth > MAX_DEPTH) {
+        return Err(format!("parentheses are nested over {MAX_DEPTH} deep; write a simpler SELECT"));
+    }
+    // `NAME AS (` and `NAME AS MATERIALIZED (`, whatever white space is between; a comment could stand there as well.
+    let compact: String = sql.to_ascii_lowercase().split_whitespace().collect();
+    if compact.contains("with") {
+        if compact.contains("--") || compact.contains("/*") {
+            return Err("a SELECT with WITH may have no comments; leave them out".to_owned());
+        }
+        let names = compact.matches("as(").count() + compact.matches("materialized(").count();
+        if names > MAX_NAMES {
+            return Err(format!(
+                "WITH may give {MAX_NAMES} names and no more; write the others as subqueries"
+            ));
+        }
+    }
+    Ok(sql)
+}
+
+/// A mistake in the statement, in SQLite's own words. What is wrong with the file is for the operator.
+fn mistake(error: &sqlx::Error) -> Option<ToolError> {
     let fault = error.as_database_error()?;
     Some(ToolError::invalid(match fault.code().as_deref()? {
         // SQLITE_ERROR, SQLITE_RANGE, SQLITE_MISMATCH: https://sqlite.org/rescode.html
@@ -83,44 +187,60 @@ fn told(error: &sqlx::Error) -> Option<ToolError> {
     }))
 }
 
-/// What a statement's program does that it may not; `None` where it only looks at documents.
-async fn look_through(connection: &mut SqliteConnection, sql: &str) -> Result<Option<String>, sqlx::Error> {
+/// Why a statement may not run; `None` where it only reads the documents.
+async fn refusal(connection: &mut SqliteConnection, sql: &str) -> Result<Option<String>, sqlx::Error> {
     let pages: Vec<i64> =
         sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'document' AND rootpage > 0")
             .fetch_all(&mut *connection)
             .await?;
-    let program = sqlx::query(AssertSqlSafe(format!("EXPLAIN {sql}"))).persistent(false);
-    for step in program.fetch_all(&mut *connection).await? {
-        let operation: String = step.try_get("opcode")?;
-        let (second, third): (i64, i64) = (step.try_get("p2")?, step.try_get("p3")?);
-        let about: Option<String> = step.try_get("p4")?;
-        let is_allowed = match operation.as_str() {
+    let bytecode = sqlx::raw_sql(AssertSqlSafe(format!("EXPLAIN {sql}")));
+    for instruction in bytecode.fetch_all(&mut *connection).await? {
+        let opcode: String = instruction.try_get("opcode")?;
+        let (p2, p3): (i64, i64) = (instruction.try_get("p2")?, instruction.try_get("p3")?);
+        let p4: Option<String> = instruction.try_get("p4")?;
+        let is_allowed = match opcode.as_str() {
             // Of the file itself, and not of one beside it.
-            "OpenRead" | "ReopenIdx" => pages.contains(&second) && third == 0,
-            "Transaction" => second == 0,
-            operation => is_step_allowed(operation, about.as_deref().unwrap_or_default()),
+            "OpenRead" | "ReopenIdx" => pages.contains(&p2) && p3 == 0,
+            "Transaction" => p2 == 0,
+            opcode => is_opcode_allowed(opcode, p4.as_deref().unwrap_or_default()),
         };
         if !is_allowed {
-            let about = about.map(|about| format!(" {about}")).unwrap_or_default();
-            return Ok(Some(format!("the statement does more than look at documents ({operation}{about})")));
+            return Ok(Some(reason(&opcode, p4.as_deref().unwrap_or_default())));
         }
     }
     Ok(None)
 }
 
-/// Whether a step that opens nothing may be taken; `about` is the function that it calls, as in `lower(1)`.
-fn is_step_allowed(operation: &str, about: &str) -> bool {
-    match operation {
+/// Whether an instruction that opens nothing may run; `p4` is the function that it calls, as in `lower(1)`.
+fn is_opcode_allowed(opcode: &str, p4: &str) -> bool {
+    match opcode {
         "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
-            let name = about.split('(').next().unwrap_or_default();
+            let name = function_name(p4);
             FUNCTIONS.contains(&name) || OPERATORS.contains(&name)
         }
-        _ => STEPS_ALLOWED.split_whitespace().any(|allowed| allowed == operation),
+        _ => OPCODES.split_whitespace().any(|allowed| allowed == opcode),
     }
 }
 
-async fn rows(connection: &mut SqliteConnection, sql: String) -> Result<MetadataRows, sqlx::Error> {
-    let statement = connection.prepare(sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(sql))).await?;
+fn function_name(p4: &str) -> &str {
+    p4.split('(').next().unwrap_or_default()
+}
+
+/// Why an instruction may not run, for the author of the statement.
+fn reason(opcode: &str, p4: &str) -> String {
+    match opcode {
+        "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
+            format!("the function `{}` is not allowed; there are {}", function_name(p4), FUNCTIONS.join(", "))
+        }
+        "Concat" => "`||` is not allowed; select the columns beside one another".to_owned(),
+        "Variable" => "a parameter has no value here; write the value itself".to_owned(),
+        "OpenRead" | "ReopenIdx" | "VOpen" => format!("there is only `{VIEW}` to read"),
+        _ => format!("only SELECT over `{VIEW}` is allowed, and this does more ({opcode})"),
+    }
+}
+
+async fn rows(connection: &mut SqliteConnection, sql: &str) -> Result<MetadataRows, sqlx::Error> {
+    let statement = connection.prepare(sqlx::SqlSafeStr::into_sql_str(AssertSqlSafe(sql.to_owned()))).await?;
     let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
     let mut given = MetadataRows { columns, rows: Vec::new(), truncated: false };
     let mut bytes = 0;
@@ -160,28 +280,32 @@ mod tests {
     use super::*;
     use crate::sqlite::SqliteDocuments;
 
-    /// What gets past the first look, if anything ever does.
     #[tokio::test]
-    async fn p6_the_program_of_a_statement_says_what_it_does() {
+    async fn p6_the_bytecode_of_a_statement_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
         let documents = SqliteDocuments::new(folder.path().join("documents.db"));
         let mut connection = documents.opened().await.unwrap().untrusted_readers.acquire().await.unwrap();
         for (sql, fault) in [
-            ("SELECT * FROM chunk", "OpenRead"),
-            ("SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)", "OpenRead"),
-            ("SELECT * FROM sqlite_master", "OpenRead"),
-            ("SELECT * FROM sqlite_temp_master", "OpenRead"),
-            ("SELECT * FROM entity WHERE key = 'x'", "OpenRead"),
-            ("SELECT * FROM chunk_words", "VOpen"),
-            ("SELECT * FROM pragma_database_list", "VOpen"),
-            ("SELECT * FROM json_each('[1]')", "VOpen"),
-            ("SELECT load_extension('x')", "Function load_extension(1)"),
-            ("SELECT randomblob(9)", "Function randomblob(1)"),
-            ("SELECT path || 'x', printf('%d', bytes) FROM documents", "Function printf"),
-            ("SELECT group_concat(path) FROM documents", "AggStep group_concat(1)"),
+            ("SELECT * FROM chunk", "there is only `documents` to read"),
+            (
+                "SELECT * FROM documents WHERE path IN (SELECT text FROM chunk)",
+                "there is only `documents` to read",
+            ),
+            ("SELECT * FROM sqlite_master", "there is only `documents` to read"),
+            ("SELECT * FROM sqlite_temp_master", "there is only `documents` to read"),
+            ("SELECT * FROM entity WHERE key = 'x'", "there is only `documents` to read"),
+            ("SELECT * FROM chunk_words", "there is only `documents` to read"),
+            ("SELECT * FROM pragma_database_list", "there is only `documents` to read"),
+            ("SELECT * FROM json_each('[1]')", "there is only `documents` to read"),
+            ("SELECT load_extension('x')", "function `load_extension`"),
+            ("SELECT randomblob(9)", "function `randomblob`"),
+            ("SELECT path, printf('%d', bytes) FROM documents", "function `printf`"),
+            ("SELECT path || 'x' FROM documents", "`||` is not allowed"),
+            ("SELECT ?1", "write the value itself"),
+            ("SELECT group_concat(path) FROM documents", "function `group_concat`"),
             ("DELETE FROM document", "OpenWrite"),
             ("CREATE TABLE x (a)", ""),
-            ("ATTACH 'x' AS y", "Function sqlite_attach"),
+            ("ATTACH 'x' AS y", "function `sqlite_attach`"),
             ("VACUUM", "Vacuum"),
             ("BEGIN", "AutoCommit"),
             ("PRAGMA journal_mode = DELETE", "Expire"),
@@ -189,19 +313,19 @@ mod tests {
             ("ANALYZE", ""),
             ("REINDEX", ""),
         ] {
-            let found = look_through(&mut connection, sql).await.unwrap();
+            let found = refusal(&mut connection, sql).await.unwrap();
             assert!(found.as_ref().is_some_and(|found| found.contains(fault)), "{sql}: {found:?}");
         }
         for sql in [
             "SELECT * FROM documents",
             "SELECT count(*) FROM documents WHERE path LIKE 'a%' AND title = 'x' ORDER BY 1",
         ] {
-            assert_eq!(look_through(&mut connection, sql).await.unwrap(), None, "{sql}");
+            assert_eq!(refusal(&mut connection, sql).await.unwrap(), None, "{sql}");
         }
     }
 
     #[test]
-    fn k13_a_step_that_is_not_known_is_not_run() {
+    fn k13_an_unknown_opcode_is_refused() {
         for step in [
             "OpenWrite",
             "VOpen",
@@ -220,10 +344,10 @@ mod tests {
             "",
             "Init Goto",
         ] {
-            assert!(!is_step_allowed(step, ""), "{step}");
+            assert!(!is_opcode_allowed(step, ""), "{step}");
         }
-        assert!(is_step_allowed("Rewind", "") && is_step_allowed("Function", "lower(1)"));
-        assert!(!is_step_allowed("Function", "load_extension(1)") && !is_step_allowed("Function", ""));
+        assert!(is_opcode_allowed("Rewind", "") && is_opcode_allowed("Function", "lower(1)"));
+        assert!(!is_opcode_allowed("Function", "load_extension(1)") && !is_opcode_allowed("Function", ""));
     }
 
     #[tokio::test]

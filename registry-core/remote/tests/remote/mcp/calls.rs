@@ -44,7 +44,7 @@ async fn b3_a_servers_tools_appear_and_are_called_checked_and_audited() {
     assert!(found.source().to_string().contains("MCP server s"), "{}", found.source());
     let known = report(&servers);
     assert_eq!(
-        (known.tools, known.protocol.as_deref(), known.server.as_deref()),
+        (known.source.tools, known.protocol.as_deref(), known.server.as_deref()),
         (1, Some("2025-06-18"), Some("peer 1.0"))
     );
 
@@ -132,7 +132,7 @@ async fn b7_a_call_that_is_cancelled_or_late_is_cancelled_there_too() {
     let told = peer.heard("notifications/cancelled");
     assert_eq!(told.iter().map(|word| word["params"]["requestId"].clone()).collect::<Vec<_>>(), ids);
     assert_eq!(
-        (report(&servers).tools, peer.connections.load(std::sync::atomic::Ordering::SeqCst)),
+        (report(&servers).source.tools, peer.connections.load(std::sync::atomic::Ordering::SeqCst)),
         (1, 1),
         "a slow call loses no connection"
     );
@@ -182,7 +182,7 @@ async fn b3_a_name_belongs_to_the_first_that_has_it() {
         json!("{}"),
         "no clash between servers"
     );
-    let duplicates = report(&servers).duplicates;
+    let duplicates = report(&servers).source.duplicates;
     assert!(duplicates.len() == 1 && duplicates[0].contains("MCP server s"), "{duplicates:?}");
     assert_eq!(names(&registry), ["s.b", "s.echo", "t.echo"]);
 }
@@ -200,7 +200,7 @@ async fn b3_a_bad_definition_costs_that_tool_alone() {
     let servers = settled(&registry, &[("s", peer.settings())]).await;
     assert_eq!(names(&registry), ["s.echo", "s.get_weather"]);
     let faults: Vec<_> =
-        report(&servers).faults.into_iter().map(|fault| (fault.tool, fault.message)).collect();
+        report(&servers).source.faults.into_iter().map(|fault| (fault.tool, fault.message)).collect();
     assert_eq!(faults.len(), 3, "{faults:?}");
     assert!(faults.iter().any(|(tool, fault)| tool == "hidden" && fault.contains("U+E0049")), "{faults:?}");
     let weather = call(&registry, "s.get_weather", json!({})).await.result.unwrap_err();
@@ -214,7 +214,7 @@ async fn b3_ten_thousand_tools_are_read_and_a_thousand_taken() {
     let registry = registry();
     let servers = settled(&registry, &[("s", peer.settings())]).await;
     assert_eq!(names(&registry).len(), 1000);
-    assert!(report(&servers).faults[0].message.contains("`allow`"));
+    assert!(report(&servers).source.faults[0].message.contains("`allow`"));
     let level = registry.get("s.t00000").unwrap().policy().permission;
     assert_eq!(level, Permission::User);
 }
@@ -230,12 +230,12 @@ async fn m8_a_server_that_fails_time_and_again_is_left_alone_and_tried_with_one_
     for _ in 0..4 {
         call(&registry, "s.fails", json!({})).await.result.unwrap_err();
     }
-    assert_eq!(report(&servers).breaker, BreakerState::Closed, "an error is an answer");
+    assert_eq!(report(&servers).source.breaker, BreakerState::Closed, "an error is an answer");
     for _ in 0..2 {
         let late = call(&registry, "s.waits", json!({})).await.result.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::Timeout);
     }
-    assert_eq!(report(&servers).breaker, BreakerState::Open);
+    assert_eq!(report(&servers).source.breaker, BreakerState::Open);
     let asked = peer.heard("tools/call").len();
     let resting = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert_eq!(resting.kind(), ErrorKind::Unavailable);
@@ -244,7 +244,7 @@ async fn m8_a_server_that_fails_time_and_again_is_left_alone_and_tried_with_one_
     assert_eq!(peer.heard("tools/call").len(), asked, "it is not asked");
     clock.advance(31);
     call(&registry, "s.echo", json!({})).await.result.unwrap();
-    assert_eq!(report(&servers).breaker, BreakerState::Closed);
+    assert_eq!(report(&servers).source.breaker, BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,7 +21,10 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::broadcast,
 };
-use toolrack_remote::mcp::{McpServerSettings, McpState, McpTransport};
+use toolrack_remote::{
+    BreakerSettings, RemoteKey,
+    mcp::{McpServerSettings, McpState},
+};
 
 use super::{call, names, registry, report, settled, until};
 
@@ -109,7 +112,7 @@ async fn b3_a_server_at_an_address_is_followed_lost_and_found() {
 
     serving.shutdown_background();
     until(|| report(&servers).state == McpState::Away).await;
-    let error = report(&servers).error.unwrap();
+    let error = report(&servers).source.error.unwrap();
     assert!(!format!("{error} {:?}", report(&servers)).contains("tr_hidden"), "{error}");
     until(|| names(&registry).is_empty()).await;
     let listener = std::net::TcpListener::bind(address).unwrap();
@@ -131,16 +134,16 @@ async fn b3_a_key_and_headers_are_sent_and_no_redirect_is_followed() {
     });
     let address = listener.local_addr().unwrap();
     let serving = serve(listener, Router::new().fallback(elsewhere));
-    let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
-    if let McpTransport::Http { key, headers, .. } = &mut settings.transport {
-        headers.given.insert("X-Team".to_owned(), "tools".to_owned());
+    let settings = McpServerSettings {
+        headers: [("X-Team".to_owned(), "tools".to_owned())].into(),
         // The test runner sets this one.
-        headers.env.insert("X-Crate".to_owned(), "CARGO_PKG_NAME".to_owned());
-        *key = Some(toolrack_remote::RemoteKey::new("tr_key"));
-    }
+        headers_env: [("X-Crate".to_owned(), "CARGO_PKG_NAME".to_owned())].into(),
+        key: Some(RemoteKey::new("tr_key")),
+        ..McpServerSettings::url(format!("http://{address}/mcp"))
+    };
     let registry = registry();
     let servers = settled(&registry, &[("h", settings)]).await;
-    assert!(report(&servers).error.is_some(), "{:?}", report(&servers));
+    assert!(report(&servers).source.error.is_some(), "{:?}", report(&servers));
     let seen = seen.lock().unwrap();
     assert!(
         seen.iter()
@@ -165,13 +168,11 @@ async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             let serving = serve(listener, Router::new().fallback(refuse));
-            let mut settings = McpServerSettings::url(format!("http://{address}/mcp"));
-            if let McpTransport::Http { key: place, .. } = &mut settings.transport {
-                *place = key.map(toolrack_remote::RemoteKey::new);
-            }
+            let url = McpServerSettings::url(format!("http://{address}/mcp"));
+            let settings = McpServerSettings { key: key.map(RemoteKey::new), ..url };
             let registry = registry();
             let servers = settled(&registry, &[("h", settings)]).await;
-            let error = report(&servers).error.unwrap();
+            let error = report(&servers).source.error.unwrap();
             let told =
                 if key.is_some() { "does not take its key" } else { "name its variable under `key_env`" };
             assert!(error.contains(told), "{status} {challenge}: {error}");
@@ -193,7 +194,33 @@ async fn k22_words_about_a_key_in_an_answer_are_no_status() {
     let registry = registry();
     let settings = McpServerSettings::url(format!("http://{address}/mcp"));
     let servers = settled(&registry, &[("h", settings)]).await;
-    let error = report(&servers).error.unwrap();
+    let error = report(&servers).source.error.unwrap();
     assert!(error.contains("HTTP 401") && !error.contains("key_env"), "{error}");
     serving.shutdown_background();
+}
+
+/// Neither the caller nor the model gets to know where a server is, nor what its URL has in it; the operator does.
+#[tokio::test]
+async fn k6_where_an_mcp_server_is_is_told_to_the_operator_alone() {
+    let modern = Modern { tools: Arc::new(Mutex::new(vec!["echo"])), changed: broadcast::Sender::new(4) };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = serve(listener, router(&modern));
+    let registry = registry();
+    let settings = McpServerSettings {
+        breaker: BreakerSettings { failures: 1, ..BreakerSettings::default() },
+        ..McpServerSettings::url(format!("http://{address}/mcp?token=tr_hidden"))
+    };
+    let _servers = settled(&registry, &[("h", settings)]).await;
+    serving.shutdown_background();
+    let broken = call(&registry, "h.echo", json!({})).await.result.unwrap_err();
+    let resting = call(&registry, "h.echo", json!({})).await.result.unwrap_err();
+    assert!(broken.message().contains("the MCP server h did not answer the call"), "{broken}");
+    assert!(resting.message().contains("is left alone"), "{resting}");
+    for error in [broken, resting] {
+        let public = format!("{} {}", error.message(), error.feedback());
+        assert!(!public.contains("127.0.0.1") && !public.contains("hidden"), "{public}");
+        let detail = error.detail();
+        assert!(detail.contains(&address.to_string()) && !detail.contains("hidden"), "{detail}");
+    }
 }

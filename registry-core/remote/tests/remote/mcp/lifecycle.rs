@@ -32,7 +32,7 @@ async fn b3_the_tools_follow_list_changed_over_all_pages() {
         !registry.get("s.a").unwrap().is_enabled()
             && before.policy() == registry.get("s.a").unwrap().policy()
     );
-    assert_eq!((report(&servers).tools, peer.connections.load(Ordering::SeqCst)), (2, 1));
+    assert_eq!((report(&servers).source.tools, peer.connections.load(Ordering::SeqCst)), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,14 +47,14 @@ async fn b3_the_tools_go_with_the_server_and_come_back_with_it() {
     assert_eq!((gone.kind(), gone.is_retryable()), (ErrorKind::Unavailable, true));
     sleep(GRACE).await;
     until(|| names(&registry).is_empty()).await;
-    assert_eq!(report(&servers).tools, 0);
+    assert_eq!(report(&servers).source.tools, 0);
     let unknown = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::ToolNotFound);
 
     peer.is_up.store(true, Ordering::SeqCst);
     until(|| report(&servers).state == McpState::Connected).await;
     assert_eq!(call(&registry, "s.echo", json!({})).await.result.unwrap().value, json!("{}"));
-    assert_eq!(report(&servers).error, None);
+    assert_eq!(report(&servers).source.error, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn b3_a_server_that_is_not_there_is_tried_less_and_less_often() {
     assert!(begun.elapsed().is_zero(), "starting waits for nobody");
     assert!(servers.settled(Duration::from_secs(1)).await, "an answer is also that it is not there");
     let first = report(&servers);
-    assert_eq!((first.state, first.error.as_deref()), (McpState::Away, Some("nobody is there")));
+    assert_eq!((first.state, first.source.error.as_deref()), (McpState::Away, Some("nobody is there")));
     // 1 + 2 + 4 + … + 32 s, then every 60 s.
     sleep(Duration::from_secs(64)).await;
     assert_eq!(peer.connections.load(Ordering::SeqCst), 7);
@@ -125,7 +125,7 @@ async fn b3_a_server_that_never_answers_holds_nobody_up() {
     assert!(!servers.settled(Duration::from_secs(5)).await);
     assert_eq!(names(&registry), ["well.echo"]);
     assert!(servers.settled(Duration::from_secs(60)).await);
-    assert_eq!(report(&servers).error.as_deref(), Some("it did not answer within 60 s"));
+    assert_eq!(report(&servers).source.error.as_deref(), Some("it did not answer within 60 s"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +137,7 @@ async fn b3_one_that_hangs_later_is_found_out_by_a_call() {
     peer.is_mute.store(true, Ordering::SeqCst);
     let late = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Timeout);
-    until(|| report(&servers).error.as_deref() == Some("it does not answer any more")).await;
+    until(|| report(&servers).source.error.as_deref() == Some("it does not answer any more")).await;
     peer.is_mute.store(false, Ordering::SeqCst);
     until(|| report(&servers).state == McpState::Connected).await;
     call(&registry, "s.echo", json!({})).await.result.unwrap();

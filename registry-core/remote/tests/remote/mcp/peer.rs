@@ -13,7 +13,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     sync::broadcast,
 };
-use toolrack_remote::mcp::{McpServerSettings, McpTransport};
+use toolrack_remote::mcp::McpServerSettings;
 
 /// A definition with nothing but a name.
 pub(crate) fn tool(name: &str) -> Value {
@@ -50,7 +50,7 @@ impl Peer {
 
     pub(crate) fn settings(self: &Arc<Self>) -> McpServerSettings {
         let peer = Arc::clone(self);
-        McpServerSettings::new(McpTransport::InProcess(Arc::new(move || peer.connect())))
+        McpServerSettings::in_process(move || peer.connect())
     }
 
     fn connect(self: &Arc<Self>) -> std::io::Result<DuplexStream> {

@@ -49,11 +49,11 @@ async fn m8_a_change_of_an_mcp_tool_is_flagged_and_used_where_nothing_is_pinned(
     let peer = Peer::new(&[tool("echo")]);
     let registry = registry();
     let servers = started(&registry, &peer, false, Arc::new(MemoryManifests::default())).await;
-    assert!(report(&servers).changes.is_empty() && !report(&servers).pinned);
+    assert!(report(&servers).source.changes.is_empty() && !report(&servers).source.pinned);
     peer.set_tools(&[poisoned(), tool("b")]);
     until(|| names(&registry).len() == 2).await;
     assert_eq!(
-        report(&servers).changes,
+        report(&servers).source.changes,
         [change("s.echo", &["description"])],
         "a new one is nothing to look at"
     );
@@ -67,12 +67,12 @@ async fn m8_a_pinned_mcp_tool_that_changed_is_off_until_it_is_accepted() {
     let registry = registry();
     let servers = started(&registry, &peer, true, store.clone()).await;
     assert_eq!(usable(&registry), ["s.b", "s.echo"], "the first list is accepted");
-    let before = report(&servers).digest;
+    let before = report(&servers).source.digest;
 
     peer.set_tools(&[poisoned(), tool("b"), tool("c")]);
     until(|| names(&registry).len() == 3).await;
     let changes = [change("s.c", &["new"]), change("s.echo", &["description"])];
-    assert_eq!(report(&servers).changes, changes);
+    assert_eq!(report(&servers).source.changes, changes);
     assert_eq!(usable(&registry), ["s.b"]);
     let off = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert_eq!(off.kind(), ErrorKind::Unavailable);
@@ -88,14 +88,14 @@ async fn m8_a_pinned_mcp_tool_that_changed_is_off_until_it_is_accepted() {
     assert_eq!(usable(&other), ["s.b"]);
 
     // What has changed since somebody looked at it is not what they accept.
-    let looked_at = report(&restarted).digest;
+    let looked_at = report(&restarted).source.digest;
     assert_ne!(looked_at, before);
     peer.set_tools(&[poisoned(), tool("b"), tool("c"), tool("d")]);
-    until(|| report(&restarted).tools == 4 && report(&servers).tools == 4).await;
-    let now = report(&restarted).digest;
+    until(|| report(&restarted).source.tools == 4 && report(&servers).source.tools == 4).await;
+    let now = report(&restarted).source.digest;
     assert_eq!(restarted.accept("s", &looked_at).await.unwrap_err(), AcceptError::Changed(now.clone()));
     assert_eq!(usable(&other), ["s.b"]);
-    assert!(restarted.accept("s", &now).await.unwrap().changes.is_empty());
+    assert!(restarted.accept("s", &now).await.unwrap().source.changes.is_empty());
     assert_eq!(usable(&other), ["s.b", "s.c", "s.d", "s.echo"]);
     call(&other, "s.echo", json!({})).await.result.unwrap();
     // The other side on the same store sees it with its next look.
@@ -113,7 +113,7 @@ async fn m8_a_hint_that_changed_is_a_change_and_another_effect_of_the_operators_
     let registry = registry();
     let servers = started(&registry, &peer, true, store.clone()).await;
     peer.set_tools(&[tool("echo")]);
-    until(|| report(&servers).changes == [change("s.echo", &["rules"])]).await;
+    until(|| report(&servers).source.changes == [change("s.echo", &["rules"])]).await;
     let mut settings = McpServerSettings { pin: true, ..peer.settings() };
     settings.effects.insert("echo".to_owned(), registry_core::Effect::Destructive);
     let other = super::registry();
@@ -123,7 +123,7 @@ async fn m8_a_hint_that_changed_is_a_change_and_another_effect_of_the_operators_
     let restarted =
         McpServers::start(&other, BTreeMap::from([("s".to_owned(), settings)]), store.clone()).unwrap();
     assert!(restarted.settled(Duration::from_secs(30)).await);
-    assert!(report(&restarted).changes.is_empty());
+    assert!(report(&restarted).source.changes.is_empty());
 }
 
 /// A store that is away.
@@ -147,7 +147,7 @@ async fn m8_where_what_was_accepted_cannot_be_read_pinned_mcp_tools_are_off() {
     assert!(usable(&registry).is_empty());
     let off = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert!(off.message().contains("cannot be read now"), "{off}");
-    let digest = report(&servers).digest;
+    let digest = report(&servers).source.digest;
     assert!(matches!(servers.accept("s", &digest).await, Err(AcceptError::NotKept(_))));
     assert!(usable(&registry).is_empty());
     let free = super::registry();

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use registry_core::ErrorKind;
 use serde_json::json;
-use toolrack_remote::mcp::{McpServerSettings, McpState, McpTransport};
+use toolrack_remote::mcp::{McpServerSettings, McpState};
 
 use super::{
     call, names,
@@ -26,11 +26,10 @@ fn program_that_is_a_server() {
 fn program() -> McpServerSettings {
     let this = std::env::current_exe().unwrap();
     let arguments = ["--exact", "mcp::program::program_that_is_a_server", "--nocapture"];
-    let mut settings = McpServerSettings::command(this.to_str().unwrap(), arguments);
-    if let McpTransport::Stdio(command) = &mut settings.transport {
-        command.env.insert(VARIABLE.to_owned(), "1".to_owned());
+    McpServerSettings {
+        env: [(VARIABLE.to_owned(), "1".to_owned())].into(),
+        ..McpServerSettings::command(this.to_str().unwrap(), arguments)
     }
-    settings
 }
 
 #[tokio::test]
@@ -65,7 +64,7 @@ async fn b3_a_program_that_ends_is_started_again() {
         "it may have run: {broken}"
     );
     until(|| report(&servers).state == McpState::Away).await;
-    assert_eq!(report(&servers).error.as_deref(), Some("the program ended (exit status: 3)"));
+    assert_eq!(report(&servers).source.error.as_deref(), Some("the program ended (exit status: 3)"));
     until(|| report(&servers).state == McpState::Connected).await;
     call(&registry, "p.echo", json!({})).await.result.unwrap();
 }
@@ -97,7 +96,7 @@ async fn b3_a_program_that_is_none_or_none_of_ours_is_told() {
     let registry = registry();
     let none = McpServerSettings::command("toolrack-no-such-program", [""; 0]);
     let servers = settled(&registry, &[("p", none)]).await;
-    let error = report(&servers).error.unwrap();
+    let error = report(&servers).source.error.unwrap();
     assert!(error.contains("`toolrack-no-such-program` cannot be started: No such file"), "{error}");
 
     let quick = McpServerSettings {
@@ -106,9 +105,9 @@ async fn b3_a_program_that_is_none_or_none_of_ours_is_told() {
     };
     let servers = start(&registry, &[("p", quick)]);
     assert!(servers.settled(Duration::from_secs(10)).await);
-    assert_eq!(report(&servers).error.as_deref(), Some("it did not answer within 0.3 s"));
+    assert_eq!(report(&servers).source.error.as_deref(), Some("it did not answer within 0.3 s"));
 
     let servers = settled(&registry, &[("p", McpServerSettings::command("false", [""; 0]))]).await;
-    let error = report(&servers).error.unwrap();
+    let error = report(&servers).source.error.unwrap();
     assert!(error.contains("exit status: 1") || error.contains("Broken pipe"), "{error}");
 }

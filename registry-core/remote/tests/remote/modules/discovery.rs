@@ -97,7 +97,8 @@ async fn m1_fifty_modules_of_which_ten_time_out_take_one_timeout() {
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(4), "{took:?}");
     assert_eq!(server.registry.len(), 40);
-    let silent: Vec<_> = server.modules.reports().into_iter().filter_map(|report| report.error).collect();
+    let silent: Vec<_> =
+        server.modules.reports().into_iter().filter_map(|report| report.source.error).collect();
     assert_eq!(silent, vec!["it took longer than 0.5 s"; 10]);
 }
 
@@ -181,7 +182,7 @@ async fn m3_tools_stay_while_the_module_is_away_also_over_a_restart() {
     clock.advance(MANIFEST_TTL.as_secs());
     cache.expire();
     server.modules.ready().await;
-    until(|| server.modules.reports()[0].error.is_some()).await;
+    until(|| server.modules.reports()[0].source.error.is_some()).await;
     assert_eq!(server.names(), ["m.f"]);
     let error = server.error("m.f").await;
     assert!(error.message().starts_with("Tool execution error: "), "{error}");
@@ -225,7 +226,7 @@ async fn m3_after_an_hour_it_reads_the_cache_first() {
 async fn m4_a_failure_is_kept_for_a_while() {
     let url = dead().await;
     let server = Server::with("m", &url).await;
-    assert!(server.modules.reports()[0].error.as_ref().unwrap().contains("onnection refused"));
+    assert!(server.modules.reports()[0].source.error.as_ref().unwrap().contains("onnection refused"));
     // Nobody waits again for a module that does not answer.
     let server = Server::with("m", &silent().await.url).await;
     let began = Instant::now();
@@ -240,7 +241,10 @@ async fn m4_a_failure_is_kept_for_a_while() {
 async fn m4_a_module_that_comes_up_is_found_after_the_pause_or_at_once_when_asked() {
     let peer = Peer::with(Answer::Http(503, "", "starting".into()), Answer::json(&json!({}))).await;
     let server = Server::with("m", &peer.url).await;
-    assert_eq!(server.modules.reports()[0].error.as_deref(), Some("Module returned status 503: starting"));
+    assert_eq!(
+        server.modules.reports()[0].source.error.as_deref(),
+        Some("Module returned status 503: starting")
+    );
     server.modules.ready().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(peer.manifests_asked(), 1, "not twice in a second");
@@ -253,8 +257,8 @@ async fn m4_a_module_that_comes_up_is_found_after_the_pause_or_at_once_when_aske
     let reports = server.modules.refresh().await;
     assert_eq!(server.names(), ["m.f", "m.g"]);
     let report = &reports[0];
-    assert_eq!((report.tools, report.error.as_ref(), report.age), (2, None, Some(0)));
-    assert_eq!((report.breaker, report.version.as_deref()), (BreakerState::Closed, Some("1.0.0")));
+    assert_eq!((report.source.tools, report.source.error.as_ref(), report.age), (2, None, Some(0)));
+    assert_eq!((report.source.breaker, report.version.as_deref()), (BreakerState::Closed, Some("1.0.0")));
     assert_eq!(report.url, peer.url);
 }
 
@@ -264,7 +268,7 @@ async fn s4_a_module_that_was_not_there_yet_is_asked_again_by_the_first_request_
     let address = late.local_addr().unwrap();
     drop(late);
     let server = Server::with("m", &format!("http://{address}")).await;
-    assert!(server.modules.reports()[0].error.is_some());
+    assert!(server.modules.reports()[0].source.error.is_some());
 
     let peer = Peer::at(address, "m", &[tool("f", "guest")]).await;
     server.clock.advance(3);
@@ -302,7 +306,7 @@ async fn m2_a_cache_that_is_away_costs_no_tool() {
     started_without.modules.ready().await;
     assert_eq!(started_without.names(), ["m.f"]);
     cache.set_down(false);
-    assert_eq!(server.modules.refresh().await[0].error, None);
+    assert_eq!(server.modules.refresh().await[0].source.error, None);
     assert_eq!(server.names(), ["m.f"]);
 }
 
@@ -319,7 +323,7 @@ async fn c3_a_tool_named_like_one_of_this_server_is_left_out_and_told() {
     assert_eq!(server.call("m.f").await.for_model(), "ours");
     let report = &server.modules.reports()[0];
     assert_eq!(
-        report.duplicates,
+        report.source.duplicates,
         [format!(
             "two tools are named m.f: host stays, module m at {} is left out; rename one of them",
             peer.url
@@ -327,7 +331,7 @@ async fn c3_a_tool_named_like_one_of_this_server_is_left_out_and_told() {
     );
     server.registry.remove("m.f");
     assert_eq!(server.call("m.f").await.for_model(), "done");
-    assert!(server.modules.reports()[0].duplicates.is_empty());
+    assert!(server.modules.reports()[0].source.duplicates.is_empty());
 }
 
 #[tokio::test]
@@ -347,7 +351,7 @@ async fn m5_a_tool_of_unknown_level_is_the_owners() {
     let server = Server::with("m", &peer.url).await;
     let may = |level| server.registry.select(&user(level)).tools().len();
     assert_eq!((may(Permission::Admin), may(Permission::Owner)), (0, 1));
-    let fault = &server.modules.reports()[0].faults[0];
+    let fault = &server.modules.reports()[0].source.faults[0];
     assert!(
         fault.taken && fault.message.contains("\"superuser\"") && fault.message.contains("owner"),
         "{fault:?}"

@@ -289,7 +289,11 @@ async fn m8_a_call_that_is_cancelled_lets_go_of_the_module() {
         assert_eq!(call.await.unwrap().result.unwrap_err().kind(), ErrorKind::Cancelled);
     }
     until(|| gone.load(Ordering::SeqCst) == 10).await;
-    assert_eq!(server.modules.reports()[0].breaker, BreakerState::Closed, "it is no fault of the module");
+    assert_eq!(
+        server.modules.reports()[0].source.breaker,
+        BreakerState::Closed,
+        "it is no fault of the module"
+    );
 }
 
 #[tokio::test]
@@ -334,7 +338,7 @@ async fn m8_a_module_that_fails_time_and_again_is_left_alone_and_tried_by_one() 
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     let server = Server::new(breaking(&peer.url));
     server.modules.ready().await;
-    let state = || server.modules.reports()[0].breaker;
+    let state = || server.modules.reports()[0].source.breaker;
     peer.set_execute(Answer::Http(500, "", "oops".into()));
     for _ in 0..3 {
         assert_eq!(state(), BreakerState::Closed);
@@ -376,7 +380,7 @@ async fn m8_a_call_that_has_waited_too_long_for_its_turn_says_nothing_about_the_
     let (one, other) = tokio::join!(server.call("m.f"), server.call("m.f"));
     let failures = [one, other].into_iter().filter_map(|call| call.result.err());
     assert_eq!(failures.map(|error| error.kind()).collect::<Vec<_>>(), [ErrorKind::Timeout]);
-    assert_eq!(server.modules.reports()[0].breaker, BreakerState::Closed);
+    assert_eq!(server.modules.reports()[0].source.breaker, BreakerState::Closed);
 }
 
 #[tokio::test]
@@ -394,13 +398,13 @@ async fn m8_timeouts_count_as_failures_and_wrong_answers_do_not() {
         for _ in 0..4 {
             server.call("m.f").await;
         }
-        assert_eq!(server.modules.reports()[0].breaker, BreakerState::Closed);
+        assert_eq!(server.modules.reports()[0].source.breaker, BreakerState::Closed);
     }
     peer.set_execute(slow(Duration::from_secs(60)));
     for _ in 0..3 {
         assert_eq!(server.error("m.f").await.message(), "Tool execution timed out (0.05s).");
     }
-    assert_eq!(server.modules.reports()[0].breaker, BreakerState::Open);
+    assert_eq!(server.modules.reports()[0].source.breaker, BreakerState::Open);
 }
 
 #[tokio::test]

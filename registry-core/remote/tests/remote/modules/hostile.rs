@@ -63,7 +63,7 @@ async fn m1_a_manifest_of_a_gigabyte_is_cut_off() {
         let (answer, sent) = gigabyte(chunked);
         let peer = Peer::with(answer, Answer::json(&json!({}))).await;
         let server = Server::with("m", &peer.url).await;
-        let error = server.modules.reports().remove(0).error.unwrap();
+        let error = server.modules.reports().remove(0).source.error.unwrap();
         assert_eq!(error, format!("the answer is larger than {MAX_MANIFEST} bytes"));
         // The rest is what the system holds between the two.
         assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{}", sent.load(Ordering::SeqCst));
@@ -74,7 +74,7 @@ async fn m1_a_manifest_of_a_gigabyte_is_cut_off() {
     });
     let peer = Peer::with(announced, Answer::json(&json!({}))).await;
     let server = Server::with("m", &peer.url).await;
-    assert!(server.modules.reports()[0].error.as_ref().unwrap().contains("larger than"));
+    assert!(server.modules.reports()[0].source.error.as_ref().unwrap().contains("larger than"));
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn m1_a_manifest_that_unpacks_without_end_is_cut_off() {
     )
     .await;
     let server = Server::with("m", &peer.url).await;
-    assert!(server.modules.reports()[0].error.as_ref().unwrap().contains("larger than"));
+    assert!(server.modules.reports()[0].source.error.as_ref().unwrap().contains("larger than"));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn m1_a_slow_drip_ends_with_the_timeout() {
     let peer = Peer::with(drip(), drip()).await;
     let began = Instant::now();
     let server = Server::with("m", &peer.url).await;
-    assert_eq!(server.modules.reports()[0].error.as_deref(), Some("it took longer than 0.5 s"));
+    assert_eq!(server.modules.reports()[0].source.error.as_deref(), Some("it took longer than 0.5 s"));
     assert!(began.elapsed() < Duration::from_secs(10));
     peer.set_tools("m", &[tool("f", "guest")]);
     server.modules.refresh().await;
@@ -154,7 +154,7 @@ async fn m8_a_redirect_leads_nowhere() {
         let away = Answer::Http(status, redirect, "moved".into());
         let peer = Peer::with(away.clone(), away).await;
         let server = Server::with("m", &peer.url).await;
-        let error = server.modules.reports().remove(0).error.unwrap();
+        let error = server.modules.reports().remove(0).source.error.unwrap();
         assert_eq!(error, format!("Module returned status {status}: moved"));
         peer.set_tools("m", &[tool("f", "guest")]);
         server.modules.refresh().await;
@@ -172,21 +172,21 @@ async fn m1_garbage_is_told_and_the_good_tools_stay() {
     for garbage in ["", "null", "[]", "{}", "<html>", "{\"tools\": 3}", "\u{0}", &deep, &many] {
         peer.set_manifest(Answer::Http(200, "", garbage.to_owned()));
         let reports = server.modules.refresh().await;
-        assert!(reports[0].error.is_some(), "{}", garbage.get(..20).unwrap_or(garbage));
+        assert!(reports[0].source.error.is_some(), "{}", garbage.get(..20).unwrap_or(garbage));
         assert_eq!(server.names(), ["m.f"]);
         assert_eq!(server.call("m.f").await.for_model(), "done");
     }
     peer.set_manifest(Answer::talk(|mut stream| async move {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n\xff\xfe\xfd\xfc").await;
     }));
-    assert_eq!(server.modules.refresh().await[0].error.as_deref(), Some("the manifest is not UTF-8"));
+    assert_eq!(server.modules.refresh().await[0].source.error.as_deref(), Some("the manifest is not UTF-8"));
     // Within a tool, garbage costs that tool.
     let (open, close) = ("[".repeat(10_000), "]".repeat(10_000));
     let good = tool("g", "guest");
     peer.set_manifest(Answer::Http(200, "", format!(r#"{{"tools":[{open}{close},{good}]}}"#)));
     let report = server.modules.refresh().await.remove(0);
     assert_eq!(
-        (report.error, report.faults[0].tool.as_str(), server.names()),
+        (report.source.error, report.source.faults[0].tool.as_str(), server.names()),
         (None, "number 1", vec!["m.g".into()])
     );
 }
@@ -198,7 +198,7 @@ async fn b3_a_tool_with_hidden_text_is_left_out_and_the_others_are_there() {
     let peer = Peer::new("m", &[tool("a", "guest"), hidden, tool("../etc", "guest")]).await;
     let server = Server::with("m", &peer.url).await;
     assert_eq!(server.names(), ["m.a"]);
-    let faults = &server.modules.reports()[0].faults;
+    let faults = &server.modules.reports()[0].source.faults;
     let told: Vec<_> = faults.iter().map(|fault| (&*fault.tool, fault.taken)).collect();
     assert_eq!(told, [("../etc", false), ("b", false)]);
     assert!(faults[1].message.contains("U+E0049"), "{faults:?}");

@@ -107,7 +107,7 @@ async fn m1_s14_each_fault_is_logged_once_with_its_cause_until_it_changes() {
         server.modules.ready().await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    until(|| server.modules.reports()[0].error.as_ref().unwrap().contains("refused")).await;
+    until(|| server.modules.reports()[0].source.error.as_ref().unwrap().contains("refused")).await;
     // The connection that was open breaks first; then there is nobody.
     let lines = log.take();
     let unreachable = |line: &String| line.starts_with("WARN module_unreachable module=\"m\" error=");

@@ -152,8 +152,8 @@ impl Server {
 
     /// What names a module's tools as they are now.
     fn digest(&self, module: &str) -> String {
-        let report = self.modules.reports().into_iter().find(|report| report.name == module);
-        report.unwrap().digest
+        let report = self.modules.reports().into_iter().find(|report| report.source.name == module);
+        report.unwrap().source.digest
     }
 
     fn names(&self) -> Vec<String> {

@@ -43,14 +43,14 @@ fn usable(server: &Server) -> Vec<String> {
 async fn m8_a_change_is_flagged_and_used_where_nothing_is_pinned() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     let server = Server::with("m", &peer.url).await;
-    assert!(server.modules.reports()[0].changes.is_empty());
+    assert!(server.modules.reports()[0].source.changes.is_empty());
     peer.set_tools("m", &[poisoned(), tool("g", "guest")]);
     for _ in 0..2 {
-        assert_eq!(server.modules.refresh().await[0].changes, [change("m.f", &["description"])]);
+        assert_eq!(server.modules.refresh().await[0].source.changes, [change("m.f", &["description"])]);
     }
     assert_eq!(usable(&server), ["m.f", "m.g"]);
-    assert!(accept(&server).await.unwrap().changes.is_empty());
-    assert!(server.modules.refresh().await[0].changes.is_empty());
+    assert!(accept(&server).await.unwrap().source.changes.is_empty());
+    assert!(server.modules.refresh().await[0].source.changes.is_empty());
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn m8_a_pinned_tool_that_changed_is_off_until_it_is_accepted() {
 
     peer.set_tools("m", &[poisoned(), tool("g", "guest"), tool("h", "guest")]);
     let changes = [change("m.f", &["description"]), change("m.h", &["new"])];
-    assert_eq!(server.modules.refresh().await[0].changes, changes);
+    assert_eq!(server.modules.refresh().await[0].source.changes, changes);
     assert_eq!(usable(&server), ["m.g"]);
     assert_eq!(server.names(), ["m.f", "m.g", "m.h"], "listed all the same");
     let error = server.error("m.f").await;
@@ -83,7 +83,7 @@ async fn m8_a_pinned_tool_that_changed_is_off_until_it_is_accepted() {
     assert_eq!(usable(&restarted), ["m.g"]);
     assert!(peer.calls().is_empty());
 
-    assert!(accept(&restarted).await.unwrap().changes.is_empty());
+    assert!(accept(&restarted).await.unwrap().source.changes.is_empty());
     assert_eq!(usable(&restarted), ["m.f", "m.g", "m.h"]);
     // The other server sees it with its next look.
     server.modules.refresh().await;
@@ -118,7 +118,7 @@ async fn m8_a_tool_that_goes_and_comes_back_changed_is_no_new_one() {
     server.modules.refresh().await;
     assert!(server.names().is_empty());
     peer.set_tools("m", &[poisoned()]);
-    assert_eq!(server.modules.refresh().await[0].changes, [change("m.f", &["description"])]);
+    assert_eq!(server.modules.refresh().await[0].source.changes, [change("m.f", &["description"])]);
 }
 
 #[tokio::test]
@@ -127,10 +127,10 @@ async fn m8_a_tool_that_asks_for_less_has_changed() {
     let server = Server::new(quick(&[("m", pinned(&peer.url))]));
     server.modules.ready().await;
     peer.set_tools("m", &[tool("f", "guest")]);
-    assert_eq!(server.modules.refresh().await[0].changes, [change("m.f", &["rules"])]);
+    assert_eq!(server.modules.refresh().await[0].source.changes, [change("m.f", &["rules"])]);
     assert!(usable(&server).is_empty());
     peer.set_tools("m", &[tool("f", "admin")]);
-    assert!(server.modules.refresh().await[0].changes.is_empty(), "it is again as it was accepted");
+    assert!(server.modules.refresh().await[0].source.changes.is_empty(), "it is again as it was accepted");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn m8_a_module_that_makes_up_names_fills_no_store() {
     for round in 0..8 {
         let tools: Vec<_> = (0..1000).map(|n| tool(&format!("f{round}_{n}"), "guest")).collect();
         peer.set_tools("m", &tools);
-        assert_eq!(server.modules.refresh().await[0].tools, 1000);
+        assert_eq!(server.modules.refresh().await[0].source.tools, 1000);
     }
     let kept = server.cache.kept("m", Kept::Accepted).await.unwrap().unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();

@@ -88,7 +88,7 @@ async fn m7_two_that_are_modules_of_each_other_come_to_an_end() {
     }
     let longest = a.names().iter().map(|name| name.matches("peer").count()).max();
     assert_eq!(longest, Some(usize::from(MAX_HOPS)), "{:?}", a.names());
-    assert!(a.modules.reports()[0].faults.iter().any(|fault| fault.message.contains("servers away")));
+    assert!(a.modules.reports()[0].source.faults.iter().any(|fault| fault.message.contains("servers away")));
     two.set_manifest(Answer::json(&manifest("x", &[])));
     a.modules.refresh().await;
     assert_eq!(a.names(), ["own"]);

@@ -1,0 +1,67 @@
+//! An API that clients speak to this server.
+
+use http::request::Parts;
+use serde::Serialize;
+
+use crate::{BadRequest, Failure, Framing, Provider, Request, TurnEvent};
+
+/// An API that clients speak to this server: decodes their requests and encodes what happens in the turn.
+pub trait Front: Send + Sync {
+    /// Which API it is.
+    fn api(&self) -> Provider;
+
+    /// Decodes a request. The body's size is bounded by the caller, its depth and counts here. Never panics, and takes linear time.
+    ///
+    /// # Errors
+    /// The field that is wrong, and what to send.
+    fn decode(&self, parts: &Parts, body: &[u8]) -> Result<Decoded, BadRequest>;
+
+    /// The reply where none of an answer has been sent, in the API's own shape.
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>>;
+}
+
+/// A decoded request.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The request.
+    pub request: Request,
+    /// Encodes the answer. It knows from the request what the client expects.
+    pub encoder: Box<dyn Encode>,
+}
+
+/// Encodes the events of one turn for the client: as frames of a stream, or as one body.
+///
+/// The last event is [`TurnEvent::Finished`] or [`TurnEvent::Failed`]; [`finish`](Self::finish) follows it. Everything is appended to
+/// `out`, which the caller sends and clears.
+pub trait Encode: Send + std::fmt::Debug {
+    /// The content type of the reply.
+    fn content_type(&self) -> &'static str;
+
+    /// Appends the frames of an event; nothing yet where the answer is one body.
+    fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>);
+
+    /// Appends the end of the stream, or the one body.
+    fn finish(&mut self, out: &mut Vec<u8>);
+
+    /// Appends what keeps a silent stream alive; nothing where the API has no such thing.
+    fn keep_alive(&self, out: &mut Vec<u8>);
+}
+
+/// A JSON reply of a status, with the headers that say when and whether to ask again.
+pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::Response<Vec<u8>> {
+    let mut json = Vec::new();
+    Framing::append_json(&mut json, body);
+    let mut reply = http::Response::new(json);
+    *reply.status_mut() =
+        http::StatusCode::from_u16(failure.status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = reply.headers_mut();
+    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    if let Some(value) = failure.retry_after.as_deref().and_then(|after| after.parse().ok()) {
+        headers.insert(http::header::RETRY_AFTER, value);
+    }
+    if let Some(retry) = failure.should_retry {
+        let value = http::HeaderValue::from_static(if retry { "true" } else { "false" });
+        headers.insert("x-should-retry", value);
+    }
+    reply
+}

@@ -1,0 +1,327 @@
+//! Messages of a conversation, and the parts that they consist of.
+
+use std::collections::{HashSet, VecDeque};
+
+use serde_json::value::RawValue;
+
+use crate::{Passing, Provider, RawJson};
+
+/// One message of a conversation.
+///
+/// Every front brings a conversation into one form, so that nothing after it has to know two:
+/// - A system prompt is a message of role [`System`](Role::System) or [`Developer`](Role::Developer), wherever it stands.
+/// - The result of a call is alone in a message of role [`Tool`](Role::Tool). Where an API has several results and the user's text in
+///   one message, its front makes one message of each result and puts the text after them.
+/// - Only [`Assistant`](Role::Assistant) messages have [`Reasoning`](Content::Reasoning) and [`Call`](Content::Call).
+/// - There is no empty text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What it says, in order.
+    pub parts: Vec<Part>,
+    /// What only the client's API knows of the message.
+    pub passing: Passing,
+}
+
+impl Message {
+    /// A message of these parts.
+    pub fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, passing: Passing::none() }
+    }
+
+    /// A message of one text, or of nothing where the text is empty.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
+        Self::new(role, parts)
+    }
+
+    /// The message with the result of a call.
+    pub fn result(result: ToolResult) -> Self {
+        Self::new(Role::Tool, vec![Content::Result(result).into()])
+    }
+
+    /// Its texts, one after the other, each in a line of its own.
+    pub fn plain_text(&self) -> String {
+        plain_text(&self.parts)
+    }
+
+    /// Its calls.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match &part.content {
+            Content::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The result in it; only messages of role [`Tool`](Role::Tool) have one.
+    pub fn tool_result(&self) -> Option<&ToolResult> {
+        self.parts.iter().find_map(|part| match &part.content {
+            Content::Result(result) => Some(result),
+            _ => None,
+        })
+    }
+}
+
+/// The texts among parts, one after the other, each in a line of its own.
+pub(crate) fn plain_text(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match &part.content {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The operator of the model.
+    System,
+    /// The author of the program; APIs without this role take it as [`System`](Self::System).
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// A part of a message or of a tool's result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What it is.
+    pub content: Content,
+    /// What only the client's API knows of the part, such as `cache_control`.
+    pub passing: Passing,
+}
+
+impl From<Content> for Part {
+    fn from(content: Content) -> Self {
+        Self { content, passing: Passing::none() }
+    }
+}
+
+/// What a part is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Text; not empty.
+    Text(String),
+    /// What the model thought before it answered.
+    Reasoning(Reasoning),
+    /// A picture, a recording or a document.
+    Media(Media),
+    /// A call of a tool.
+    Call(Call),
+    /// What a call gave back.
+    Result(ToolResult),
+    /// A part that only one API knows, as it wrote it.
+    Opaque(Provider, RawJson),
+}
+
+/// What the model thought before it answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reasoning {
+    /// The text; empty where the API shows none.
+    pub text: String,
+    /// What the API that made it wants back with it.
+    pub seal: Option<Seal>,
+}
+
+/// What a hosted API adds to reasoning and wants back unchanged. It means nothing to any other API: encoders and wires of another
+/// one leave it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Whose it is.
+    pub api: Provider,
+    /// What it does.
+    pub kind: SealKind,
+    /// The seal itself, as the API wrote it.
+    pub data: String,
+}
+
+/// What a [`Seal`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SealKind {
+    /// It proves that the model wrote the text (`signature`, `thoughtSignature`).
+    Signature,
+    /// It is the reasoning, which only the API can read (`redacted_thinking`, `encrypted_content`).
+    Encrypted,
+}
+
+/// A picture, a recording or a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// What kind it is.
+    pub kind: MediaKind,
+    /// Where its bytes are.
+    pub source: MediaSource,
+    /// Its media type, such as `image/png`, if known.
+    pub media_type: Option<String>,
+    /// Its file name, if known.
+    pub name: Option<String>,
+    /// How closely the model looks at a picture: `low`, `high`, `auto`.
+    pub detail: Option<String>,
+}
+
+impl Media {
+    /// Media of a source, of which nothing else is known.
+    pub fn new(kind: MediaKind, source: MediaSource) -> Self {
+        Self { kind, source, media_type: None, name: None, detail: None }
+    }
+}
+
+/// The kind of [`Media`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// A picture.
+    Image,
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// A document.
+    File,
+}
+
+/// Where the bytes of [`Media`] are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MediaSource {
+    /// Here, in Base64. It is passed on as it came and never decoded.
+    Data(String),
+    /// At an address that the model server fetches.
+    Url(String),
+    /// At the API, which gave it this id.
+    Id(String),
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The call's id, which its result repeats; not empty. Where an API has none, its front makes one up with [`CallIds`].
+    pub id: String,
+    /// The tool's name on the wire.
+    pub name: String,
+    /// What the tool is called with, as the model wrote it. With [`CallInput::Json`] it is meant to be a JSON object; it may be any
+    /// text.
+    pub arguments: String,
+    /// What the arguments are.
+    pub input: CallInput,
+}
+
+impl Call {
+    /// A call with JSON arguments.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), arguments: arguments.into(), input: CallInput::Json }
+    }
+
+    /// The arguments as a JSON object, for APIs that take no text; none at all are an empty object. `None` if they are anything
+    /// else.
+    pub fn arguments_object(&self) -> Option<&RawValue> {
+        let text = self.arguments.trim();
+        let text = if text.is_empty() { "{}" } else { text };
+        let object = serde_json::from_str::<&RawValue>(text).ok()?;
+        object.get().starts_with('{').then_some(object)
+    }
+}
+
+/// What the arguments of a [`Call`] are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallInput {
+    /// A JSON object.
+    #[default]
+    Json,
+    /// Free text, for a tool with [`ToolInput::Text`](crate::ToolInput::Text).
+    Text,
+}
+
+/// What a call gave back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolResult {
+    /// The call's id.
+    pub call_id: String,
+    /// The tool's name, where the API repeats it.
+    pub name: Option<String>,
+    /// What the tool gave back: text, media, or what only one API knows.
+    pub parts: Vec<Part>,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+/// Makes up ids for the calls of a conversation whose API has none, and finds the call that a result belongs to.
+///
+/// An id depends only on how many calls without an id stand before it, so a conversation that goes on keeps its ids. Nine letters
+/// and digits are what the templates of every model take.
+#[derive(Debug, Default)]
+pub struct CallIds {
+    made: usize,
+    taken: HashSet<String>,
+    /// Calls without a result: their names and ids.
+    open: VecDeque<(String, String)>,
+}
+
+impl CallIds {
+    /// The id of the next call: its own, or a new one.
+    pub fn call(&mut self, name: &str, own: Option<String>) -> String {
+        let id = own.filter(|id| !id.is_empty()).unwrap_or_else(|| self.make());
+        self.taken.insert(id.clone());
+        self.open.push_back((name.to_owned(), id.clone()));
+        id
+    }
+
+    /// The call that the next result belongs to: the one whose id it repeats, or else the first of its name without a result, or
+    /// else the first without a result.
+    pub fn result(&mut self, name: Option<&str>, own: Option<String>) -> String {
+        let own = own.filter(|id| !id.is_empty());
+        let at = match (&own, name) {
+            (Some(own), _) => self.open.iter().position(|(_, id)| id == own),
+            (None, Some(name)) => self.open.iter().position(|(open, _)| open == name),
+            (None, None) => (!self.open.is_empty()).then_some(0),
+        };
+        let found = at.and_then(|at| self.open.remove(at)).map(|(_, id)| id);
+        own.or(found).unwrap_or_else(|| self.make())
+    }
+
+    fn make(&mut self) -> String {
+        loop {
+            let id = format!("call{:05}", self.made);
+            self.made = self.made.saturating_add(1);
+            if !self.taken.contains(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_ids_are_stable_and_free() {
+        let mut ids = CallIds::default();
+        assert_eq!(ids.call("f", Some("call00000".into())), "call00000");
+        assert_eq!(ids.call("f", None), "call00001");
+        assert_eq!(ids.call("g", Some(String::new())), "call00002");
+        assert_eq!(ids.result(Some("g"), None), "call00002");
+        assert_eq!(ids.result(Some("f"), Some("call00001".into())), "call00001");
+        assert_eq!(ids.result(None, None), "call00000");
+        assert_eq!(ids.result(Some("f"), None), "call00003", "a result of no call has an id, too");
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_none() {
+        for (text, object) in [
+            ("{\"a\": 1}", Some("{\"a\": 1}")),
+            ("", Some("{}")),
+            (" \n", Some("{}")),
+            ("[]", None),
+            ("\"a\"", None),
+            ("{\"a\"", None),
+        ] {
+            let call = Call::new("c", "f", text);
+            assert_eq!(call.arguments_object().map(RawValue::get), object, "{text}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Requests of clients, and errors as they go to them.
+
+use std::collections::HashSet;
+
+use http::request::Parts;
+use serde_json::{Value, json};
+
+use super::{
+    API,
+    encode::{StreamEncoder, WholeEncoder},
+    messages::read_messages,
+};
+use crate::{
+    BadRequest, ClientTool, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing,
+    Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
+    front::failure_reply,
+    json::{Field, Object},
+};
+
+/// OpenAI's chat completions, spoken by clients.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenAiFront;
+
+impl Front for OpenAiFront {
+    fn api(&self) -> Provider {
+        API
+    }
+
+    fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        let mut body = Object::from_body(body)?;
+        let mut passing = Passing::of(API);
+        let messages = read_messages(&mut body)?;
+        let model = body.string("model")?.filter(|name| !name.is_empty());
+        if let Some(n) = body.take("n")
+            && n.source().get() != "1"
+        {
+            return Err(n.bad("has to be 1: a turn with tools has one answer"));
+        }
+        let stream = body.bool("stream")?.unwrap_or(false);
+        let mut include_usage = false;
+        if let Some(mut options) = body.object("stream_options")? {
+            include_usage = options.bool("include_usage")?.unwrap_or(false);
+            options.leave("stream_options", &mut passing);
+        }
+        let extension = Extension::take(&mut body, stream)?;
+        let (functions, function_choice) = (body.take("functions"), body.take("function_call"));
+        let is_legacy = functions.is_some();
+        let (tools, choice) = match functions {
+            Some(_) if body.take("tools").is_some() => {
+                return Err(body.bad("functions", "and `tools` cannot both be sent; send `tools`"));
+            }
+            Some(functions) => {
+                (read_tools(functions.items()?, read_function)?, read_function_choice(function_choice)?)
+            }
+            None => {
+                (read_tools(body.items("tools")?, read_tool)?, read_tool_choice(body.take("tool_choice"))?)
+            }
+        };
+        let request = Request {
+            model,
+            messages,
+            tools,
+            choice,
+            // An answer has room for one call of a function.
+            parallel: if is_legacy { Some(false) } else { body.bool("parallel_tool_calls")? },
+            stream,
+            sampling: read_sampling(&mut body)?,
+            thinking: read_thinking(&mut body, &mut passing)?,
+            format: read_format(&mut body, &mut passing)?,
+            extension,
+            passing: body.rest_with(passing),
+        };
+        let encoder: Box<dyn Encode> = match stream {
+            true => Box::new(StreamEncoder::new(include_usage, is_legacy)),
+            false => Box::new(WholeEncoder::new(is_legacy)),
+        };
+        Ok(Decoded { request, encoder })
+    }
+
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
+        failure_reply(failure, &error_body(failure))
+    }
+}
+
+/// The body of an error response, and the data of an event of a stream that broke off.
+pub(super) fn error_body(failure: &Failure) -> Value {
+    let usual = match failure.kind {
+        FailureKind::Stopping => "server_stopping",
+        FailureKind::Authentication => "authentication_error",
+        FailureKind::Permission => "permission_error",
+        FailureKind::Internal => "internal_error",
+        _ if failure.upstream.is_some() => "upstream_error",
+        FailureKind::RateLimit => "rate_limit_error",
+        FailureKind::Upstream | FailureKind::Overloaded | FailureKind::Timeout => "upstream_error",
+        FailureKind::InvalidRequest
+        | FailureKind::ContextLength
+        | FailureKind::NotFound
+        | FailureKind::TooLarge => "invalid_request_error",
+    };
+    let upstream = failure.upstream.as_deref();
+    let code = match (upstream.and_then(|upstream| upstream.code.as_ref()), failure.kind) {
+        (Some(code), _) => json!(code),
+        (None, FailureKind::ContextLength) => json!("context_length_exceeded"),
+        (None, _) => Value::Null,
+    };
+    let mut error = json!({
+        "message": failure.message,
+        "type": upstream.and_then(|upstream| upstream.error_type.as_deref()).unwrap_or(usual),
+        "param": failure.param,
+        "code": code,
+    });
+    if let Value::Object(fields) = &mut error {
+        for (name, value) in upstream.iter().flat_map(|upstream| &upstream.others) {
+            fields.entry(&**name).or_insert_with(|| json!(value));
+        }
+    }
+    json!({ "error": error })
+}
+
+fn read_sampling(body: &mut Object<'_>) -> Result<Sampling, BadRequest> {
+    // Some clients say with a negative number that there is no maximum. Of two maxima both hold.
+    let mut max_tokens = None;
+    for name in ["max_tokens", "max_completion_tokens"] {
+        let given = body.integer(name)?.and_then(|tokens| u64::try_from(tokens).ok());
+        max_tokens = match (max_tokens, given) {
+            (Some(one), Some(other)) => Some(u64::min(one, other)),
+            (one, other) => one.or(other),
+        };
+    }
+    let stop = match body.take("stop") {
+        None => Vec::new(),
+        Some(text) if text.is_string() => vec![text.string()?],
+        Some(list) if list.is_array() => {
+            list.items()?.iter().map(Field::string).collect::<Result<Vec<_>, _>>()?
+        }
+        Some(other) => return Err(other.bad("has to be a string or an array of strings")),
+    };
+    Ok(Sampling {
+        max_tokens,
+        temperature: body.float("temperature")?,
+        top_p: body.float("top_p")?,
+        top_k: body.integer("top_k")?,
+        min_p: body.float("min_p")?,
+        presence_penalty: body.float("presence_penalty")?,
+        frequency_penalty: body.float("frequency_penalty")?,
+        seed: body.integer("seed")?,
+        stop: stop.into_iter().filter(|text| !text.is_empty()).collect(),
+    })
+}
+
+/// Reads `reasoning_effort`. A word that only some server knows passes.
+fn read_thinking(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Thinking>, BadRequest> {
+    let Some(field) = body.take("reasoning_effort") else { return Ok(None) };
+    let word = field.string()?;
+    if word == "none" {
+        return Ok(Some(Thinking::Off));
+    }
+    let effort = Effort::from_word(&word).map(Thinking::Effort);
+    if effort.is_none() {
+        passing.push("reasoning_effort", field.source());
+    }
+    Ok(effort)
+}
+
+/// Reads `response_format`. A type that only some server knows passes.
+fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<ResponseFormat>, BadRequest> {
+    let Some(field) = body.take("response_format") else { return Ok(None) };
+    let source = field.source();
+    let mut format = field.object()?;
+    let read = match format.string("type")?.as_deref() {
+        None => return Err(format.bad("type", "is missing")),
+        Some("text") => None,
+        // llama.cpp takes a schema here, too.
+        Some("json_object") => Some(match format.value("schema")? {
+            Some(schema) => {
+                ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None }
+            }
+            None => ResponseFormat::JsonObject,
+        }),
+        Some("json_schema") => {
+            let mut inner =
+                format.object("json_schema")?.ok_or_else(|| format.bad("json_schema", "is missing"))?;
+            let read = ResponseFormat::JsonSchema {
+                name: inner.string("name")?,
+                description: inner.string("description")?,
+                schema: inner.value("schema")?.ok_or_else(|| inner.bad("schema", "is missing"))?,
+                strict: inner.bool("strict")?,
+            };
+            inner.leave("json_schema", passing);
+            Some(read)
+        }
+        Some(_) => {
+            passing.push("response_format", source);
+            return Ok(None);
+        }
+    };
+    format.leave("response_format", passing);
+    Ok(read)
+}
+
+fn read_tools(
+    items: Vec<Field<'_>>,
+    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
+) -> Result<Vec<ClientTool>, BadRequest> {
+    let mut names = HashSet::new();
+    let mut tools = Vec::with_capacity(items.len());
+    for item in items {
+        let place = item.bad("");
+        let tool = read(item.object()?)?;
+        if !names.insert(tool.name.clone()) {
+            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
+    let kind = tool.string("type")?;
+    let mut passing = Passing::of(API);
+    let (name, description, input) = match kind.as_deref() {
+        Some("function") | None => {
+            let mut function = tool.object("function")?.ok_or_else(|| tool.bad("function", "is missing"))?;
+            let read =
+                (read_name(&mut function)?, function.string("description")?, read_json(&mut function)?);
+            function.leave("function", &mut passing);
+            read
+        }
+        Some("custom") => {
+            let mut custom = tool.object("custom")?.ok_or_else(|| tool.bad("custom", "is missing"))?;
+            let input = ToolInput::Text { format: custom.value("format")? };
+            let read = (read_name(&mut custom)?, custom.string("description")?, input);
+            custom.leave("custom", &mut passing);
+            read
+        }
+        Some(other) => {
+            let message =
+                format_args!("`{other}` is not offered here; send tools of type `function` or `custom`");
+            return Err(tool.bad("type", message));
+        }
+    };
+    Ok(ClientTool { name, description, input, passing: tool.rest_with(passing) })
+}
+
+/// Reads a tool of the deprecated field `functions`.
+fn read_function(mut function: Object<'_>) -> Result<ClientTool, BadRequest> {
+    Ok(ClientTool {
+        name: read_name(&mut function)?,
+        description: function.string("description")?,
+        input: read_json(&mut function)?,
+        passing: function.rest(API),
+    })
+}
+
+fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
+    match object.string("name")? {
+        Some(name) if !name.is_empty() => Ok(name),
+        Some(_) => Err(object.bad("name", "is empty")),
+        None => Err(object.bad("name", "is missing")),
+    }
+}
+
+fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadRequest> {
+    let schema = function.value("parameters")?;
+    if schema.as_ref().is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
+        return Err(function.bad("parameters", "has to be a JSON Schema: an object"));
+    }
+    Ok(ToolInput::Json { schema, strict: function.bool("strict")? })
+}
+
+const CHOICES: &str = "has to be \"auto\", \"none\", \"required\", \
+                       {\"type\": \"function\", \"function\": {\"name\": …}} or {\"type\": \"allowed_tools\", …}";
+
+fn read_tool_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
+    let Some(field) = field else { return Ok(ToolChoice::Auto) };
+    let bad = field.bad(CHOICES);
+    if field.is_string() {
+        return match field.string()?.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            "required" | "any" => Ok(ToolChoice::Required),
+            _ => Err(bad),
+        };
+    }
+    if !field.is_object() {
+        return Err(bad);
+    }
+    let mut choice = field.object()?;
+    if choice.string("type")?.as_deref() != Some("allowed_tools") {
+        return read_named(choice)?.map(ToolChoice::Named).ok_or(bad);
+    }
+    let inner = choice.object("allowed_tools")?;
+    let mut allowed = inner.unwrap_or(choice);
+    let required = match allowed.string("mode")?.as_deref() {
+        None | Some("auto") => false,
+        Some("required") => true,
+        Some(_) => return Err(allowed.bad("mode", "has to be \"auto\" or \"required\"")),
+    };
+    let tools = allowed.take("tools").ok_or_else(|| bad.clone())?.items()?;
+    let names = tools.into_iter().map(|tool| read_named(tool.object()?)?.ok_or_else(|| bad.clone()));
+    Ok(ToolChoice::Allowed { names: names.collect::<Result<_, _>>()?, required })
+}
+
+/// The name in `{"function": {"name"}}`, `{"custom": {"name"}}` or `{"name"}`.
+fn read_named(mut object: Object<'_>) -> Result<Option<String>, BadRequest> {
+    for inner in ["function", "custom"] {
+        if let Some(mut inner) = object.object(inner)? {
+            return inner.string("name");
+        }
+    }
+    object.string("name")
+}
+
+/// Reads the deprecated field `function_call`.
+fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
+    let Some(field) = field else { return Ok(ToolChoice::Auto) };
+    let bad = field.bad("has to be \"auto\", \"none\" or {\"name\": …}");
+    if field.is_string() {
+        return match field.string()?.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            _ => Err(bad),
+        };
+    }
+    if !field.is_object() {
+        return Err(bad);
+    }
+    field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
+}

@@ -1,0 +1,119 @@
+//! What an API has and the canonical types have not.
+
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+
+use crate::Provider;
+
+/// A JSON text, kept as it was written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RawJson(Box<RawValue>);
+
+impl RawJson {
+    /// The JSON of a value that can be written as JSON; `null` for one that cannot.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        Self(serde_json::value::to_raw_value(value).unwrap_or_default())
+    }
+
+    /// The text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<&RawValue> for RawJson {
+    fn from(value: &RawValue) -> Self {
+        Self(value.to_owned())
+    }
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for RawJson {}
+
+/// Fields that only one API knows. They stand beside a canonical value and go back to the same API only, at the same place; to
+/// another they are an [`Omission`](crate::Omission). A field that is canonical in its API is never among them.
+///
+/// A field that is canonical but has unknown fields inside is kept under its name with these alone: `{"json_schema": {"x": 1}}`.
+#[derive(Debug, Clone, Default)]
+pub struct Passing {
+    api: Option<Provider>,
+    fields: Vec<(Box<str>, RawJson)>,
+}
+
+impl Passing {
+    /// Nothing.
+    pub const fn none() -> Self {
+        Self { api: None, fields: Vec::new() }
+    }
+
+    /// An API's fields, of which there are none yet.
+    pub const fn of(api: Provider) -> Self {
+        Self { api: Some(api), fields: Vec::new() }
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Sets a field. The fields are in the order of their names.
+    pub fn push(&mut self, name: impl Into<Box<str>>, value: impl Into<RawJson>) {
+        let (name, value) = (name.into(), value.into());
+        match self.fields.binary_search_by(|(field, _)| field.cmp(&name)) {
+            Ok(at) => {
+                if let Some(field) = self.fields.get_mut(at) {
+                    field.1 = value;
+                }
+            }
+            Err(at) => self.fields.insert(at, (name, value)),
+        }
+    }
+
+    /// The fields that may be sent to an API: all if they are its own, otherwise none.
+    pub fn to(&self, api: Provider) -> &[(Box<str>, RawJson)] {
+        if self.api == Some(api) { &self.fields } else { &[] }
+    }
+
+    /// A field that may be sent to an API.
+    pub fn get(&self, api: Provider, name: &str) -> Option<&RawJson> {
+        self.to(api).iter().find(|(field, _)| **field == *name).map(|(_, value)| value)
+    }
+
+    /// The names of the fields that may not be sent to an API.
+    pub fn not_to(&self, api: Provider) -> impl Iterator<Item = &str> {
+        let fields = if self.api == Some(api) { &[] } else { self.fields.as_slice() };
+        fields.iter().map(|(name, _)| &**name)
+    }
+}
+
+impl PartialEq for Passing {
+    /// Nothing equals nothing, whichever API it is of.
+    fn eq(&self, other: &Self) -> bool {
+        self.fields == other.fields && (self.is_empty() || self.api == other.api)
+    }
+}
+
+impl Eq for Passing {}
+
+/// The fields of [`Passing`] that an API takes, but for those that the writer writes itself. For `#[serde(flatten)]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields<'p> {
+    pub(crate) fields: &'p [(Box<str>, RawJson)],
+    pub(crate) but: &'static [&'static str],
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.fields.iter().filter(|(name, _)| !self.but.contains(&&**name)) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,186 @@
+//! The request of a client, whatever its API.
+
+use serde_json::Value;
+
+use crate::{Extension, Message, Passing};
+
+/// A request for an answer of a model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    /// The model; `None` for the server's default.
+    pub model: Option<String>,
+    /// The conversation; see [`Message`] for its form.
+    pub messages: Vec<Message>,
+    /// The client's own tools. Their names differ.
+    pub tools: Vec<ClientTool>,
+    /// Which tools the model may or has to call.
+    pub choice: ToolChoice,
+    /// Whether one answer may have several calls; `None` for the model server's default.
+    pub parallel: Option<bool>,
+    /// Whether the client reads a stream. A wire asks the model server for a stream in any case.
+    pub stream: bool,
+    /// How the model chooses its words.
+    pub sampling: Sampling,
+    /// Whether and how much the model thinks; `None` for its default.
+    pub thinking: Option<Thinking>,
+    /// The form of the answer; `None` for free text.
+    pub format: Option<ResponseFormat>,
+    /// The field `toolrack`.
+    pub extension: Extension,
+    /// What only the client's API knows of the request.
+    pub passing: Passing,
+}
+
+/// A tool that the client defines and runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: Option<String>,
+    /// What it is called with.
+    pub input: ToolInput,
+    /// What only the client's API knows of it.
+    pub passing: Passing,
+}
+
+/// What a client's tool is called with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolInput {
+    /// A JSON object.
+    Json {
+        /// JSON Schema of the object, if the tool has one.
+        schema: Option<Value>,
+        /// Whether the model server has to keep to the schema; `None` for its default.
+        strict: Option<bool>,
+    },
+    /// Free text, as in OpenAI's custom tools.
+    Text {
+        /// The grammar of the text in OpenAI's form, if the tool has one.
+        format: Option<Value>,
+    },
+}
+
+/// Which tools the model may or has to call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// No tool.
+    None,
+    /// At least one tool.
+    Required,
+    /// This tool.
+    Named(String),
+    /// Only these tools.
+    Allowed {
+        /// Their names.
+        names: Vec<String>,
+        /// Whether one has to be called.
+        required: bool,
+    },
+}
+
+/// How the model chooses its words. `None` is the model server's default.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampling {
+    /// The maximum number of tokens in the answer.
+    pub max_tokens: Option<u64>,
+    /// From 0 (always the likeliest token) on.
+    pub temperature: Option<f64>,
+    /// Chooses among the likeliest tokens that together have this probability, from 0 to 1.
+    pub top_p: Option<f64>,
+    /// Chooses among this many of the likeliest tokens; model servers give 0 and -1 a meaning.
+    pub top_k: Option<i64>,
+    /// Chooses among tokens of at least this share of the likeliest one's probability, from 0 to 1.
+    pub min_p: Option<f64>,
+    /// Makes tokens that occur already less likely.
+    pub presence_penalty: Option<f64>,
+    /// Makes tokens less likely each time they occur.
+    pub frequency_penalty: Option<f64>,
+    /// Makes the answer repeatable.
+    pub seed: Option<i64>,
+    /// The answer ends before any of these texts.
+    pub stop: Vec<String>,
+}
+
+/// Whether and how much the model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// It does not.
+    Off,
+    /// It does, as much as it likes.
+    On,
+    /// This much.
+    Effort(Effort),
+    /// Up to this many tokens.
+    Budget(u64),
+}
+
+/// How much a model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    /// `minimal`
+    Minimal,
+    /// `low`
+    Low,
+    /// `medium`
+    Medium,
+    /// `high`
+    High,
+    /// `xhigh`
+    ExtraHigh,
+    /// `max`
+    Max,
+}
+
+impl Effort {
+    /// All of them, from the least.
+    pub const ALL: [Self; 6] =
+        [Self::Minimal, Self::Low, Self::Medium, Self::High, Self::ExtraHigh, Self::Max];
+
+    /// The word that the APIs share.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::ExtraHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+
+    /// The effort of that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effort| effort.as_str() == word)
+    }
+
+    /// The effort that comes nearest to a budget of tokens.
+    pub const fn from_budget(tokens: u64) -> Self {
+        match tokens {
+            0..=1024 => Self::Low,
+            1025..=8192 => Self::Medium,
+            _ => Self::High,
+        }
+    }
+}
+
+/// The form of the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResponseFormat {
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that fits a schema.
+    JsonSchema {
+        /// A name for the schema, where the API has one.
+        name: Option<String>,
+        /// What the answer is, for the model.
+        description: Option<String>,
+        /// The schema.
+        schema: Value,
+        /// Whether the model server has to keep to the schema; `None` for its default.
+        strict: Option<bool>,
+    },
+}

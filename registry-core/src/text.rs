@@ -1,0 +1,46 @@
+//! Characters that a person does not see and a model reads.
+
+/// Whether a person does not see a character: controls, fillers, marks of direction, and tags, in which text for models alone can
+/// be hidden. Tab and the ends of lines are not among them, nor are the joiners U+200C and U+200D and the variation selectors up to
+/// U+FE0F: Persian, Hindi and emoji need them.
+///
+/// ```
+/// use registry_core::text::is_invisible;
+///
+/// assert!("Delete\u{202e} the file".contains(is_invisible));
+/// assert!(!"می‌خواهم\n❤️".contains(is_invisible));
+/// ```
+pub fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{9f}' // controls
+        | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}' // no width, marks of direction
+        | '\u{2028}'..='\u{202e}' // separators of lines, other directions
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}' // tags, and selectors that spell bytes
+        | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' // private use
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_invisible;
+
+    #[test]
+    fn b3_what_a_person_does_not_see_is_found() {
+        for hidden in
+            ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}', '\u{e0041}', '\u{e0100}', '\u{1b}', '\u{ad}']
+        {
+            assert!(is_invisible(hidden), "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn b3_what_languages_need_is_let_through() {
+        for text in ["Wetter für Zürich\n\t\r", "می‌خواهم", "क्‍ष", "👩‍👩‍👧 ❤️", "天気", "שלום", "a → b"]
+        {
+            assert!(!text.contains(is_invisible), "{text}");
+        }
+    }
+}
