@@ -154,7 +154,7 @@ impl Serialize for ErrorKind {
 /// Why a call failed: `message` is for whoever calls, `feedback` for the model, and `detail` for the operator alone.
 ///
 /// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
-/// but becomes one with [`into_error`](ToolError::into_error).
+/// but converts into `Box<dyn Error + Send + Sync>`.
 #[derive(Clone, PartialEq)]
 pub struct ToolError(Box<Repr>);
 
@@ -259,7 +259,7 @@ impl ToolError {
 
     /// Names the approval that the call waits for.
     #[must_use]
-    pub fn with_approval(mut self, id: impl Into<String>) -> Self {
+    pub(crate) fn with_approval(mut self, id: impl Into<String>) -> Self {
         self.0.approval = Some(id.into());
         self
     }
@@ -302,11 +302,6 @@ impl ToolError {
     /// The id of the approval that the call waits for.
     pub fn approval(&self) -> Option<&str> {
         self.0.approval.as_deref()
-    }
-
-    /// As a standard error, for code outside of tools.
-    pub fn into_error(self) -> Box<dyn Error + Send + Sync> {
-        self.into()
     }
 }
 

@@ -185,7 +185,7 @@ impl Gate for HttpGate {
     }
 
     fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
-        let (caller, conversation) = (request.caller(), request.context.conversation());
+        let (caller, conversation) = (request.context.caller(), request.context.conversation());
         let body = json!({
             "call_id": request.context.call_id(),
             "tool": request.spec,

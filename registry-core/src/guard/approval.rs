@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -81,7 +81,7 @@ pub enum ApprovalState {
 
 impl Approval {
     /// Whether it asks about the same call.
-    pub fn is_about_what(&self, other: &Self) -> bool {
+    fn is_about_what(&self, other: &Self) -> bool {
         fn call(of: &Approval) -> [&str; 6] {
             let Approval { tenant, user, tool, version, arguments_sha256, scope, .. } = of;
             [tenant, user, tool, version.as_deref().unwrap_or_default(), arguments_sha256, scope]
@@ -271,6 +271,3 @@ impl ApprovalAnswer {
         }
     }
 }
-
-/// Shared by those who wait for answers and those who give them, within one process.
-pub(crate) type Answered = Arc<tokio::sync::Notify>;

@@ -6,11 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    context::{Caller, ToolContext},
-    future::BoxFuture,
-    policy::ToolPolicy,
-    schema::without_secrets,
-    spec::ToolSpec,
+    context::ToolContext, future::BoxFuture, policy::ToolPolicy, schema::without_secrets, spec::ToolSpec,
 };
 
 /// How long a gate may think. A person's answer takes longer and is [`GateAnswer::Pending`] until it comes.
@@ -32,11 +28,6 @@ pub struct GateRequest<'a> {
 }
 
 impl GateRequest<'_> {
-    /// Who calls.
-    pub fn caller(&self) -> &Caller {
-        self.context.caller()
-    }
-
     /// The arguments with `(secret)` in place of those that are secret: for a gate that sends them elsewhere.
     pub fn public_arguments(&self) -> Value {
         without_secrets(&self.spec.input_schema, self.arguments)

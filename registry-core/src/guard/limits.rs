@@ -37,12 +37,12 @@ pub struct Charge {
 
 impl Charge {
     /// The day of the call, in days since 1970-01-01 (UTC).
-    pub fn day(&self) -> i64 {
+    fn day(&self) -> i64 {
         self.at.as_second().div_euclid(DAY)
     }
 
     /// What keeps the call from being made, where so many calls were made on this day and the last was then.
-    pub fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
+    fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
         if self.daily_limit > 0 && calls_today >= self.daily_limit {
             let free_at = Timestamp::from_second((self.day() + 1) * DAY).unwrap_or(Timestamp::MAX);
             return Some(Limited { limit: Limit::Daily(self.daily_limit), free_at });

@@ -12,7 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     background::Background,
@@ -25,7 +25,7 @@ use crate::{
     store::StoreError,
     tool::Tool,
 };
-use approval::{APPROVAL_TIMEOUT, Answered, Approvals, MemoryApprovals};
+use approval::{APPROVAL_TIMEOUT, Approvals, MemoryApprovals};
 use charged::Charged;
 use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Verdict};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
@@ -40,7 +40,8 @@ pub(crate) struct Guards {
     pub(crate) approve_destructive: bool,
     pub(crate) approval_timeout: Duration,
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
-    pub(crate) answered: Answered,
+    /// Shared by those who wait for answers and those who give them, within one process.
+    pub(crate) answered: Arc<Notify>,
     pub(crate) background: Background,
 }
 
@@ -53,7 +54,7 @@ impl Default for Guards {
             approve_destructive: true,
             approval_timeout: APPROVAL_TIMEOUT,
             limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
-            answered: Answered::default(),
+            answered: Arc::default(),
             background: Background::default(),
         }
     }

@@ -270,19 +270,10 @@ impl Registry {
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.
     ///
     /// Without this the same is found at first use; a server does it at start, so that its log says so. Validators are made when a tool
-    /// is first called; [`check_fully`](Self::check_fully) makes them as well.
+    /// is first called; [`Tool::full_fault`] makes one as well.
     pub fn check(&self) -> Vec<Arc<Tool>> {
-        self.faulty(|tool| tool.fault().is_some())
-    }
-
-    /// The same with the validator of every tool, for a check before a release.
-    pub fn check_fully(&self) -> Vec<Arc<Tool>> {
-        self.faulty(|tool| tool.full_fault().is_some())
-    }
-
-    fn faulty(&self, is_faulty: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
-        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| is_faulty(tool)).cloned().collect();
+        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();
         for tool in &faulty {
             let cause = tool.fault().unwrap_or_default();
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());

@@ -162,7 +162,7 @@ impl Gate for Says {
             "{} {:?} {} {}",
             request.spec.tool_name,
             request.policy.cost,
-            request.caller().user,
+            request.context.caller().user,
             request.arguments["path"]
         );
         self.asked.lock().unwrap().push(asked);
@@ -198,7 +198,7 @@ async fn t4_the_gate_sees_the_call_and_what_it_blocks_is_not_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn t4_a_gate_that_fails_or_sleeps_is_passed_unless_it_fails_closed() {
-    let failing = || Says::new(Err("broken".into()));
+    let failing = || Says::new(Err(GateError::Refused("500".into())));
     let sleeping = || Says { delay: Duration::from_secs(60), ..Says::new(Ok(GateAnswer::Approved)) };
     for gate in [failing(), sleeping()] {
         let closed = Says { closed: true, ..Says { asked: Mutex::default(), ..gate } };

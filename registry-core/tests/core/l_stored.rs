@@ -332,7 +332,7 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     stored.register(spec("1.0.0"), ToolPolicy::new(), answers("one")).await.unwrap();
     let mut events = stored.registry().subscribe();
     store.fails.store(true, Ordering::SeqCst);
-    let failed = ChangeError::Store("the disk is gone".into());
+    let failed = ChangeError::Store(StoreError::unavailable("the disk is gone"));
     assert!(failed.to_string().contains("nothing was changed"), "{failed}");
     assert_eq!(stored.set_enabled("f", false).await, Err(failed.clone()));
     assert_eq!(stored.register(spec("2.0.0"), ToolPolicy::new(), None).await.unwrap_err(), failed);

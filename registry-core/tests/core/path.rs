@@ -481,7 +481,7 @@ async fn t6_a_result_carries_its_parts_and_a_refusal_one_record() {
 struct Full;
 
 impl AuditSink for Full {
-    fn record(&self, _: AuditRecord) -> registry_core::StoreFuture<'_, ()> {
+    fn record(&self, _: AuditRecord) -> registry_core::store::StoreFuture<'_, ()> {
         Box::pin(async { Err(StoreError::unavailable("the disk is full")) })
     }
 }

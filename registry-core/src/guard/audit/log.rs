@@ -29,9 +29,6 @@ pub enum AuditEventKind {
 }
 
 impl AuditEventKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Intent, Self::Success, Self::Failure];
-
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -364,5 +364,5 @@ async fn t5_nothing_is_acknowledged_when_the_runtime_of_the_store_is_gone() {
     .join()
     .unwrap();
     let kept = tokio::time::timeout(Duration::from_secs(5), store.record(record("default", "act", 1))).await;
-    assert!(kept.unwrap().unwrap_err().contains("closed"));
+    assert!(kept.unwrap().unwrap_err().to_string().contains("closed"));
 }

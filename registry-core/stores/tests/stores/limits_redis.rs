@@ -188,8 +188,8 @@ async fn b10_without_redis_the_store_answers_at_once() {
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let manifests = RedisManifests::new(Redis::new(&url(servers::free_port())).unwrap());
-    assert!(manifests.get("mail").await.unwrap_err().contains("Redis"));
-    assert!(Redis::new("http://127.0.0.1/").unwrap_err().contains("URL"));
+    assert!(manifests.get("mail").await.unwrap_err().to_string().contains("Redis"));
+    assert!(Redis::new("http://127.0.0.1/").unwrap_err().to_string().contains("URL"));
 }
 
 #[tokio::test]
