@@ -154,7 +154,7 @@ impl fmt::Display for Place {
 mod unix {
     use std::{
         fs::{DirBuilder, File},
-        io::{self, Write},
+        io::Write,
         os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     };
 
@@ -171,7 +171,7 @@ mod unix {
             DirBuilder::new().recursive(true).mode(0o700).create(&*self.path).map_err(Fault::Io)?;
             let folder = self.open(place, true)?;
             // No path that a model writes begins with a dot.
-            let id = random_id().map_err(|cause| Fault::Io(io::Error::other(cause)))?;
+            let id = random_id().map_err(Fault::Io)?;
             let hidden = format!(".new-{id}");
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&folder, &hidden, new, Mode::RUSR | Mode::WUSR)?);

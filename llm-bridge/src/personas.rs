@@ -10,7 +10,7 @@ use registry_core::{
 };
 
 /// Why a request may not be made under the persona that it names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum PersonaError {
     /// There is no such persona, or the user does not have it; a text for the user.
     NotAllowed(String),
@@ -82,7 +82,7 @@ fn any_of(names: &[String]) -> String {
 }
 
 /// Why a change was not made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum PersonaChangeError {
     /// There is a persona of that name.
     Exists(String),
@@ -224,5 +224,5 @@ pub(crate) async fn change_user(
             return Ok(Some(before));
         }
     }
-    Err(format!("{id} was not changed: the store is changed all the time; try again"))
+    Err(StoreError::conflict(format!("{id} was not changed: the store is changed all the time; try again")))
 }

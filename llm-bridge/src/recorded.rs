@@ -7,6 +7,7 @@ use registry_core::{
     clock::{Clock, SystemClock},
     guard::audit::{AuditRecord, AuditSink, Phase, hash_arguments},
     random_id,
+    store::StoreError,
 };
 use serde_json::{Map, Value};
 
@@ -37,7 +38,7 @@ pub(crate) async fn recorded<T, E: Display>(
         phase: Phase::Intent,
         tool: change.command.to_owned(),
         version: None,
-        call_id: random_id()?,
+        call_id: random_id().map_err(|fault| fault.to_string())?,
         attempt: 1,
         tenant: change.tenant,
         user: by.user.clone(),
@@ -55,7 +56,7 @@ pub(crate) async fn recorded<T, E: Display>(
         duration_ms: None,
         ts: SystemClock.now(),
     };
-    let not_audited = |cause: String| format!("the audit could not be written: {cause}");
+    let not_audited = |cause: StoreError| format!("the audit could not be written: {cause}");
     audit.record(intent.clone()).await.map_err(not_audited)?;
     let started = Instant::now();
     let made = make.await;

@@ -43,7 +43,7 @@ impl CallerArguments {
         };
         under_persona(store, self.tenant(), caller, &[], Some(persona)).await.map_err(|fault| match fault {
             PersonaError::NotAllowed(message) => message,
-            PersonaError::Store(cause) => cause,
+            PersonaError::Store(cause) => cause.to_string(),
         })
     }
 }

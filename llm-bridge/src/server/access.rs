@@ -127,7 +127,7 @@ impl From<IdentityError> for ApiError {
             IdentityError::Persona(message) => {
                 Self::new(StatusCode::FORBIDDEN, "persona_not_allowed", message).param("persona")
             }
-            IdentityError::Store(cause) => Self::store(cause),
+            IdentityError::Store(cause) => cause.into(),
         }
     }
 }

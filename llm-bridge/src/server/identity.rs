@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
-    store::{KEY_PREFIX, User, hash_key},
+    Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
+    store::{KEY_PREFIX, StoreError, StoreFuture, User, hash_key},
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
@@ -133,8 +133,14 @@ pub(super) enum IdentityError {
     NoKey,
     /// The request names a persona that its user may not use; the text is for the user.
     Persona(String),
-    /// The store failed; the text is for the operator.
-    Store(String),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for IdentityError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 impl From<PersonaError> for IdentityError {
@@ -171,7 +177,7 @@ struct Key {
 }
 
 impl CallerAuthority for Key {
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
@@ -224,7 +230,7 @@ impl Identities {
 
     async fn configured(self: &Arc<Self>, persona: Option<&str>) -> Result<Identity, IdentityError> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
-        let caller = self.configured_caller().await.map_err(IdentityError::Store)?;
+        let caller = self.configured_caller().await?;
         let store = self.settings.store.as_ref();
         let caller = under_persona(store, DEFAULT_TENANT, caller, &[], persona).await?;
         Ok(Identity {
@@ -239,11 +245,11 @@ impl Identities {
     }
 
     /// The configured user with its current level.
-    async fn configured_caller(&self) -> Result<Caller, String> {
+    async fn configured_caller(&self) -> Result<Caller, StoreError> {
         let mut caller = self.settings.caller.clone();
         if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
             let find = self.has_keys.try_get_with((), self.settings.store.has_keys());
-            if find.await.map_err(|cause: Arc<String>| cause.to_string())? {
+            if find.await.map_err(|error: Arc<StoreError>| StoreError::clone(&error))? {
                 caller.level = most;
             }
         }
@@ -261,19 +267,19 @@ impl Identities {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(&used.sha256).await.map_err(IdentityError::Store)?.ok_or(IdentityError::NoKey)?;
-        let find = async |user: &str| store.user(&key.tenant, user).await.map_err(IdentityError::Store);
+        let key = store.key(&used.sha256).await?.ok_or(IdentityError::NoKey)?;
         let under = async |user: User| {
             let caller = self.without_personas(&user);
             let persona = used.persona.as_deref();
             under_persona(store.as_ref(), &key.tenant, caller, &user.personas, persona).await
         };
-        let mut caller = under(find(&key.user).await?.ok_or(IdentityError::NoKey)?).await?;
+        let user = store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?;
+        let mut caller = under(user).await?;
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
-                let user = find(user).await?.unwrap_or_else(|| unknown_user(user));
-                caller = caller.on_behalf_of(under(user).await?);
+                let known = store.user(&key.tenant, user).await?;
+                caller = caller.on_behalf_of(under(known.unwrap_or_else(|| unknown_user(user))).await?);
             }
             Some(_) => return Err(IdentityError::NoKey),
         }
@@ -284,7 +290,12 @@ impl Identities {
 
     /// The current user with that id and with all of its personas; `None` if it was created after `at`, because it may be another user with
     /// the same id.
-    pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
+    pub(super) async fn user(
+        &self,
+        tenant: &str,
+        id: &str,
+        at: Timestamp,
+    ) -> Result<Option<Caller>, StoreError> {
         match self.settings.store.user(tenant, id).await? {
             Some(user) if user.created_at > at => Ok(None),
             Some(user) => {
@@ -301,15 +312,9 @@ impl Identities {
     /// The tenant's registry.
     ///
     /// # Errors
-    /// A text for the operator, when the store fails.
-    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, String> {
-        match self.tenant(tenant).await {
-            Ok(stored) => Ok(stored.registry().clone()),
-            Err(IdentityError::Store(cause)) => Err(cause),
-            Err(IdentityError::NoKey | IdentityError::Persona(_)) => {
-                Err("the tenant cannot be opened".to_owned())
-            }
-        }
+    /// When the store fails.
+    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, StoreError> {
+        Ok(self.tenant(tenant).await?.registry().clone())
     }
 
     /// The user, before personas are applied. Guests without any get the default list of modules.
@@ -327,7 +332,7 @@ impl Identities {
     }
 
     /// The tenant's registry, attached to the store.
-    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, IdentityError> {
+    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, StoreError> {
         let cell = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(tenants.entry(tenant.to_owned()).or_default())
@@ -337,7 +342,7 @@ impl Identities {
                 DEFAULT_TENANT => self.registry.clone(),
                 other => self.registry.for_tenant(other),
             };
-            registry.attach(Arc::clone(&self.settings.store)).await.map_err(IdentityError::Store)
+            registry.attach(Arc::clone(&self.settings.store)).await
         };
         cell.get_or_try_init(attach).await.cloned()
     }

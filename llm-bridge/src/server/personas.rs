@@ -56,10 +56,10 @@ pub(super) fn list_operation() -> Operation {
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<PersonaList>, ApiError> {
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
     let is_admin = identity.caller.level >= Permission::Admin;
-    let users = store.users(tenant).await.map_err(ApiError::store)?;
+    let users = store.users(tenant).await?;
     let own = users.iter().find(|user| user.id == identity.caller.user).filter(|_| !identity.is_configured());
     let own = own.map_or(&[][..], |user| &user.personas);
-    let mut personas = store.personas(tenant).await.map_err(ApiError::store)?;
+    let mut personas = store.personas(tenant).await?;
     personas.retain(|persona| is_admin || personas::may_use(own, &persona.name));
     let listed = |persona: Persona| {
         let users = is_admin.then(|| users_of(&users, &persona.name));
@@ -201,7 +201,7 @@ pub(super) async fn assign(
         return Err(ApiError::invalid("personas", message));
     }
     let (store, tenant) = (identity.stored.store(), identity.registry.tenant());
-    let user = store.user(tenant, &id).await.map_err(ApiError::store)?;
+    let user = store.user(tenant, &id).await?;
     if let Some(user) = user.filter(|user| user.level > identity.caller.level) {
         return Err(ApiError::denied(format!("{id} has the level {}, which is above yours", user.level)));
     }
@@ -229,7 +229,7 @@ fn check<'n>(names: impl IntoIterator<Item = &'n String>, param: &'static str) -
 impl From<PersonaChangeError> for ApiError {
     fn from(fault: PersonaChangeError) -> Self {
         let (status, kind) = match &fault {
-            PersonaChangeError::Store(cause) => return Self::store(cause),
+            PersonaChangeError::Store(cause) => return cause.clone().into(),
             PersonaChangeError::Exists(_) => (StatusCode::CONFLICT, "persona_exists"),
             PersonaChangeError::InUse { .. } => (StatusCode::CONFLICT, "persona_in_use"),
             PersonaChangeError::Unknown { .. } => (StatusCode::NOT_FOUND, "persona_not_found"),

@@ -150,15 +150,15 @@ async fn change(identity: &Identity, change: ToolChange) -> Result<Response, Api
 
 impl From<ChangeError> for ApiError {
     fn from(fault: ChangeError) -> Self {
-        match &fault {
-            ChangeError::Store(cause) => Self::store(cause),
+        match fault {
+            ChangeError::Store(cause) => cause.into(),
             ChangeError::Rule(RegistryError::Unknown { .. }) => {
                 Self::not_found("tool_not_found", fault.to_string())
             }
             ChangeError::Rule(RegistryError::InvalidSchema { field, .. }) => {
                 Self::invalid(field, fault.to_string())
             }
-            _ => Self::new(StatusCode::CONFLICT, "tool_not_changed", fault.to_string()),
+            fault => Self::new(StatusCode::CONFLICT, "tool_not_changed", fault.to_string()),
         }
     }
 }

@@ -11,7 +11,7 @@ use registry_core::{
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::t_doors::Rack;
+use crate::t_access::Rack;
 
 const HEADER: &str = "x-toolrack-persona";
 

@@ -5,7 +5,7 @@ use registry_core::{Permission, guard::audit::Phase};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::t_doors::Rack;
+use crate::t_access::Rack;
 
 #[tokio::test]
 async fn s13_admins_register_switch_and_remove_tools_over_http() {

@@ -55,6 +55,6 @@ fn describe(error: reqwest::Error) -> String {
 }
 
 /// A new random id for a message.
-fn message_id() -> Result<String, String> {
+fn message_id() -> std::io::Result<String> {
     Ok(format!("msg_{}", registry_core::random_id()?))
 }

@@ -167,6 +167,7 @@ impl Operation {
             .header(PERSONA_HEADER, "One of the user's personas, in place of the default one.")
             .refuses(403, "The user may not use the persona that the request names (`persona_not_allowed`).")
             .refuses(401, "The key is missing or not valid (`invalid_api_key`).")
+            .refuses(500, "The server's store holds something that cannot be read (`store_corrupt`).")
             .refuses(503, "The server's store does not answer (`store_unavailable`).")
     }
 
