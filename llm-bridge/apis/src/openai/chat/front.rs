@@ -1,7 +1,5 @@
 //! Requests of clients, and errors as they go to them.
 
-use std::collections::HashSet;
-
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -13,7 +11,7 @@ use super::{
 use crate::{
     BadRequest, ClientTool, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing,
     Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
-    front::failure_reply,
+    front::{failure_reply, read_name, read_tools},
     json::{Field, Object},
 };
 
@@ -198,23 +196,6 @@ fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Re
     Ok(read)
 }
 
-fn read_tools(
-    items: Vec<Field<'_>>,
-    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
-) -> Result<Vec<ClientTool>, BadRequest> {
-    let mut names = HashSet::new();
-    let mut tools = Vec::with_capacity(items.len());
-    for item in items {
-        let place = item.bad("");
-        let tool = read(item.object()?)?;
-        if !names.insert(tool.name.clone()) {
-            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
-        }
-        tools.push(tool);
-    }
-    Ok(tools)
-}
-
 fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
     let kind = tool.string("type")?;
     let mut passing = Passing::of(API);
@@ -250,14 +231,6 @@ fn read_function(mut function: Object<'_>) -> Result<ClientTool, BadRequest> {
         input: read_json(&mut function)?,
         passing: function.rest(API),
     })
-}
-
-fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
-    match object.string("name")? {
-        Some(name) if !name.is_empty() => Ok(name),
-        Some(_) => Err(object.bad("name", "is empty")),
-        None => Err(object.bad("name", "is missing")),
-    }
 }
 
 fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadRequest> {

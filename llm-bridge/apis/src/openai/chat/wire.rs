@@ -88,6 +88,10 @@ fn omissions(request: &Request) -> Vec<Omission> {
                     0
                 }
                 Content::Call(_) => 2,
+                Content::Media(Media { source: MediaSource::Text(_), .. }) => {
+                    add(path(), "sent as text");
+                    1
+                }
                 Content::Result(result) => {
                     if result.is_error {
                         add(path() + ".is_error", "left out: the text has to say it");
@@ -127,7 +131,7 @@ fn is_content(part: &Part) -> bool {
     match &part.content {
         Content::Text(_) => true,
         Content::Media(media) => match media.source {
-            MediaSource::Data(_) => true,
+            MediaSource::Data(_) | MediaSource::Text(_) => true,
             MediaSource::Url(_) => media.kind != MediaKind::File,
             MediaSource::Id(_) => media.kind == MediaKind::File,
         },
@@ -441,6 +445,10 @@ fn media_json(media: &Media) -> (&'static str, Value) {
     let media_type = media.media_type.as_deref();
     let data_url = |data: &str| format!("data:{};base64,{data}", media_type.unwrap_or_default());
     let url = match &media.source {
+        MediaSource::Text(text) => {
+            let title = media.name.as_ref().map(|name| format!("{name}\n\n")).unwrap_or_default();
+            return ("text", json!(title + text));
+        }
         MediaSource::Data(data) => data_url(data),
         MediaSource::Url(url) => url.clone(),
         MediaSource::Id(id) => id.clone(),
