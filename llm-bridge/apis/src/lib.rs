@@ -47,6 +47,7 @@
 //! ```
 
 pub mod anthropic;
+mod decoder;
 mod definition;
 mod event;
 mod extension;

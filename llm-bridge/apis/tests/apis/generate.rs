@@ -1,0 +1,91 @@
+//! What the tests of every API use: random pieces of requests, and the cost of a token.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolrack_apis::{Encode, Passing, Piece, Provider, RawJson, TurnEvent, Wire, openai::chat::OpenAiWire};
+
+pub fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z\\n\"\\\\ü😀\u{0}]{1,12}", "[ -~]{1,30}"]
+}
+
+pub fn name() -> impl Strategy<Value = String> {
+    "[A-Za-z_][A-Za-z0-9_.-]{0,8}"
+}
+
+/// Half in steps that are written exactly.
+pub fn share() -> impl Strategy<Value = f64> {
+    (0_u32..=200).prop_map(|steps| f64::from(steps) / 64.0)
+}
+
+pub fn passing(api: Provider, names: &'static [&'static str]) -> impl Strategy<Value = Passing> {
+    let field = (prop::sample::select(names), prop_oneof![Just(json!(1)), Just(json!({"a": ["b\n"]}))]);
+    proptest::collection::vec(field, 0..3).prop_map(move |fields| {
+        let mut passing = Passing::of(api);
+        for (name, value) in fields {
+            passing.push(name, RawJson::of(&value));
+        }
+        passing
+    })
+}
+
+/// Passing fields of an object and, under `name`, of an object inside.
+pub fn leftover(
+    api: Provider,
+    names: &'static [&'static str],
+    name: &'static str,
+) -> impl Strategy<Value = Passing> {
+    (passing(api, names), any::<bool>()).prop_map(move |(mut passing, inner)| {
+        if inner {
+            passing.push(name, RawJson::of(&json!({"y": 1})));
+        }
+        passing
+    })
+}
+
+/// Adds passing fields to an object. Those of an object inside are merged into it.
+pub fn with(mut object: Value, passing: &Passing, api: Provider) -> Value {
+    for (name, value) in passing.to(api) {
+        let value: Value = serde_json::from_str(value.get()).unwrap();
+        let fields = object.as_object_mut().unwrap();
+        match (fields.get_mut(&**name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+            (Some(known), value) => panic!("{name} is {known}, and {value} passes"),
+            (None, value) => drop(fields.insert(name.to_string(), value)),
+        }
+    }
+    object
+}
+
+/// An object without nulls, which are fields that are not there.
+pub fn object(mut object: Value) -> Value {
+    object.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    object
+}
+
+/// A token from a chat server to a client makes at most 8 allocations. The encoder has begun its answer.
+pub fn assert_few_allocations(mut encoder: Box<dyn Encode>, out: &mut Vec<u8>) {
+    const MOST: u64 = 8;
+    let chunk = concat!(
+        "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",",
+        "\"system_fingerprint\":\"b1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,",
+        "\"finish_reason\":null}]}\n\n"
+    );
+    let mut decoder = OpenAiWire.decoder("text/event-stream");
+    let mut pieces = Vec::with_capacity(8);
+    let mut token = || {
+        out.clear();
+        decoder.push(chunk.as_bytes(), &mut pieces).unwrap();
+        for piece in pieces.drain(..) {
+            let event = match piece {
+                Piece::Text(text) => TurnEvent::Text(text),
+                Piece::Passing(passing) => TurnEvent::Passing(passing),
+                other => panic!("{other:?}"),
+            };
+            encoder.event(event, out);
+        }
+    };
+    token();
+    let made = allocation_counter::measure(&mut token).count_total;
+    println!("allocations of one token: {made}");
+    assert!(made <= MOST, "one token makes {made} allocations, more than {MOST}");
+}
