@@ -10,7 +10,7 @@ use toolrack_apis::{
     openai::chat::OpenAiWire,
 };
 
-use crate::generate::{self, leftover, name, object, share, text, with};
+use crate::strategies::{self, leftover, name, object, text, with};
 
 const API: Provider = Provider::Anthropic;
 
@@ -23,7 +23,7 @@ fn decoded(body: &Value) -> Request {
 }
 
 fn passing(names: &'static [&'static str]) -> impl Strategy<Value = Passing> {
-    generate::passing(API, names)
+    strategies::passing(API, names)
 }
 
 fn media() -> impl Strategy<Value = Part> {
@@ -120,17 +120,14 @@ fn request() -> impl Strategy<Value = Request> {
             let schema = Some(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
             ClientTool { name, description, input: ToolInput::Json { schema, strict }, passing }
         });
-    let numbers = (option::of(0_u64..1 << 40), option::of(share()), option::of(share()), option::of(-1_i64..99));
-    let sampling = (numbers, proptest::collection::vec(text(), 0..3)).prop_map(
-        |((max_tokens, temperature, top_p, top_k), stop)| Sampling {
-            max_tokens,
-            temperature,
-            top_p,
-            top_k,
-            stop,
-            ..Sampling::default()
-        },
-    );
+    let sampling = strategies::sampling().prop_map(|sampling| Sampling {
+        max_tokens: sampling.max_tokens,
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        top_k: sampling.top_k,
+        stop: sampling.stop,
+        ..Sampling::default()
+    });
     let asked = (option::of(name()), choice, option::of(any::<bool>()), sampling, option::of(thinking), format);
     let said = (
         option::of(proptest::collection::vec(said(), 1..3)),
@@ -855,6 +852,6 @@ fn g13_anthropic_a_streamed_token_makes_few_allocations() {
     let mut encoder = decode(body.as_bytes()).unwrap().encoder;
     let mut out = Vec::with_capacity(4096);
     encoder.event(TurnEvent::Text("a".into()), &mut out);
-    generate::assert_few_allocations(encoder, &mut out);
+    strategies::assert_few_allocations(encoder, &mut out);
     assert!(out.ends_with(b"\"delta\":{\"type\":\"text_delta\",\"text\":\" word\"}}\n\n"));
 }

@@ -11,6 +11,7 @@ mod cases;
 mod chat;
 mod checker;
 mod definitions;
-mod generate;
 mod lowering;
+mod ollama;
+mod strategies;
 mod support;

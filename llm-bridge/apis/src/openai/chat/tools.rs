@@ -1,8 +1,12 @@
 //! The tools of clients and their choice among them. Other APIs have the same shapes.
 
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
+
 use crate::{
-    BadRequest, ClientTool, Passing, Provider, ToolChoice, ToolInput, front::read_name,
-    json::{Field, Object},
+    BadRequest, ClientTool, Passing, Provider, ToolChoice, ToolInput,
+    front::read_name,
+    json::{Field, Leftover, Object},
 };
 
 /// Reads `{"type": "function", "function": {…}}` or a custom tool.
@@ -109,4 +113,50 @@ pub(crate) fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoic
         return Err(bad);
     }
     field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
+}
+
+/// A tool as it goes to model servers.
+pub(crate) struct ToolJson<'a> {
+    tool: &'a ClientTool,
+    api: Provider,
+}
+
+impl<'a> ToolJson<'a> {
+    pub(crate) fn new(tool: &'a ClientTool, api: Provider) -> Self {
+        Self { tool, api }
+    }
+}
+
+impl Serialize for ToolJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Inner<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            description: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            parameters: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            strict: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            format: Option<&'a Value>,
+            #[serde(flatten)]
+            passing: Leftover<'a>,
+        }
+        let ClientTool { name, description, input, passing } = self.tool;
+        let (kind, parameters, strict, format) = match input {
+            ToolInput::Json { schema, strict } => ("function", schema.as_ref(), *strict, None),
+            ToolInput::Text { format } => ("custom", None, None, format.as_ref()),
+        };
+        let description = description.as_deref();
+        let leftover = Leftover(passing.get(self.api, kind));
+        let inner = Inner { name, description, parameters, strict, format, passing: leftover };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", kind)?;
+        map.serialize_entry(kind, &inner)?;
+        for (name, value) in passing.to(self.api).iter().filter(|(name, _)| **name != *kind) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
 }

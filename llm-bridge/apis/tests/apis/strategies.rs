@@ -1,8 +1,10 @@
-//! What the tests of every API use: random pieces of requests, and the cost of a token.
+//! What the tests of each API use: random parts of requests, and the cost of a token.
 
-use proptest::prelude::*;
+use proptest::{option, prelude::*};
 use serde_json::{Value, json};
-use toolrack_apis::{Encode, Passing, Piece, Provider, RawJson, TurnEvent, Wire, openai::chat::OpenAiWire};
+use toolrack_apis::{
+    Encode, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire, openai::chat::OpenAiWire,
+};
 
 pub fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z\\n\"\\\\ü😀\u{0}]{1,12}", "[ -~]{1,30}"]
@@ -13,7 +15,7 @@ pub fn name() -> impl Strategy<Value = String> {
 }
 
 /// Half in steps that are written exactly.
-pub fn share() -> impl Strategy<Value = f64> {
+fn share() -> impl Strategy<Value = f64> {
     (0_u32..=200).prop_map(|steps| f64::from(steps) / 64.0)
 }
 
@@ -25,6 +27,27 @@ pub fn passing(api: Provider, names: &'static [&'static str]) -> impl Strategy<V
             passing.push(name, RawJson::of(&value));
         }
         passing
+    })
+}
+
+pub fn sampling() -> impl Strategy<Value = Sampling> {
+    let numbers = (option::of(0_u64..1 << 40), option::of(share()), option::of(share()), option::of(share()));
+    let others = (option::of(-1_i64..99), option::of(any::<i64>()), option::of(share()), option::of(share()));
+    (numbers, others, proptest::collection::vec(text(), 0..3)).prop_map(|(numbers, others, stop)| {
+        let (max_tokens, temperature, top_p, min_p) = numbers;
+        let (top_k, seed, presence_penalty, frequency_penalty) = others;
+        let seed = seed.filter(|seed| *seed != i64::MIN);
+        Sampling {
+            max_tokens,
+            temperature,
+            top_p,
+            top_k,
+            min_p,
+            presence_penalty,
+            frequency_penalty,
+            seed,
+            stop,
+        }
     })
 }
 
