@@ -284,7 +284,9 @@ impl Whole {
                 Block::Thinking { thinking: text, signature: signature.as_deref().unwrap_or_default() }
             }
             Self::Redacted(data) => Block::RedactedThinking { data },
-            Self::Call(ClientCall { call, passing }) => Block::call(&call.id, &call.name, Some(input), passing),
+            Self::Call(ClientCall { call, passing }) => {
+                Block::call(&call.id, &call.name, Some(input), passing)
+            }
         }
     }
 }

@@ -104,7 +104,8 @@ fn read_request(body: &[u8]) -> Result<(Request, bool), BadRequest> {
     let mut config = body.object("output_config")?;
     let (thinking, shows_thinking) = read_thinking(&mut body, config.as_mut(), &mut passing)?;
     // The second place is that of the API's earlier versions.
-    let format = match (config.as_mut().and_then(|config| config.take("format")), body.take("output_format")) {
+    let format = match (config.as_mut().and_then(|config| config.take("format")), body.take("output_format"))
+    {
         (Some(_), Some(old)) => return Err(old.bad("and `output_config.format` cannot both be sent")),
         (new, old) => new.or(old).map(|field| read_format(field, &mut passing)).transpose()?,
     };

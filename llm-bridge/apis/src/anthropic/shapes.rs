@@ -7,17 +7,8 @@ use super::API;
 use crate::{Framing, Passing, Usage, passing::Fields};
 
 /// Fields of a message that are written anyhow.
-pub(super) const OWN: &[&str] = &[
-    "id",
-    "type",
-    "role",
-    "model",
-    "content",
-    "stop_reason",
-    "stop_sequence",
-    "usage",
-    "x_toolrack",
-];
+pub(super) const OWN: &[&str] =
+    &["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "x_toolrack"];
 
 /// Appends an event, whose name is also its type.
 pub(super) fn send(out: &mut Vec<u8>, name: &'static str, body: impl Serialize) {

@@ -28,10 +28,8 @@ fn passing(names: &'static [&'static str]) -> impl Strategy<Value = Passing> {
 
 fn media() -> impl Strategy<Value = Part> {
     let data = "[A-Za-z0-9+/]{1,20}".prop_map(MediaSource::Data);
-    let place = prop_oneof![
-        "https://a/[a-z]{1,5}".prop_map(MediaSource::Url),
-        name().prop_map(MediaSource::Id)
-    ];
+    let place =
+        prop_oneof!["https://a/[a-z]{1,5}".prop_map(MediaSource::Url), name().prop_map(MediaSource::Id)];
     let image = prop_oneof![
         (data.clone(), Just(Some("image/png".to_owned()))).boxed(),
         (place.clone(), Just(None)).boxed()
@@ -59,7 +57,10 @@ fn said() -> impl Strategy<Value = Part> {
 
 fn content() -> impl Strategy<Value = Vec<Part>> {
     let opaque = Just(Content::Opaque(API, RawJson::of(&json!({"type": "search_result", "x": 1}))).into());
-    proptest::collection::vec(prop_oneof![3 => said().boxed(), 2 => media().boxed(), 1 => opaque.boxed()], 0..4)
+    proptest::collection::vec(
+        prop_oneof![3 => said().boxed(), 2 => media().boxed(), 1 => opaque.boxed()],
+        0..4,
+    )
 }
 
 fn reasoning() -> impl Strategy<Value = Part> {
@@ -128,7 +129,8 @@ fn request() -> impl Strategy<Value = Request> {
         stop: sampling.stop,
         ..Sampling::default()
     });
-    let asked = (option::of(name()), choice, option::of(any::<bool>()), sampling, option::of(thinking), format);
+    let asked =
+        (option::of(name()), choice, option::of(any::<bool>()), sampling, option::of(thinking), format);
     let said = (
         option::of(proptest::collection::vec(said(), 1..3)),
         proptest::collection::vec(message(), 1..6),
@@ -551,8 +553,7 @@ fn issue16_anthropic_a_call_comes_whole_or_in_deltas() {
         [tool_use(0, "a"), input(0, "{\"x\": 1}"), stop(0), tool_use(1, "b"), input(1, "{}"), stop(1)]
     );
     let calls = vec![client_call("a", "{\"x\":1}"), client_call("b", "{}"), client_call("c", "none")];
-    let events =
-        [begun("a"), piece("a", "{\"x\""), begun("b"), piece("a", ":1}"), TurnEvent::Calls(calls)];
+    let events = [begun("a"), piece("a", "{\"x\""), begun("b"), piece("a", ":1}"), TurnEvent::Calls(calls)];
     assert_eq!(
         blocks_of(&events),
         [
@@ -583,12 +584,12 @@ fn issue16_anthropic_a_mixed_turn_tells_of_server_tools_in_pings() {
     let sent = blocks_of(&events);
     let kinds: Vec<&str> = sent.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let (starts, deltas, stops) = ("content_block_start", "content_block_delta", "content_block_stop");
-    assert_eq!(
-        kinds,
-        [starts, deltas, "ping", "ping", deltas, "ping", stops, starts, deltas, stops]
-    );
+    assert_eq!(kinds, [starts, deltas, "ping", "ping", deltas, "ping", stops, starts, deltas, stops]);
     let details: Vec<&Value> = sent.iter().map(|event| &event["x_toolrack"]["type"]).collect();
-    assert_eq!((details[2], details[3], details[5]), (&json!("call_finished"), &json!("message"), &json!("notice")));
+    assert_eq!(
+        (details[2], details[3], details[5]),
+        (&json!("call_finished"), &json!("message"), &json!("notice"))
+    );
 
     let events = [&events[..], &[finished(FinishReason::ToolCalls)]].concat();
     let whole: Value = serde_json::from_slice(&encoded(false, &events)).unwrap();
@@ -815,14 +816,8 @@ fn issue16_anthropic_a_malformed_body_names_the_field() {
         (with(json!({"thinking": {"type": "enabled"}})), "thinking.budget_tokens".to_owned()),
         (with(json!({"output_config": {"effort": "most"}})), "output_config.effort".to_owned()),
         (with(json!({"output_config": {"format": {}}})), "output_config.format.type".to_owned()),
-        (
-            with(json!({"output_format": {"type": "json_schema"}})),
-            "output_format.schema".to_owned(),
-        ),
-        (
-            with(json!({"output_format": {}, "output_config": {"format": {}}})),
-            "output_format".to_owned(),
-        ),
+        (with(json!({"output_format": {"type": "json_schema"}})), "output_format.schema".to_owned()),
+        (with(json!({"output_format": {}, "output_config": {"format": {}}})), "output_format".to_owned()),
         (with(json!({"tools": {}})), "tools".to_owned()),
         (tool(json!({"type": "web_search_20250305", "name": "web_search"})), format!("{tool_field}.type")),
         (tool(json!({"name": "f"})), format!("{tool_field}.input_schema")),

@@ -11,8 +11,8 @@ use super::{
     tools::ToolJson,
 };
 use crate::{
-    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider, Request,
-    ResponseFormat, Role, Thinking, ToolChoice, Wire,
+    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider,
+    Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
     passing::Fields,
