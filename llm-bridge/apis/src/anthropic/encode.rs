@@ -163,10 +163,10 @@ impl StreamEncoder {
             return stop_block(index, out);
         }
         if !text.is_empty() {
-            self.write(Open::Thinking, &Delta::ThinkingDelta { thinking: text }, out);
+            self.write(Open::Thinking, &Delta::Thinking { thinking: text }, out);
         }
         if let Some(Seal { data, .. }) = &seal {
-            self.write(Open::Thinking, &Delta::SignatureDelta { signature: data }, out);
+            self.write(Open::Thinking, &Delta::Signature { signature: data }, out);
             self.end_block(out);
         }
     }
@@ -189,7 +189,7 @@ impl StreamEncoder {
             let open = self.calls.remove(at);
             if !open.has_arguments {
                 let arguments = call.arguments_as_object();
-                send_delta(open.index, &Delta::InputJsonDelta { partial_json: arguments.get() }, out);
+                send_delta(open.index, &Delta::InputJson { partial_json: arguments.get() }, out);
             }
             stop_block(open.index, out);
         }
@@ -208,7 +208,7 @@ impl Encode for StreamEncoder {
         match event {
             TurnEvent::Model(name) => self.model = name,
             TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
-                self.write(Open::Text, &Delta::TextDelta { text: &text }, out);
+                self.write(Open::Text, &Delta::Text { text: &text }, out);
             }
             TurnEvent::Reasoning { text, seal } if self.shows_thinking => self.reasoning(&text, seal, out),
             TurnEvent::Reasoning { .. } | TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
@@ -216,7 +216,7 @@ impl Encode for StreamEncoder {
             TurnEvent::CallDelta { id, arguments } => {
                 if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
                     call.has_arguments = true;
-                    send_delta(call.index, &Delta::InputJsonDelta { partial_json: &arguments }, out);
+                    send_delta(call.index, &Delta::InputJson { partial_json: &arguments }, out);
                 }
             }
             TurnEvent::Calls(calls) => calls.iter().for_each(|call| self.end_call(call, out)),

@@ -694,7 +694,7 @@ fn issue16_anthropic_a_failure_ends_the_stream() {
     let failed = TurnEvent::Failed(Failure::new(FailureKind::Overloaded, "no"));
     let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}});
     let before = sent(&encoded(true, &[TurnEvent::Model("m".into()), failed.clone()]));
-    assert_eq!(before, [error.clone()]);
+    assert_eq!(before, std::slice::from_ref(&error));
     let events = [TurnEvent::Text("a".into()), failed];
     let after = sent(&encoded(true, &events));
     assert_eq!((after.len(), &after[3]), (4, &error));
