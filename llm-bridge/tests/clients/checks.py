@@ -59,7 +59,7 @@ def counts():
 def finish():
     """Prints the sum and ends the program."""
     print(f"{_counts['passed']} passed, {_counts['failed']} failed", flush=True)
-    sys.exit(1 if _counts["failed"] else 0)
+    sys.exit(1 if _counts["failed"] or not _counts["passed"] else 0)
 
 
 def expect(truth, what):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Real clients against a running server: in front of the demo model, and in front of a llama.cpp server where there is one.
 
-    python3 llm-bridge/tests/clients/run.py [NAME ...]     only clients whose name contains one of these
+    python3 llm-bridge/tests/clients/run.py [--all] [NAME ...]     only clients whose name contains one of these
+
+Without `--all`, litellm and the older openai that it brings are left to .ci/long.
 
 See environment.py for the variables. The last line is `N passed, M failed`.
 """
@@ -10,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 sys.dont_write_bytecode = True
 
@@ -23,18 +24,19 @@ LLAMA = HERE.parent / "llama" / "requirements.txt"
 def clients():
     """(name, command) of each client; what it needs is installed on the way."""
     current = environment.python("python", HERE / "requirements.txt")
-    older = environment.python("python-litellm", HERE / "requirements-litellm.txt")
     folder = environment.node("node", [HERE / name for name in (
         "package.json", "package-lock.json", "checks.mjs", "openai_client.mjs", "ai_sdk.mjs")])
     node = folder / "node_modules/.bin/node"
-    return [
+    found = [
         ("openai (Python)", [current, HERE / "openai_client.py"]),
-        ("openai 2 (Python)", [older, HERE / "openai_client.py"]),
-        ("litellm", [older, HERE / "litellm_client.py"]),
         ("openai (Node)", [node, folder / "openai_client.mjs"]),
         ("AI SDK", [node, folder / "ai_sdk.mjs"]),
         ("curl", [sys.executable, HERE / "curl_client.py"]),
     ]
+    if "--all" in sys.argv:
+        older = environment.python("python-litellm", HERE / "requirements-litellm.txt")
+        found += [("openai 2 (Python)", [older, HERE / "openai_client.py"]), ("litellm", [older, HERE / "litellm_client.py"])]
+    return found
 
 
 def without_server():
@@ -44,7 +46,8 @@ def without_server():
 
 
 def is_wanted(client):
-    return not sys.argv[1:] or any(word in client[0] for word in sys.argv[1:])
+    words = [word for word in sys.argv[1:] if word != "--all"]
+    return not words or any(word in client[0] for word in words)
 
 
 def run(name, command, address, model):
@@ -79,7 +82,7 @@ def main():
         with environment.llama(interpreter, "--ctx", "16384") as model, environment.toolrack(f"{model}/v1") as address:
             counts += [run(*client, address, "llama.cpp") for client in wanted]
     else:
-        print(f"skipped: clients in front of llama.cpp ({Path(environment.TINY_LLAMA).name} is not beside the repository)")
+        counts.append(environment.skipped(f"clients in front of llama.cpp: there is no {environment.TINY_LLAMA}"))
     passed, failed = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

@@ -4,8 +4,8 @@ others have made.
 
     python3 llm-bridge/tests/mcp/run.py [NAME ...]     only parts whose name contains one of these
 
-The parts are `conformance`, `inspector`, `servers`, `client` and `load`. The example `mcp_conformance` has to be built beside the program. For `load` the
-program and the example `mcp_bare` have to be built with `--release`: without optimisation it is the compiler that is measured.
+The parts are `conformance`, `inspector`, `servers`, `client` and `load`. The example `mcp_conformance` has to be built beside the program. `load` is
+a part of .ci/long: it needs the program and the example `mcp_bare` built with `--release`, or it is the compiler that is measured.
 See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
 """
 
@@ -311,7 +311,7 @@ def load(node, packages):
         expect(ratio >= LEAST_RATIO, f"{ratio:.2f} of the bare server's calls per second; {ours} and {bare}")
 
     if not (RELEASE / "examples" / "mcp_bare").exists():
-        print("skipped: load (cargo build --release -p toolrack -p llm-bridge --bin toolrack --example mcp_bare makes what it needs)")
+        environment.skipped("load: `cargo build --release --workspace --bin toolrack --example mcp_bare` makes what it needs")
         return
     check(f"load: at least {LEAST_RATIO} of a bare server's calls")(is_near)
 

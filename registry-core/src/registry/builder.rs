@@ -353,6 +353,13 @@ mod tests {
     }
 
     #[test]
+    fn p3_an_empty_registry_is_an_error() {
+        let error = Registry::builder().build().unwrap_err();
+        assert_eq!(error, RegistryError::Empty);
+        assert!(error.to_string().contains("use tools as _"), "{error}");
+    }
+
+    #[test]
     fn s3_a_tool_that_cannot_be_used_is_not_logged_as_loaded() {
         let tool = |name: &str, schema| ConfiguredTool {
             spec: ToolSpec::new(name, schema),

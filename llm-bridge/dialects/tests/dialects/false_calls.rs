@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::common::{Dice, Seen, rebuilt, scan};
+use crate::{
+    cases::skipped,
+    common::{Dice, Seen, rebuilt, scan},
+};
 use serde_json::json;
 use toolrack_dialects::{Offered, OfferedTool, ScanOptions, dialects};
 
@@ -142,7 +145,7 @@ fn b1_no_call_in_documentation_and_code() {
     let (mut read, mut thinking, mut faults) = (0, 0, Vec::new());
     for (name, kind) in &kinds {
         if kind.folders.is_empty() {
-            println!("skipped: there is no folder with {name}");
+            skipped(&format!("there is no folder with {name}"));
             continue;
         }
         let (mut found, mut bytes) = (Vec::new(), 0);

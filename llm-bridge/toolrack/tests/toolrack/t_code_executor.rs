@@ -251,7 +251,7 @@ fn t8_no_attack_on_the_code_executor_of_an_ordinary_user_succeeds() {
     if is_root() {
         run_rows(Some(NOBODY));
     } else {
-        println!("skipped: the tests run as an ordinary user, whom the other test is about");
+        println!("the tests run as an ordinary user already, so this is the test above");
     }
 }
 

@@ -27,8 +27,9 @@ async fn b10_redis_frozen_under_load_holds_nobody_up_and_comes_back() {
     const USERS: usize = 20;
     const LIMIT: u32 = 3;
     let test = "b10_redis_frozen_under_load_holds_nobody_up_and_comes_back";
-    let Some(server) = servers::redis(test) else { return };
-    let redis = || Redis::new(&format!("redis://127.0.0.1:{}/", server.port)).unwrap();
+    let port = servers::free_port();
+    let Some(server) = servers::redis_on(test, port) else { return };
+    let redis = || Redis::new(&format!("redis://127.0.0.1:{port}/")).unwrap();
     let authority = Arc::new(MemoryUsage::default());
     let usages = Arc::new([(); 2].map(|()| RedisUsage::new(redis(), Arc::clone(&authority))));
     let (counted, made) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));

@@ -52,16 +52,16 @@ fn url(port: u16) -> String {
     format!("redis://127.0.0.1:{port}/")
 }
 
-fn two(port: u16) -> (Authority, [RedisUsage<Authority>; 2]) {
+fn two(url: &str) -> (Authority, [RedisUsage<Authority>; 2]) {
     let authority = Authority::default();
-    let usages = [(); 2].map(|()| RedisUsage::new(Redis::new(&url(port)).unwrap(), authority.clone()));
+    let usages = [(); 2].map(|()| RedisUsage::new(Redis::new(url).unwrap(), authority.clone()));
     (authority, usages)
 }
 
 #[tokio::test]
 async fn t3_with_redis_in_front_calls_are_counted_alike() {
     let Some(server) = servers::redis("t3_with_redis_in_front_calls_are_counted_alike") else { return };
-    usage_contract(&RedisUsage::new(Redis::new(&url(server.port)).unwrap(), MemoryUsage::default())).await;
+    usage_contract(&RedisUsage::new(Redis::new(&server.url).unwrap(), MemoryUsage::default())).await;
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn b10_a_limit_that_one_server_has_reached_is_known_to_all() {
     let Some(server) = servers::redis("b10_a_limit_that_one_server_has_reached_is_known_to_all") else {
         return;
     };
-    let (authority, [one, other]) = two(server.port);
+    let (authority, [one, other]) = two(&server.url);
     let call = charge(at("12:00:00"), 0, 1);
     assert_eq!(one.charge(&call).await, Ok(None));
     let limited = one.charge(&call).await.unwrap();
@@ -88,7 +88,7 @@ async fn b10_a_limit_that_one_server_has_reached_is_known_to_all() {
 #[tokio::test]
 async fn b10_what_is_taken_back_is_forgotten_by_redis() {
     let Some(server) = servers::redis("b10_what_is_taken_back_is_forgotten_by_redis") else { return };
-    let (_, [one, other]) = two(server.port);
+    let (_, [one, other]) = two(&server.url);
     let call = charge(at("12:00:00"), 0, 1);
     for _ in 0..3 {
         assert_eq!(one.charge(&call).await, Ok(None));
@@ -120,11 +120,11 @@ impl Usage for RefundsMeanwhile {
 #[tokio::test]
 async fn b10_a_refusal_that_is_out_of_date_is_not_remembered() {
     let Some(server) = servers::redis("b10_a_refusal_that_is_out_of_date_is_not_remembered") else { return };
-    let (authority, [one, other]) = two(server.port);
+    let (authority, [one, other]) = two(&server.url);
     let call = charge(at("12:00:00"), 0, 1);
     assert_eq!(one.charge(&call).await, Ok(None));
     let meanwhile = RefundsMeanwhile(MemoryUsage::default(), one, authority);
-    let late = RedisUsage::new(Redis::new(&url(server.port)).unwrap(), meanwhile);
+    let late = RedisUsage::new(Redis::new(&server.url).unwrap(), meanwhile);
     assert!(late.charge(&call).await.unwrap().is_some());
     assert_eq!(other.charge(&call).await, Ok(None), "the slot was given back");
 }
@@ -132,9 +132,9 @@ async fn b10_a_refusal_that_is_out_of_date_is_not_remembered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn b10_redis_killed_in_the_middle_lets_no_call_past_its_limit_and_comes_back() {
     let test = "b10_redis_killed_in_the_middle_lets_no_call_past_its_limit_and_comes_back";
-    let Some(server) = servers::redis(test) else { return };
-    let port = server.port;
-    let (authority, usages) = two(port);
+    let port = servers::free_port();
+    let Some(server) = servers::redis_on(test, port) else { return };
+    let (authority, usages) = two(&url(port));
     let usages = Arc::new(usages);
     let counted = Arc::new(AtomicU32::new(0));
     let flood = |number: usize| {
@@ -181,7 +181,7 @@ async fn b10_redis_killed_in_the_middle_lets_no_call_past_its_limit_and_comes_ba
 
 #[tokio::test]
 async fn b10_without_redis_the_store_answers_at_once() {
-    let (_, [one, _]) = two(servers::free_port());
+    let (_, [one, _]) = two(&url(servers::free_port()));
     let began = std::time::Instant::now();
     assert_eq!(one.charge(&charge(at("12:00:00"), 0, 1)).await, Ok(None));
     for _ in 0..100 {
@@ -196,12 +196,12 @@ async fn b10_without_redis_the_store_answers_at_once() {
 #[tokio::test]
 async fn b10_manifests_are_shared_for_an_hour() {
     let Some(server) = servers::redis("b10_manifests_are_shared_for_an_hour") else { return };
-    let [one, other] = [(); 2].map(|()| RedisManifests::new(Redis::new(&url(server.port)).unwrap()));
+    let [one, other] = [(); 2].map(|()| RedisManifests::new(Redis::new(&server.url).unwrap()));
     assert_eq!(other.get("mail").await, Ok(None));
     one.put("mail", r#"{"old":true}"#).await.unwrap();
     one.put("mail", r#"{"tools":["ü"]}"#).await.unwrap();
     assert_eq!(other.get("mail").await.unwrap().as_deref(), Some(r#"{"tools":["ü"]}"#));
-    let client = redis::Client::open(url(server.port)).unwrap();
+    let client = redis::Client::open(server.url.as_str()).unwrap();
     let mut plain = client.get_multiplexed_async_connection().await.unwrap();
     let left: u64 = redis::cmd("TTL").arg("module_manifest:mail").query_async(&mut plain).await.unwrap();
     assert!((MANIFEST_TTL.as_secs() - 5..=MANIFEST_TTL.as_secs()).contains(&left), "{left}");

@@ -1,8 +1,7 @@
 //! The stores in memory, in a file, on a PostgreSQL server, and Redis in front of them: requirements M2, M3, T3, T5, L5, B8,
 //! B10.
 //!
-//! The servers are real ones, started by the tests on free ports. Where the program of one is not installed its tests are skipped and
-//! say so, unless `TOOLRACK_REQUIRE_SERVERS=1` is set.
+//! The servers are real ones: `servers.rs` says where they come from.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -54,7 +53,7 @@ impl Place {
 
     /// A new database on the PostgreSQL server; `None` where there is no server.
     fn postgres(test: &str) -> Option<Self> {
-        servers::postgres(test).map(|server| Self::Postgres(server.new_database()))
+        servers::postgres(test).map(Self::Postgres)
     }
 
     /// Both kinds, as far as there are servers.

@@ -84,8 +84,8 @@ async fn m3_tools_and_what_was_accepted_of_them_outlive_the_process() {
 #[tokio::test]
 async fn m2_servers_share_manifests_in_redis_and_lose_none_with_it() {
     let test = "m2_servers_share_manifests_in_redis_and_lose_none_with_it";
-    let Some(redis) = servers::redis(test) else { return };
-    let port = redis.port;
+    let port = servers::free_port();
+    let Some(redis) = servers::redis_on(test, port) else { return };
     let url = format!("redis://127.0.0.1:{port}");
     let store: Arc<dyn ManifestStore> = Arc::new(MemoryManifests::default());
     let peer = Peer::new("m", &[tool("f", "guest")]).await;

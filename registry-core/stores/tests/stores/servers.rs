@@ -1,7 +1,13 @@
-//! Real servers on free ports. Each ends with the process that has started it, in whatever way that ends.
+//! Real Redis and PostgreSQL servers.
+//!
+//! Tests share the servers that `TOOLRACK_TEST_REDIS_URL` and `TOOLRACK_TEST_POSTGRES_URL` name, where each has a database of its own.
+//! Without these variables a test starts its own server on a free port, as tests do that stop or kill one. Where the program
+//! of a server is not installed its tests are skipped, by name; with `CI=true` they fail instead.
+//!
+//! A server that was started here ends with the process that has started it, in whatever way that ends.
 
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,7 +16,7 @@ use std::{
         atomic::{AtomicU32, Ordering},
     },
     thread::sleep,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Runs the command line that it is given until its input is closed, and then ends it as `kill -9` does and removes the folder.
@@ -35,7 +41,7 @@ rm -rf "$folder"
 pub(crate) struct Server {
     keeper: Child,
     folder: PathBuf,
-    pub(crate) port: u16,
+    port: u16,
 }
 
 impl Drop for Server {
@@ -77,7 +83,7 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Where a program is, or `None` with a word about the test that is skipped.
+/// Where a program is; `None` where it is missing, and the test is skipped.
 fn program(name: &str, test: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
@@ -86,20 +92,42 @@ fn program(name: &str, test: &str) -> Option<PathBuf> {
     }
     let found = folders.into_iter().map(|folder| folder.join(name)).find(|file| file.is_file());
     if found.is_none() {
-        let required = std::env::var("TOOLRACK_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
-        assert!(!required, "{test} needs the program {name}, which is not installed");
+        let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!ci, "{test} needs the program {name}, which is not installed");
         // Past the capture of the test's output, so that it is seen.
         let _ = writeln!(std::io::stderr(), "skipped: {test}, because {name} is not installed");
     }
     found
 }
 
-/// A Redis server that keeps nothing on disk; `None` where there is none.
-pub(crate) fn redis(test: &str) -> Option<Server> {
-    redis_on(test, free_port())
+/// An empty database of Redis.
+pub(crate) struct RedisDatabase {
+    pub(crate) url: String,
+    _server: Option<Server>,
 }
 
-/// The same on a port that is known.
+/// A database for one test; `None` where there is no Redis.
+pub(crate) fn redis(test: &str) -> Option<RedisDatabase> {
+    if let Ok(shared) = std::env::var("TOOLRACK_TEST_REDIS_URL") {
+        let number = next_redis_database(&shared);
+        return Some(RedisDatabase { url: format!("{shared}/{number}"), _server: None });
+    }
+    let port = free_port();
+    let server = redis_on(test, port)?;
+    Some(RedisDatabase { url: format!("redis://127.0.0.1:{port}/0"), _server: Some(server) })
+}
+
+/// A number that no other test has: database 0 holds the last one.
+fn next_redis_database(url: &str) -> u32 {
+    let address = url.trim_start_matches("redis://");
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.write_all(b"INCR last_test_database\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(connection).read_line(&mut answer).unwrap();
+    answer.trim().trim_start_matches(':').parse().unwrap()
+}
+
+/// A Redis server on this port that keeps nothing on disk, for a test that kills it; `None` where there is none.
 pub(crate) fn redis_on(test: &str, port: u16) -> Option<Server> {
     let program = program("redis-server", test)?;
     let folder = tempfile::tempdir().unwrap().keep();
@@ -109,25 +137,27 @@ pub(crate) fn redis_on(test: &str, port: u16) -> Option<Server> {
     Some(Server::start(&folder, port, &command))
 }
 
-/// The PostgreSQL server that all tests share.
-pub(crate) struct Postgres {
-    server: Server,
-    folder: PathBuf,
-    databases: AtomicU32,
-    run_as: Vec<String>,
-    bin: PathBuf,
+/// The URL of an empty PostgreSQL database for one test; `None` where there is no server.
+pub(crate) fn postgres(test: &str) -> Option<String> {
+    static STARTED: OnceLock<Postgres> = OnceLock::new();
+    if let Ok(shared) = std::env::var("TOOLRACK_TEST_POSTGRES_URL") {
+        let createdb = program("createdb", test)?;
+        return Some(new_database(&shared, || Command::new(&createdb)));
+    }
+    let initdb = program("initdb", test)?;
+    Some(STARTED.get_or_init(|| Postgres::start(&initdb)).new_database())
 }
 
-/// One that a test has for itself, to do to it as it likes.
+/// A PostgreSQL server that a test stops and starts again; `None` where there is none.
 pub(crate) fn own_postgres(test: &str) -> Option<Postgres> {
     program("initdb", test).map(|initdb| Postgres::start(&initdb))
 }
 
-/// The shared server; `None` where there is none.
-pub(crate) fn postgres(test: &str) -> Option<&'static Postgres> {
-    static SHARED: OnceLock<Postgres> = OnceLock::new();
-    let initdb = program("initdb", test)?;
-    Some(SHARED.get_or_init(|| Postgres::start(&initdb)))
+pub(crate) struct Postgres {
+    server: Server,
+    folder: PathBuf,
+    run_as: Vec<String>,
+    bin: PathBuf,
 }
 
 impl Postgres {
@@ -160,7 +190,7 @@ impl Postgres {
         line.extend([&server, "-D", &data, "-p", &port_text, "-c", "listen_addresses=127.0.0.1"]);
         line.extend(["-k", &sockets, "-c", "max_connections=300"]);
         let server = Server::start(&folder, port, &line);
-        Self { server, folder, databases: AtomicU32::new(0), run_as, bin }
+        Self { server, folder, run_as, bin }
     }
 
     /// Stops it as an administrator does: whoever is connected is told so.
@@ -185,33 +215,35 @@ impl Postgres {
 
     /// Makes an empty database and gives its URL.
     pub(crate) fn new_database(&self) -> String {
-        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::SeqCst));
-        let port = self.server.port;
-        let began = Instant::now();
-        loop {
-            let made = command(&self.run_as, &self.bin.join("createdb"))
-                .args([
-                    "-h",
-                    "127.0.0.1",
-                    "-U",
-                    "toolrack",
-                    "-p",
-                    &port.to_string(),
-                    "-T",
-                    "template0",
-                    &name,
-                ])
-                .current_dir(&self.folder)
-                .output()
-                .unwrap();
-            if made.status.success() {
-                return format!("postgres://toolrack@127.0.0.1:{port}/{name}");
-            }
-            // It listens before it lets anybody in.
-            let cause = String::from_utf8_lossy(&made.stderr);
-            assert!(began.elapsed() < Duration::from_secs(60), "no database could be made: {cause}");
-            sleep(Duration::from_millis(50));
+        let url = format!("postgres://toolrack@127.0.0.1:{}", self.server.port);
+        new_database(&url, || {
+            let mut createdb = command(&self.run_as, &self.bin.join("createdb"));
+            createdb.current_dir(&self.folder);
+            createdb
+        })
+    }
+}
+
+/// Makes an empty database on the server at a URL.
+fn new_database(server: &str, createdb: impl Fn() -> Command) -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    // Tests run in processes of their own, and the server may be older than this one.
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
+    let name = format!("test_{now}_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::SeqCst));
+    let began = Instant::now();
+    loop {
+        let maintenance = format!("{server}/postgres");
+        let made = createdb()
+            .args(["--maintenance-db", &maintenance, "--template", "template0", &name])
+            .output()
+            .unwrap();
+        if made.status.success() {
+            return format!("{server}/{name}");
         }
+        // It listens before it lets anybody in.
+        let cause = String::from_utf8_lossy(&made.stderr);
+        assert!(began.elapsed() < Duration::from_secs(60), "no database could be made: {cause}");
+        sleep(Duration::from_millis(50));
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     program::{Rack, Serving, away_from_midnight, client, mock},
-    started::{free_port, redis},
+    servers::{free_port, redis_on},
 };
 
 async fn get(server: &Serving, client: &Client, key: &str, path: &str) -> Value {
@@ -340,7 +340,7 @@ async fn m7_two_servers_that_are_modules_of_each_other_do_not_call_in_a_circle()
 async fn m3_tools_stay_when_redis_is_killed_between_discovery_and_use() {
     let test = "m3_tools_stay_when_redis_is_killed_between_discovery_and_use";
     let port = free_port();
-    let Some(first) = redis(test, port) else { return };
+    let Some(first) = redis_on(test, port) else { return };
     let far = Rack::new("", &mock("plain", "permission = \"guest\""));
     let on_far = far.serve();
     let store = format!("redis = \"redis://127.0.0.1:{port}/0\"");
@@ -357,7 +357,7 @@ async fn m3_tools_stay_when_redis_is_killed_between_discovery_and_use() {
     assert_eq!(reply(&on_near, &client, "", "far.plain").await["success"], true);
     assert_eq!(refreshed(&on_near, &client, "").await[0]["error"], Value::Null);
 
-    let Some(_second) = redis(test, port) else { return };
+    let Some(_second) = redis_on(test, port) else { return };
     assert_eq!(reply(&on_near, &client, "", "far.plain").await["success"], true);
     // It is tried again every second.
     let mut tries = 0;

@@ -5,22 +5,18 @@ use serde_json::{Value, json};
 
 use super::{
     program::{Rack, client, mock},
-    started::Postgres,
+    servers::postgres,
 };
 
 /// The same set-up on every store there is.
-fn racks(test: &str, tools: &str) -> (Vec<Rack>, Option<Postgres>) {
-    let postgres = Postgres::start(test);
-    let url = postgres.as_ref().map(|postgres| format!("url = \"{}\"", postgres.new_database()));
-    let stores = [Some(String::new()), url].into_iter().flatten();
-    (stores.map(|store| Rack::new(&store, tools)).collect(), postgres)
+fn racks(test: &str, tools: &str) -> Vec<Rack> {
+    let postgres = postgres(test).map(|url| format!("url = \"{url}\""));
+    [Some(String::new()), postgres].into_iter().flatten().map(|store| Rack::new(&store, tools)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_a_call_that_is_not_understood_leaves_its_record_and_what_names_no_tool_is_none() {
-    let (racks, _postgres) =
-        racks("t5_a_call_that_is_not_understood_leaves_its_record", &mock("count.free", ""));
-    for rack in racks {
+    for rack in racks("t5_a_call_that_is_not_understood_leaves_its_record", &mock("count.free", "")) {
         rack.done(&["user", "add", "hop"]);
         let ((_, hop), server, client) = (rack.key("hop", &["--delegate"]), rack.serve(), client());
         let long = "x".repeat(100_000);
@@ -62,8 +58,7 @@ async fn t5_a_call_that_is_not_understood_leaves_its_record_and_what_names_no_to
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b8_no_id_has_a_nul_on_any_store() {
-    let (racks, _postgres) = racks("b8_no_id_has_a_nul_on_any_store", &mock("count.free", ""));
-    for rack in racks {
+    for rack in racks("b8_no_id_has_a_nul_on_any_store", &mock("count.free", "")) {
         rack.done(&["user", "add", "root", "--level", "admin"]);
         let ((_, root), server, client) = (rack.key("root", &["--delegate"]), rack.serve(), client());
         for (path, body, status) in [

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     program::{Rack, Serving, away_from_midnight, client, mock},
-    started::Postgres,
+    servers::postgres,
 };
 
 const FREE: &str = "count.free";
@@ -241,7 +241,7 @@ async fn t5_a_server_killed_at_any_moment_has_what_it_acknowledged_in_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t5_a_server_killed_at_any_moment_has_what_it_acknowledged_in_postgres() {
     let test = "t5_a_server_killed_at_any_moment_has_what_it_acknowledged_in_postgres";
-    let Some(postgres) = Postgres::start(test) else { return };
-    let store = format!("url = \"{}\"", postgres.new_database());
+    let Some(postgres) = postgres(test) else { return };
+    let store = format!("url = \"{postgres}\"");
     killed_at_any_moment("PostgreSQL", Rack::new(&store, &tools())).await;
 }

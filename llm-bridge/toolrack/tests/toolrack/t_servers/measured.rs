@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     program::{Rack, Serving, client, mock},
-    started::free_port,
+    servers::free_port,
 };
 use crate::support::Scraped;
 

@@ -1,7 +1,7 @@
 //! Real processes of the program on free ports, with a real PostgreSQL and Redis between them, killed where it hurts: requirements T3,
 //! T5, L3, M2, M3, M7, M10, M12, B10.
 //!
-//! Where the program of a server is not installed its tests are skipped and say so, unless `TOOLRACK_REQUIRE_SERVERS=1` is set.
+//! `servers.rs` says where the servers come from.
 
 mod access;
 mod commands;
@@ -15,6 +15,8 @@ mod peer;
 mod program;
 mod scheduled;
 mod seed_modules;
+#[allow(dead_code)] // of which the tests of the stores use more
+#[path = "../../../../../registry-core/stores/tests/stores/servers.rs"]
+mod servers;
 mod shared;
-mod started;
 mod told;

@@ -11,7 +11,7 @@ use toolrack_stores::{
 
 use super::{
     program::{Rack, Serving, client, mock},
-    started::Postgres,
+    servers::postgres,
 };
 
 async fn execute(server: &Serving, key: &str, tool: &str, arguments: Value) -> Value {
@@ -41,8 +41,7 @@ async fn made(store: &SqlStore) -> Job {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b10_a_job_is_made_once_and_as_its_owner() {
-    let Some(postgres) = Postgres::start("b10_a_job_is_made_once_and_as_its_owner") else { return };
-    let url = postgres.new_database();
+    let Some(url) = postgres("b10_a_job_is_made_once_and_as_its_owner") else { return };
     let tools = mock("count.admins", "permission = \"admin\"");
     let [one, two] =
         ["one", "two"].map(|server| Rack::new(&format!("url = \"{url}\"\nserver = \"{server}\""), &tools));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     program::{Rack, away_from_midnight, client, mock, within_a_second},
-    started::{Postgres, free_port, redis},
+    servers::{free_port, postgres, redis, redis_on},
 };
 
 /// The seconds that `Retry-After` says.
@@ -21,10 +21,9 @@ fn retry_after(response: &Response) -> u64 {
 }
 
 /// Two servers on one PostgreSQL and one Redis.
-fn two_racks(url: &str, redis: u16, tools: &str) -> [Rack; 2] {
+fn two_racks(url: &str, redis: &str, tools: &str) -> [Rack; 2] {
     ["one", "two"].map(|server| {
-        let store =
-            format!("url = \"{url}\"\nredis = \"redis://127.0.0.1:{redis}/0\"\nserver = \"{server}\"");
+        let store = format!("url = \"{url}\"\nredis = \"{redis}\"\nserver = \"{server}\"");
         Rack::new(&store, tools)
     })
 }
@@ -32,13 +31,13 @@ fn two_racks(url: &str, redis: u16, tools: &str) -> [Rack; 2] {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b10_two_servers_are_as_one() {
     let test = "b10_two_servers_are_as_one";
-    let Some(redis) = redis(test, free_port()) else { return };
-    let Some(postgres) = Postgres::start(test) else { return };
+    let Some(redis) = redis(test) else { return };
+    let Some(postgres) = postgres(test) else { return };
     away_from_midnight().await;
     let tools = mock("count.thrice", "daily_limit = 3")
         + &mock("count.free", "")
         + &mock("count.admins", "permission = \"admin\"");
-    let [one, two] = two_racks(&postgres.new_database(), redis.port, &tools);
+    let [one, two] = two_racks(&postgres, &redis.url, &tools);
     one.done(&["user", "add", "ada"]);
     two.done(&["user", "add", "root", "--level", "admin"]);
     let ((ada_id, ada), (_, root)) = (one.key("ada", &[]), two.key("root", &[]));
@@ -126,11 +125,11 @@ async fn t3_without_redis_no_call_is_lost_and_none_too_many_runs() {
     const IN_GROUP: usize = 4;
     let test = "t3_without_redis_no_call_is_lost_and_none_too_many_runs";
     let port = free_port();
-    let Some(first) = redis(test, port) else { return };
-    let Some(postgres) = Postgres::start(test) else { return };
+    let Some(first) = redis_on(test, port) else { return };
+    let Some(postgres) = postgres(test) else { return };
     away_from_midnight().await;
     let tools = mock("count.twenty", &format!("daily_limit = {LIMIT}"));
-    let [one, two] = two_racks(&postgres.new_database(), port, &tools);
+    let [one, two] = two_racks(&postgres, &format!("redis://127.0.0.1:{port}/0"), &tools);
     for rack in [&one, &two] {
         rack.top("default_guest_modules = \"count\"");
     }
@@ -170,7 +169,7 @@ async fn t3_without_redis_no_call_is_lost_and_none_too_many_runs() {
         drop(first);
         let killed = answered.load(Ordering::SeqCst);
         reaches(2 * all / 3).await;
-        let again = redis(test, port);
+        let again = redis_on(test, port);
         (again, killed, answered.load(Ordering::SeqCst))
     };
     let (answers, (_again, killed, back)) =

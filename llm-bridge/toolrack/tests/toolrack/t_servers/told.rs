@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     program::{Rack, client, mock},
-    started::Postgres,
+    servers::postgres,
 };
 
 /// Another program: it keeps what it is sent, and answers with what it is told to.
@@ -85,7 +85,7 @@ async fn letters(rack: &super::program::Serving, key: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l5_each_change_is_told_once_whoever_makes_it_and_only_to_those_it_is_for() {
     let test = "l5_each_change_is_told_once_whoever_makes_it";
-    let Some(postgres) = Postgres::start(test) else { return };
+    let Some(url) = postgres(test) else { return };
     let ours = Listener::new(StatusCode::OK, "").await;
     let theirs = Listener::new(StatusCode::OK, "").await;
     let all = Listener::new(StatusCode::OK, "").await;
@@ -93,7 +93,6 @@ async fn l5_each_change_is_told_once_whoever_makes_it_and_only_to_those_it_is_fo
         + &ours.webhook(SECRET)
         + &theirs.webhook(&format!("{SECRET}\ntenant = \"acme\""))
         + &all.webhook(&format!("{SECRET}\ntenant = \"*\""));
-    let url = postgres.new_database();
     let racks =
         ["one", "two"].map(|server| Rack::new(&format!("url = \"{url}\"\nserver = \"{server}\""), &tools));
     let acme = ["--tenant", "acme"];

@@ -1,7 +1,5 @@
 //! Any changes in any order, beside the rules written down a second time: requirements L2, L3, L4, L5, B10.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use proptest::prelude::*;

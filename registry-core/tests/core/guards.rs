@@ -1,7 +1,5 @@
 //! Limits, gate, approval and queue around a call: requirements T3, T4, B8.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     sync::{
         Arc, Mutex,

@@ -1,7 +1,5 @@
 //! What stands around a call when it fails, is asked too much, or is left alone: requirements T3, T4, T5, B8.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     sync::{
         Arc,

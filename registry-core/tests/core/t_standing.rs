@@ -1,7 +1,5 @@
 //! What the caller may do by the time a call is made: requirements M6, B8, T3.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{
     collections::VecDeque,
     sync::{

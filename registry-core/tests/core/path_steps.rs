@@ -1,7 +1,5 @@
 //! What holds on the path of a call whatever happens to it: dropped futures, nested calls, retries, blocking tools.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     sync::{
         Arc, Mutex,

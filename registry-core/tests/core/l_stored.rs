@@ -1,7 +1,5 @@
 //! Registries that share a store, and tenants that share nothing: requirements L2, L5, B10.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     sync::{
         Arc, Mutex,

@@ -1,7 +1,5 @@
 //! Registering, switching, removing, finding, and what is told of it: requirements L1 to L5.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use registry_core::{
@@ -304,7 +302,7 @@ fn l5_a_deprecated_tool_says_so_to_the_model() {
     let written: Value = serde_json::from_str(&written).unwrap();
     assert_eq!(written["function"]["description"], description);
     let context = registry.context(Caller::default());
-    assert_eq!(registry.get_tools(&context)[0], written);
+    assert!(registry.get_tools(&context).contains(&written));
     assert_eq!(registry.get("l_other").unwrap().description(), "Says nothing.");
     // Without a description there is only the warning, and a name with quotes is still a name.
     let spec = ToolSpec {

@@ -1,5 +1,4 @@
 //! Tools that stay out of prompts and are found by a search: B11.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::unused_async)]
 
 use registry_core::{
     Caller, ErrorKind, Permission, Registry, RegistryError, SEARCH_TOOLS, Selection, Source, ToolContext,
@@ -47,6 +46,13 @@ fn in_prompt(selection: &Selection) -> Vec<&str> {
     selection.in_prompt().map(|tool| tool.name()).collect()
 }
 
+/// A caller for whom the compiled tools of this file are all that there is.
+fn with_these_tools(registry: &Registry, level: Permission) -> ToolContext {
+    let mut caller = Caller::new("ada", level);
+    caller.allowed_tools = Some(["b_moon", "b_tide", "b_yes"].map(str::to_owned).into());
+    registry.context(caller)
+}
+
 async fn search(registry: &Registry, context: &ToolContext, query: &str) -> Result<Vec<String>, String> {
     let outcome = registry.execute_tool(SEARCH_TOOLS, json!({"query": query}), context, None).await;
     let result = outcome.result.map_err(|error| error.message().to_owned())?;
@@ -60,7 +66,7 @@ async fn search(registry: &Registry, context: &ToolContext, query: &str) -> Resu
 #[tokio::test]
 async fn b11_the_key_keeps_a_compiled_tool_out_of_prompts_and_not_from_being_called() {
     let registry = Registry::builder().build().unwrap();
-    let context = at(&registry, Permission::Admin);
+    let context = with_these_tools(&registry, Permission::Admin);
     let selection = registry.select(&context);
     assert_eq!(in_prompt(&selection), ["b_yes", SEARCH_TOOLS]);
     assert_eq!(selection.tools().len(), 4);
@@ -77,7 +83,7 @@ async fn b11_the_key_keeps_a_compiled_tool_out_of_prompts_and_not_from_being_cal
 #[tokio::test]
 async fn b11_the_search_finds_only_what_the_caller_may_use_now() {
     let registry = Registry::builder().build().unwrap();
-    let (user, admin) = (at(&registry, Permission::User), at(&registry, Permission::Admin));
+    let [user, admin] = [Permission::User, Permission::Admin].map(|level| with_these_tools(&registry, level));
     assert_eq!(search(&registry, &admin, "height of the tide").await.unwrap(), ["b_tide"]);
     let none = search(&registry, &user, "height of the tide").await.unwrap_err();
     assert!(none.contains("other words") && none.contains("local (1)"), "{none}");

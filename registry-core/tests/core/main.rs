@@ -1,0 +1,14 @@
+//! The registry as those who use it see it: tools as they are written, the path of a call, what guards it, and the life of tools.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::unused_async)]
+
+mod b_deferral;
+mod guards;
+mod l_lifecycle;
+mod l_properties;
+mod l_stored;
+mod p_tools;
+mod path;
+mod path_steps;
+mod t_guards_failing;
+mod t_standing;
