@@ -57,7 +57,7 @@ impl Intake {
     /// Adds a tool, or why it is not taken.
     pub(crate) fn add(&mut self, wire_name: &str, tool: Result<AcceptedTool, String>) {
         match tool {
-            Ok(tool) => drop(self.tools.insert(tool.spec.name.clone(), tool)),
+            Ok(tool) => drop(self.tools.insert(tool.spec.tool_name.clone(), tool)),
             Err(message) => self.fault(wire_name, message, false),
         }
     }
