@@ -271,7 +271,7 @@ impl Lowering<'_> {
         let objects = kept.iter().filter(|branch| branch.contains_key("properties")).count();
         if self.nulls > nulls && objects > 1 {
             return Err(format!(
-                "`{}`: of alternatives with optional properties it cannot be told which null means nothing",
+                "`{}`: of alternatives with optional properties it cannot be decided which null means nothing",
                 self.path
             ));
         }
