@@ -98,7 +98,8 @@ fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
         json!({"type": "object", "properties": {"x": {"type": "text"}}}),
         json!({"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1/schema"}}}),
     ] {
-        let Intake { tools, faults } = take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
+        let Intake { tools, faults } =
+            take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
         assert!(tools.is_empty() && faults.len() == 1, "{schema} {faults:?}");
     }
 }
