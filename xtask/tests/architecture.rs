@@ -66,7 +66,7 @@ fn what_could_be_published_alone_depends_on_nothing_of_ours() {
 /// The crates of others that are built for a choice of packages, each with the features that it is built with: a build script's
 /// dependencies may have others than the program's.
 fn built(choice: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
-    let tree = ["tree", "--offline", "--prefix=none", "--no-dedupe", "--format={p}|{f}"];
+    let tree = ["tree", "--offline", "--prefix=none", "--format={p}|{f}"];
     let mut built: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in cargo(&[&tree, choice].concat()).lines() {
         let (package, features) = line.trim_end_matches(" (*)").split_once('|').unwrap_or((line, ""));
