@@ -1,4 +1,4 @@
-//! The tools there are, for people and programs that look at them from outside.
+//! Lists tools for people and programs.
 
 use registry_core::{Permission, Query, Registry, Selection, Source, Tool, ToolContext};
 use schemars::JsonSchema;
@@ -13,17 +13,17 @@ pub struct Row {
     pub name: String,
     /// The module.
     pub module: String,
-    /// A short name for people.
+    /// A display name.
     pub title: Option<String>,
     /// What it does.
     pub description: String,
-    /// The version, where it has one.
+    /// The version.
     pub version: Option<String>,
-    /// The level a caller needs.
+    /// The level that a caller needs.
     pub level: String,
     /// `read`, `write` or `destructive`.
     pub effect: &'static str,
-    /// Words to find it by.
+    /// Words for searches.
     pub tags: Vec<String>,
     /// Whether the caller may use it now.
     pub enabled: bool,
@@ -31,21 +31,21 @@ pub struct Row {
     pub reason: Option<String>,
     /// About how many tokens its definition takes in a prompt.
     pub tokens: usize,
-    /// Whether it is left out of prompts, to be found through `search_tools`.
+    /// Whether it is left out of prompts until `search_tools` finds it.
     pub deferred: bool,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// Where the compiled or configured tool comes from that it takes the place of.
+    /// The source of the compiled or configured tool that it replaces.
     pub replaces: Option<String>,
     /// Why it should not be used any more.
     pub deprecated: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// JSON Schema of its result, where one is promised.
+    /// JSON Schema of its result; null without one.
     pub output_schema: Value,
 }
 
-/// The tools, by name. Those that the context's caller is not allowed are there only where `denied` says so.
+/// The tools by name. With `denied`, those that the caller may not use are included.
 pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row> {
     let selection = registry.select(context);
     let tools = registry.list_all(true);
@@ -56,7 +56,7 @@ pub fn rows(registry: &Registry, context: &ToolContext, denied: bool) -> Vec<Row
     )
 }
 
-/// Names in each row what it replaces, and adds a row for each replaced tool whose name no tool has now.
+/// Adds to each row what it replaces, and a row for each replaced tool whose name is not in use.
 fn with_replaced(registry: &Registry, context: &ToolContext, rows: impl Iterator<Item = Row>) -> Vec<Row> {
     let mut rows: Vec<Row> = rows.collect();
     for (tool, by) in registry.replaced() {
@@ -74,8 +74,8 @@ fn with_replaced(registry: &Registry, context: &ToolContext, rows: impl Iterator
     rows
 }
 
-/// The tools that are found, the best first, also those that are off. Only what the context's caller is allowed is found; a query
-/// for nothing finds all of that, by name.
+/// The tools that match a query, best first, also those that are off, as far as the caller may use them. An empty query matches all, by
+/// name.
 pub fn found(registry: &Registry, context: &ToolContext, query: &Query) -> Vec<Row> {
     let query = Query { include_disabled: true, ..query.clone() };
     let selection = registry.select(context);
@@ -127,10 +127,10 @@ fn row_of(context: &ToolContext, tool: &Tool, reason: Option<String>, deferred: 
     }
 }
 
-/// Where a tool comes from, for whoever asks.
+/// The source of a tool, as the caller may see it.
 fn source_for(source: &Source, context: &ToolContext) -> String {
     match source {
-        // Where it is, is the operator's business.
+        // Its address is for admins.
         Source::Remote(remote) if context.caller().level < Permission::Admin => {
             format!("{} {}", remote.kind, remote.name)
         }

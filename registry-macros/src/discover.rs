@@ -251,7 +251,7 @@ fn module_name(name: &str, path: &Path, errors: &mut Errors) -> Option<Ident> {
 mod tests {
     use super::*;
 
-    /// What is declared, and what is told, for a folder with these files, asked for from `asking`.
+    /// What is declared and reported for a folder with these files, asked for from `asking`.
     fn scan(name: &str, files: &[&str], asking: &str, below: &str) -> (String, String) {
         let root = env::temp_dir().join(format!("discover-{}-{name}", std::process::id()));
         for file in files {
@@ -276,8 +276,8 @@ mod tests {
     fn files_and_folders_are_declared_in_order() {
         let files =
             ["_lib.rs", "_build.rs", "b.rs", "a.rs", "notes.md", "m/y.rs", "m/x.rs", "m/_z.rs", "data/x.txt"];
-        let (declared, told) = scan("order", &files, "_lib.rs", "");
-        assert_eq!(told, "");
+        let (declared, reported) = scan("order", &files, "_lib.rs", "");
+        assert_eq!(reported, "");
         let expected = r#"#[path="a.rs"]moda;#[path="b.rs"]modb;#[doc="Thetoolsofthemodule`m`."]#[path="m"]pubmodm{#[path="x.rs"]modx;#[path="y.rs"]mody;"#;
         assert!(declared.starts_with(expected), "{declared}");
     }
@@ -285,12 +285,12 @@ mod tests {
     #[test]
     fn what_is_cargos_is_no_module() {
         let files = ["target/x.rs", "tests/x.rs", "examples/x.rs", "benches/x.rs", "src/x.rs", ".git/x.rs"];
-        let (declared, told) = scan("cargo-root", &files, "src/x.rs", "");
-        assert_eq!((declared.as_str(), told.as_str()), ("", ""));
-        let (declared, told) = scan("cargo", &files, "_lib.rs", "");
+        let (declared, reported) = scan("cargo-root", &files, "src/x.rs", "");
+        assert_eq!((declared.as_str(), reported.as_str()), ("", ""));
+        let (declared, reported) = scan("cargo", &files, "_lib.rs", "");
         assert_eq!(declared, "");
         for folder in CARGO_FOLDERS {
-            assert!(told.contains(&format!("{folder}` cannot be a module")), "{folder}: {told}");
+            assert!(reported.contains(&format!("{folder}` cannot be a module")), "{folder}: {reported}");
         }
         let data = ["_lib.rs", "target/debug/x.rs", "tests/data.txt"];
         assert_eq!(scan("cargo-data", &data, "_lib.rs", ""), (String::new(), String::new()));
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_tool_is_told() {
-        for (name, file, told) in [
+        for (name, file, reported) in [
             ("case", "Web.rs", "not named as a Rust module"),
             ("dash", "web-search.rs", "not named as a Rust module"),
             ("word", "match.rs", "not named as a Rust module"),
@@ -315,21 +315,22 @@ mod tests {
         ] {
             let (declared, said) = scan(name, &["_lib.rs", file], "_lib.rs", "");
             assert_eq!(declared, "", "{file}");
-            assert!(said.contains(told), "{file}: {said}");
+            assert!(said.contains(reported), "{file}: {said}");
         }
     }
 
     #[test]
     fn s3_a_file_without_a_tool_is_reported() {
-        let (declared, told) = scan("none", &["_lib.rs", "a.rs", "helper.rs", "m/helper.rs"], "_lib.rs", "");
+        let (declared, reported) =
+            scan("none", &["_lib.rs", "a.rs", "helper.rs", "m/helper.rs"], "_lib.rs", "");
         assert!(
             declared.contains("mod__helper;") || declared.contains("modhelper;"),
             "the rest is compiled: {declared}"
         );
         for file in ["/helper.rs` has no tool", "m/helper.rs` has no tool"] {
-            assert!(told.contains(file) && told.contains("`#[tool]`"), "{told}");
+            assert!(reported.contains(file) && reported.contains("`#[tool]`"), "{reported}");
         }
-        assert!(!told.contains("a.rs`"), "{told}");
+        assert!(!reported.contains("a.rs`"), "{reported}");
         assert!(
             may_hold_tool("make_tool!(a);")
                 && may_hold_tool("fn {")
@@ -339,8 +340,8 @@ mod tests {
 
     #[test]
     fn p1_a_file_may_have_the_name_of_a_folder() {
-        let (declared, told) = scan("twice", &["_lib.rs", "a.rs", "a/a.rs"], "_lib.rs", "");
-        assert_eq!(told, "");
+        let (declared, reported) = scan("twice", &["_lib.rs", "a.rs", "a/a.rs"], "_lib.rs", "");
+        assert_eq!(reported, "");
         assert!(declared.starts_with(r#"#[path="a.rs"]mod__a;"#), "{declared}");
         assert!(declared.contains(r##"#[path="a"]pubmoda{#[path="a.rs"]moda;"##), "{declared}");
     }

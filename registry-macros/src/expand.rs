@@ -118,7 +118,7 @@ fn value_of(parameter: &Ident) -> Ident {
     format_ident!("__value_{}", parameter.unraw(), span = Span::call_site())
 }
 
-/// What is known about one parameter. Each type is named once, so that a fault in it is told once.
+/// What is known about one parameter. Each type is named once, so that a fault in it is reported once.
 fn constant(input: &Input) -> TokenStream {
     let argument = match input {
         Input::Context => return TokenStream::new(),

@@ -124,13 +124,13 @@ impl Library {
     /// Adds a statement to the first tool, where the build script wrote it.
     fn change_one(&self, folder: &Path) -> Result {
         let file = self.newest_output(folder)?;
-        let told = |error: std::io::Error| format!("{}: {error}", file.display());
-        let text = fs::read_to_string(&file).map_err(told)?;
+        let reported = |error: std::io::Error| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(reported)?;
         let changed = text.replacen("Ok(format!(\"0", "let _ = 1;\n    Ok(format!(\"0", 1);
         if changed == text {
             return Err(format!("{} is not as this command knows it", file.display()));
         }
-        fs::write(&file, changed).map_err(told)
+        fs::write(&file, changed).map_err(reported)
     }
 
     /// The file with the first tool: of its own, or of all.

@@ -33,7 +33,7 @@ pub(crate) fn program() -> Command {
 fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(cargo);
-    // What Cargo told this program about itself would make build scripts that watch it run again, here and at the next build.
+    // What Cargo sets for this program would make build scripts that watch it run again, here and at the next build.
     for (name, _) in env::vars_os() {
         let about_us = name.to_str().is_some_and(|name| {
             ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]

@@ -49,6 +49,7 @@
 mod anthropic {
     pub(crate) mod tools;
 }
+mod decoder;
 mod definition;
 mod event;
 mod extension;

@@ -82,7 +82,7 @@ impl ServerHandler for Fixture {
             let given = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
             given.and_then(Value::as_str).unwrap_or_default()
         };
-        let told = match &*request.name {
+        let reported = match &*request.name {
             "test_tool_with_logging" | "test_logging_tool" => logs(&context).await?,
             "test_missing_capability" => needs_sampling(&context)?,
             "test_sampling" => samples(argument("prompt"), &context).await?,
@@ -91,7 +91,7 @@ impl ServerHandler for Fixture {
                 None => return self.tools.call_tool(request, context).await,
             },
         };
-        Ok(CallToolResult::success(vec![ContentBlock::text(told)]).into())
+        Ok(CallToolResult::success(vec![ContentBlock::text(reported)]).into())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -220,7 +220,7 @@ impl Fixture {
         };
         let round = if asked.iter().all(is_answered) { round + 1 } else { round };
         let Some(asked) = asking.rounds.get(round) else {
-            return Ok(CallToolResult::success(vec![ContentBlock::text(inputs::told(&answers))]).into());
+            return Ok(CallToolResult::success(vec![ContentBlock::text(inputs::reported(&answers))]).into());
         };
         let client = context.client_capabilities().unwrap_or_default();
         let wanted = asked.iter().filter(|(_, asked)| !asking.only_what_is_declared || can(&client, asked));

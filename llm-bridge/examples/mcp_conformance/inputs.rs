@@ -71,7 +71,7 @@ pub(super) fn prompt_asks() -> Value {
 }
 
 /// What is said when all was answered.
-pub(super) fn told(answers: &Map<String, Value>) -> String {
+pub(super) fn reported(answers: &Map<String, Value>) -> String {
     let name = answers.get("user_name").and_then(|answer| answer.pointer("/content/name"));
     match name.and_then(Value::as_str) {
         Some(name) => format!("Hello, {name}! state-ok"),

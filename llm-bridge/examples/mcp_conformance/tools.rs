@@ -70,7 +70,7 @@ async fn with_progress(context: ToolContext) -> Result<ToolResult, ToolError> {
         context.progress(fraction, word);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    Ok(ToolResult::new("Progress was told three times."))
+    Ok(ToolResult::new("Progress was reported three times."))
 }
 
 /// Takes a tool away, or brings it back.

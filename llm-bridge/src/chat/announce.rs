@@ -1,4 +1,4 @@
-//! Calls that are told of while the model writes them, for a client that asked for that.
+//! Reports calls while the model writes them, for a client that asked for that.
 
 use super::{
     TurnEvent,
@@ -21,7 +21,7 @@ struct Begun {
     place: Place,
     id: String,
     name: String,
-    /// No argument has been told yet.
+    /// No argument has been reported yet.
     blank: bool,
 }
 
@@ -124,7 +124,7 @@ impl Announced {
 pub(super) struct Unsettled(Vec<(String, String)>);
 
 impl Unsettled {
-    /// Takes note of an event that is told.
+    /// Takes note of an event that is reported.
     pub(super) fn note(&mut self, event: &TurnEvent) {
         match event {
             TurnEvent::CallBegun { id, name, .. } => self.0.push((id.clone(), name.clone())),
@@ -199,7 +199,7 @@ mod tests {
             events.clear();
             reader.end(&mut events);
             let aborted = events.iter().filter(|event| matches!(event, TurnEvent::CallAborted { .. }));
-            assert_eq!(aborted.count(), usize::from(deltas), "what was told of is taken back: {events:?}");
+            assert_eq!(aborted.count(), usize::from(deltas), "what was reported is taken back: {events:?}");
         }
     }
 }

@@ -163,8 +163,8 @@ mod tests {
                 "number",
             ),
         ] {
-            let told = read(reply.as_bytes(), 2).unwrap_err();
-            assert!(told.contains(fault), "{reply}: {told}");
+            let reported = read(reply.as_bytes(), 2).unwrap_err();
+            assert!(reported.contains(fault), "{reply}: {reported}");
         }
     }
 

@@ -50,7 +50,7 @@ impl Limits {
 pub(super) enum Verdict {
     /// It is run.
     Run,
-    /// It is not run; the model is told that it repeats itself.
+    /// It is not run; the model is informed that it repeats itself.
     Warn,
     /// The turn ends.
     Stop(Reached),

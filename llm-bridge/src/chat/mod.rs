@@ -50,7 +50,7 @@ use toolrack_apis::openai::{BadRequest, ChatRequest, Extra};
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How tools are told to the model and its calls replayed to it.
+/// How tools are described to the model and its calls replayed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStyle {
@@ -74,9 +74,9 @@ pub struct ChatSettings {
     pub system_prompt: String,
     /// The same when tools are offered.
     pub system_prompt_with_tools: String,
-    /// How tools are told to the model.
+    /// How tools are described to the model.
     pub tool_style: ToolStyle,
-    /// Reads text calls in this dialect only, and tells tools in it where they are told in the prompt.
+    /// Reads text calls in this dialect only, and tells tools in it where they are described in the prompt.
     pub dialect: Option<&'static str>,
     /// What is set for single models; it goes before what is set for all.
     pub models: Models,

@@ -13,7 +13,7 @@ type DialectName = &'static str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
-    /// Reads its text calls in this dialect only, and tells it tools in it where they are told in the prompt.
+    /// Reads its text calls in this dialect only, and tells it tools in it where they are described in the prompt.
     #[serde(deserialize_with = "dialect_name")]
     pub dialect: DialectName,
 }

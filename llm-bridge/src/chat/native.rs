@@ -10,14 +10,14 @@ pub(super) struct NativeCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// How many bytes of the arguments have been told of.
-    told: usize,
+    /// How many bytes of the arguments have been reported.
+    reported: usize,
 }
 
 impl NativeCall {
-    /// The arguments that have not been told of yet.
+    /// The arguments that have not been reported yet.
     pub(super) fn untold(&mut self) -> &str {
-        let from = std::mem::replace(&mut self.told, self.arguments.len());
+        let from = std::mem::replace(&mut self.reported, self.arguments.len());
         self.arguments.get(from..).unwrap_or_default()
     }
 
@@ -55,7 +55,7 @@ impl NativeCalls {
                 id: piece.id,
                 name: piece.name.unwrap_or_default(),
                 arguments: piece.arguments,
-                told: 0,
+                reported: 0,
             }),
         }
         at

@@ -114,17 +114,17 @@ impl Offer {
             true => has_hidden || asked_for.contains(tool.name()),
             false => !is_hidden(tool),
         };
-        let told: Vec<(&Arc<Tool>, &String)> =
+        let reported: Vec<(&Arc<Tool>, &String)> =
             selection.tools().iter().zip(&wire).filter(|(tool, _)| is_told(tool)).collect();
-        let tag_lines = prompt::tag_lines_of(told.iter().map(|(tool, _)| *tool)).unwrap_or_default();
+        let tag_lines = prompt::tag_lines_of(reported.iter().map(|(tool, _)| *tool)).unwrap_or_default();
         let offered = Arc::new(offered(&selection, &wire, &client, is_told));
         let prepared = &backend.shared.definitions;
-        let definitions = write_definitions(prepared, &selection, told.iter().copied(), &client);
+        let definitions = write_definitions(prepared, &selection, reported.iter().copied(), &client);
         // Servers that ignore a named choice (llama.cpp, Ollama) still know one tool when they see no other.
         let mut named = None;
         if let Some(only) = only {
             let client: Vec<_> = client.iter().copied().filter(|tool| tool.name == only).collect();
-            let mine = told.iter().copied().filter(|(_, wire)| **wire == only);
+            let mine = reported.iter().copied().filter(|(_, wire)| **wire == only);
             named = write_definitions(prepared, &selection, mine, &client);
             if named.is_none() {
                 let message = format!(
@@ -182,7 +182,7 @@ impl Offer {
         Some(json.into())
     }
 
-    /// The tool of that name, where the model was not told of it from the start.
+    /// The tool of that name, where the model did not get it from the start.
     fn deferred(&self, name: &str) -> Option<&Arc<Tool>> {
         self.selection
             .get(name)
@@ -211,9 +211,9 @@ impl Offer {
         self.names.wire(name).map_or_else(|| names::legal(name), str::to_owned)
     }
 
-    /// What the model is told of an outcome, with the names that it knows the tools by. What a search has found, or a call has
+    /// What the model learns of an outcome, with the names that it knows the tools by. What a search has found, or a call has
     /// named, is offered from now on.
-    pub(super) fn told(&self, outcome: &ToolOutcome) -> String {
+    pub(super) fn reported(&self, outcome: &ToolOutcome) -> String {
         if self.selection.get(&outcome.tool_name).is_some_and(|tool| tool.is_search())
             && let Some(text) = self.told_search(outcome)
         {
@@ -247,12 +247,12 @@ impl Offer {
                 function.write(wire, &mut functions);
             }
         }
-        let told = "These tools can be called from now on, in the same way as the others:";
-        (!functions.is_empty()).then(|| format!("{told}{functions}"))
+        let reported = "These tools can be called from now on, in the same way as the others:";
+        (!functions.is_empty()).then(|| format!("{reported}{functions}"))
     }
 }
 
-/// What the scanner knows of: every tool, as a deferred one can be called too; but no line that the model was not told of.
+/// What the scanner knows of: every tool, as a deferred one can be called too; but no line that was not in the prompt.
 fn offered(
     selection: &Selection,
     wire: &[String],

@@ -1,4 +1,4 @@
-//! What the model is told before the conversation.
+//! What the model gets before the conversation.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use toolrack_apis::openai::{role, text_of};
 use toolrack_dialects::{self as dialect, Dialect};
 
-/// The dialect in which a model is told to call when it is not said which it knows; most have seen it.
+/// The dialect in which a model is instructed to call by default; most models know it.
 const COMMON_DIALECT: &str = "hermes";
 
 /// For a conversation without tools and without a system message of its own.
@@ -33,7 +33,7 @@ pub enum PromptStyle<'d> {
 
 /// The section of a prompt that tells a model the tools of a selection and how to call them: the same text, to the byte, for
 /// the same selection. Empty where there is nothing to tell. The tools go by the registry's own names. Deferred ones are left to
-/// the search that is told in their place.
+/// the search that is offered in their place.
 ///
 /// # Errors
 /// When there is no such dialect.
@@ -244,8 +244,8 @@ mod tests {
         tell_tools(&mut messages, r#"[{"function":{"name":"a"}},{"function":{"name":"b"}}]"#, None, true);
         assert_eq!(messages.len(), 6);
         assert_eq!(messages[0]["content"][0], before[0]["content"][0]);
-        let told = messages[0]["content"][1]["text"].as_str().unwrap();
-        assert!(told.ends_with("You must call one of these tools now."), "{told}");
+        let reported = messages[0]["content"][1]["text"].as_str().unwrap();
+        assert!(reported.ends_with("You must call one of these tools now."), "{reported}");
         assert_eq!(messages[1..3], before[1..3]);
         assert_eq!(messages[4]["content"][1], picture);
         assert!(messages[4]["content"][0]["text"].as_str().unwrap().contains("seen"));

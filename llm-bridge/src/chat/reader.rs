@@ -24,7 +24,7 @@ const NATIVE: &str = "native";
 #[derive(Debug, Clone)]
 pub(super) struct FoundCall {
     pub(super) id: String,
-    /// The client has been told of it by this id.
+    /// The client knows it by this id.
     pub(super) announced: bool,
     /// The name that it has in the conversation.
     pub(super) wire_name: String,

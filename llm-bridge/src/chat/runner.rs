@@ -18,12 +18,12 @@ use super::{
 
 /// A call on its way: running, or answered already.
 enum Running {
-    Task(JoinHandle<Told>),
+    Task(JoinHandle<Reported>),
     Answered(String),
 }
 
 /// What a call comes to.
-struct Told {
+struct Reported {
     /// The text for the model.
     text: String,
     /// The text for the user.
@@ -109,7 +109,7 @@ pub(super) async fn run(
             None => None,
             Some(Running::Answered(text)) => Some(text),
             Some(Running::Task(task)) => Some(match task.await {
-                Ok(Told { text, message }) => {
+                Ok(Reported { text, message }) => {
                     messages.extend(message.map(|message| (call.id.clone(), message)));
                     text
                 }
@@ -132,22 +132,22 @@ pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &mpsc::S
 }
 
 /// A call as a task of its own, so that a tool that blocks its thread holds up nothing else, and so that a call whose client has
-/// gone away is cancelled and still leaves its record. It comes to what the model is told.
+/// gone away is cancelled and still leaves its record. It returns the text for the model.
 fn make(
     offer: &Arc<Offer>,
     context: &ToolContext,
     call: ToolCall,
     events: &mpsc::Sender<TurnEvent>,
-) -> impl Future<Output = Told> + Send + 'static {
+) -> impl Future<Output = Reported> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
     async move {
         let outcome = offer.selection.execute(&context, call).await;
         let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
-        let told = Told { text: offer.told(&outcome), message };
+        let reported = Reported { text: offer.reported(&outcome), message };
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
-        told
+        reported
     }
 }
 

@@ -100,7 +100,7 @@ fn context_of(backend: &Backend, request: &ChatRequest, caller: Caller) -> Resul
         kb_context: extension.kb_context.clone(),
         confidence: extension.confidence,
     });
-    // Whoever reads no stream is told nothing while the call waits: then the answer says that it does.
+    // A client without a stream hears nothing while the call waits; the answer says that it does.
     let patience = extension.approval_wait_seconds.or((!request.stream).then_some(0));
     Ok(match patience {
         Some(seconds) => context.with_approval_wait(Duration::from_secs(seconds)),
@@ -114,10 +114,10 @@ struct Run {
     history: History,
     model: Option<String>,
     stream: bool,
-    /// Whether calls are told of while the model writes them.
+    /// Whether calls are reported while the model writes them.
     deltas: bool,
     rest: Object,
-    /// Whether tools are told in the prompt.
+    /// Whether tools are described in the prompt.
     prompt_style: bool,
     meter: Meter,
     usage: Option<Value>,

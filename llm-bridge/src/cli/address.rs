@@ -1,4 +1,4 @@
-//! Addresses and paths as they are written in flags, variables and the file.
+//! Parses addresses and paths from flags, variables and the file.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
@@ -20,21 +20,21 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     let fault = |why: String| {
         format!("cannot listen on `{text}`: {why}; write an address and a port, such as 127.0.0.1:7331")
     };
-    // `:7331` is what many programs take for this machine.
+    // Many programs accept `:7331` for this machine.
     let whole =
         if text.starts_with(':') { format!("{}{text}", Ipv4Addr::LOCALHOST) } else { text.to_owned() };
     let found: Vec<SocketAddr> = whole.to_socket_addrs().map_err(|error| fault(error.to_string()))?.collect();
-    // What people mean by `localhost` answers at 127.0.0.1.
+    // Prefer 127.0.0.1 for `localhost`.
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| fault("it has no address".to_owned()))
 }
 
-/// The same from a file.
+/// The same for the configuration file.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// Whether an upstream's address can be one.
+/// Checks the URL of an upstream.
 pub(super) fn check_upstream(text: &str) -> Result<(), String> {
     const SUCH: &str = "write one such as http://127.0.0.1:8080/v1, or `demo`";
     if text == DEMO {

@@ -1,4 +1,4 @@
-//! Asks the person at the terminal about a call that cannot be undone.
+//! Asks for approval of a destructive call in the terminal.
 
 use std::io::IsTerminal;
 
@@ -12,14 +12,14 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 use super::{out::tell, terminal::one_line};
 
-/// The lines of standard input, which one reader has to have for itself.
+/// The lines of standard input. It must have only one reader.
 pub(super) type Input = Lines<BufReader<Stdin>>;
 
 pub(super) fn input() -> Input {
     BufReader::new(tokio::io::stdin()).lines()
 }
 
-/// Answers an approval within its time: yes where `yes` says so, no where nobody can be asked. `how` is what to do then.
+/// Answers an approval: approves with `yes`, asks in a terminal, and denies without one. `how` is the hint for that case.
 ///
 /// # Errors
 /// When the store fails.
@@ -48,13 +48,13 @@ pub(super) async fn ask(
     };
     let answer = ApprovalAnswer { approve, by: approval.user, reason: None };
     match registry.answer_approval(id, answer).await {
-        // Somebody else has answered, or it has expired: the call knows.
+        // It was answered elsewhere, or has expired.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
         Err(AnswerError::Store(cause)) => Err(cause),
     }
 }
 
-/// The call that a person decides about, on one line: nothing in a name or an argument hides or moves another part of it.
+/// The call on one line, escaped so that no part of it can hide another.
 fn question(tool: &str, arguments: &Value) -> String {
     one_line(&format!("{tool} {arguments}"))
 }

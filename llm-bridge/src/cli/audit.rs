@@ -1,11 +1,11 @@
-//! `toolrack audit`: what was done, by whom.
+//! `toolrack audit`: the audit log.
 
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
 use registry_core::{
-    DEFAULT_TENANT, Origin,
+    Origin,
     guard::{
         audit::{
             chain::Fault,
@@ -18,12 +18,13 @@ use serde_json::Value;
 
 use super::{
     out::{print_line, second, tell},
-    tenant,
+    tenant::Tenant,
     terminal::one_line,
 };
 use crate::chat::known_dialect;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -33,72 +34,77 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn tenant(&self) -> &str {
-        &self.filter.tenant
+        match &self.command {
+            Some(Command::Verify(tenant)) => &tenant.tenant,
+            Some(Command::Export(filter)) => &filter.tenant.tenant,
+            None => &self.filter.tenant.tenant,
+        }
     }
 }
 
-#[derive(Debug, Clone, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Command {
-    /// Check that no record was changed or taken out
-    Verify,
+    /// Check that no record was changed or removed
+    Verify(Tenant),
     /// Print the records as JSON lines, with their hashes
-    Export,
+    Export(Filter),
 }
 
 /// Which records.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, clap::Args)]
 struct Filter {
-    /// The tenant
-    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true, value_parser = tenant::parse)]
-    tenant: String,
+    #[command(flatten)]
+    tenant: Tenant,
     /// Only calls of this user
-    #[arg(long, value_name = "ID", global = true)]
+    #[arg(long, value_name = "ID")]
     user: Option<String>,
     /// Only calls of this tool
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only the call of this id
-    #[arg(long, value_name = "ID", global = true)]
+    /// Only the call with this id
+    #[arg(long, value_name = "ID")]
     call_id: Option<String>,
-    /// Only calls that came so: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
-    #[arg(long, value_name = "ORIGIN", global = true, value_parser = origin)]
+    /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     origin: Option<OriginFilter>,
-    /// Only calls about which a gate or a person has decided so; `unanswered` by a gate that failed
-    #[arg(long, value_enum, value_name = "WHAT", global = true)]
-    decision: Option<Decided>,
+    /// Only calls with this decision of a gate or a person
+    #[arg(long, value_enum, value_name = "WHAT")]
+    decision: Option<Decision>,
     /// Only from this time on, such as 2026-03-01T12:00:00Z
-    #[arg(long, value_name = "TIME", global = true)]
+    #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
     /// Only before this time
-    #[arg(long, value_name = "TIME", global = true)]
+    #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
-    /// Only records that say this
-    #[arg(long, value_enum, value_name = "WHAT", global = true)]
+    /// Only records of this kind
+    #[arg(long, value_enum, value_name = "WHAT")]
     only: Option<Only>,
     /// At most so many [default: 50 in a list, all in an export]
-    #[arg(long, value_name = "N", global = true)]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Only {
-    /// A call was about to be made
+    /// The call is about to run
     Intent,
-    /// The tool did what it was asked
+    /// The call succeeded
     Success,
-    /// It did not, or the call was refused
+    /// The call failed or was refused
     Failure,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Decided {
+enum Decision {
     Approved,
     Blocked,
+    /// A person has not answered yet
     Pending,
+    /// The gate failed
     Unanswered,
 }
 
-/// The doors by the words that the records have for them, then the dialects by theirs.
+/// Entry points by their names in the records, then dialects by theirs.
 fn origin(text: &str) -> Result<OriginFilter, String> {
     Ok(OriginFilter::Is(match text {
         "text" => return Ok(OriginFilter::Text),
@@ -112,7 +118,7 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
             Ok(row) => Origin::Text(row.name.into()),
             Err(fault) => {
                 return Err(format!(
-                    "calls come native, text, http, mcp, schedule, command_line, library, or in a dialect, and {fault}"
+                    "origins are native, text, http, mcp, schedule, command_line, library and the dialects; {fault}"
                 ));
             }
         },
@@ -120,25 +126,6 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
 }
 
 impl Filter {
-    /// The flags that narrow it.
-    fn given(&self) -> Vec<&'static str> {
-        let Self { tenant: _, user, tool, call_id, origin, decision, since, until, only, limit } = self;
-        [
-            ("--user", user.is_some()),
-            ("--tool", tool.is_some()),
-            ("--call-id", call_id.is_some()),
-            ("--origin", origin.is_some()),
-            ("--decision", decision.is_some()),
-            ("--since", since.is_some()),
-            ("--until", until.is_some()),
-            ("--only", only.is_some()),
-            ("--limit", limit.is_some()),
-        ]
-        .into_iter()
-        .filter_map(|(flag, is_given)| is_given.then_some(flag))
-        .collect()
-    }
-
     fn wanted(self, limit: usize) -> AuditFilter {
         let happened = self.only.map(|only| match only {
             Only::Intent => AuditEventKind::Intent,
@@ -150,17 +137,17 @@ impl Filter {
             tool: self.tool,
             call_id: self.call_id,
             origin: self.origin,
-            verdict: self.decision.map(|decided| match decided {
-                Decided::Approved => Verdict::Approved,
-                Decided::Blocked => Verdict::Blocked,
-                Decided::Pending => Verdict::Pending,
-                Decided::Unanswered => Verdict::Unanswered,
+            verdict: self.decision.map(|decision| match decision {
+                Decision::Approved => Verdict::Approved,
+                Decision::Blocked => Verdict::Blocked,
+                Decision::Pending => Verdict::Pending,
+                Decision::Unanswered => Verdict::Unanswered,
             }),
             since: self.since,
             until: self.until,
             happened,
             limit: self.limit.unwrap_or(limit),
-            ..AuditFilter::new(self.tenant)
+            ..AuditFilter::new(self.tenant.tenant)
         }
     }
 }
@@ -168,21 +155,18 @@ impl Filter {
 pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<ExitCode, String> {
     match arguments.command {
         None => list(&AuditFilter { newest_first: true, ..arguments.filter.wanted(50) }, log).await,
-        Some(Command::Verify) => match arguments.filter.given().as_slice() {
-            [] => verify(&arguments.filter.tenant, log).await,
-            given => Err(format!("a chain can only be verified whole; leave out {}", given.join(", "))),
-        },
-        Some(Command::Export) => {
-            let filter = arguments.filter.wanted(usize::MAX);
+        Some(Command::Verify(tenant)) => verify(&tenant.tenant, log).await,
+        Some(Command::Export(filter)) => {
+            let filter = filter.wanted(usize::MAX);
             let mut read = true;
             let mut write = |line: &str| {
                 read = print_line(line)?;
-                if read { Ok(()) } else { Err("nobody reads the export".to_owned()) }
+                if read { Ok(()) } else { Err("standard output is closed".to_owned()) }
             };
             let exported = log.export(&filter, &mut write).await;
             match exported {
                 Ok(written) => tell(format_args!("{written} records")),
-                // Whoever wanted a part of it has it.
+                // `toolrack audit export | head` is not an error.
                 Err(_) if !read => {}
                 Err(fault) => return Err(fault),
             }
@@ -196,7 +180,7 @@ async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, Stri
     if records.is_empty() {
         tell("There are no such records.");
     }
-    // The newest were asked for; they are read from above.
+    // The newest records, in the order of their times.
     records.reverse();
     for chained in records {
         let record: Value = serde_json::from_str(chained.record.get()).map_err(|fault| {
@@ -207,7 +191,7 @@ async fn list(filter: &AuditFilter, log: &dyn AuditLog) -> Result<ExitCode, Stri
     Ok(ExitCode::SUCCESS)
 }
 
-/// A record for people.
+/// A record as one line.
 fn line(record: &Value) -> String {
     let text = |pointer: &str| match record.pointer(pointer) {
         Some(Value::String(text)) => one_line(text),
@@ -232,7 +216,6 @@ fn line(record: &Value) -> String {
         }
         _ => String::new(),
     };
-    // The door, or the dialect of a call in the model's text.
     let origin = match record.pointer("/origin/text") {
         Some(_) => text("/origin/text"),
         None => text("/origin"),

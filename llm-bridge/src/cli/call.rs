@@ -44,7 +44,7 @@ pub(super) async fn run(
         .context(caller_at(settings, arguments.level))
         .with_cancellation(stopped_by_ctrl_c())
         .with_events(Arc::new(move |event| match (event.approval, event.progress) {
-            // Nobody takes it only when the call is over.
+            // The receiver is gone only when the call is over.
             (Some(id), _) => drop(asked.send(id)),
             (None, Some(progress)) => tell(format_args!("{:3.0} % {}", progress * 100.0, event.message)),
             (None, None) => tell(event.message),
@@ -75,7 +75,7 @@ pub(super) async fn run(
     Ok(if reply.success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The registered name for one that a model was given: models see `scheduler_add_job` for `scheduler.add_job`.
+/// The registered name for a provider's form of it, such as `scheduler_add_job` for `scheduler.add_job`.
 fn as_registered(registry: &Registry, name: String) -> String {
     if registry.get(&name).is_some() {
         return name;

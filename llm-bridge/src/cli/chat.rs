@@ -1,4 +1,4 @@
-//! `toolrack chat`: the same turn as through the server, in a terminal.
+//! `toolrack chat`: a chat in the terminal, with the same turns as the server's.
 
 use std::{
     io::{IsTerminal, Write},
@@ -49,7 +49,7 @@ pub(super) async fn run(
         interrupts: Interrupts::new(),
     };
     let end = if question.is_empty() { chat.read_questions().await } else { chat.ask(&question).await };
-    // Tools that still run leave their records.
+    // Running tools are audited before the program ends.
     backend.stop().await;
     Ok(match end? {
         Asked::Answered | Asked::Quit | Asked::NobodyReads => ExitCode::SUCCESS,
@@ -58,7 +58,7 @@ pub(super) async fn run(
     })
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Answered,
@@ -67,7 +67,7 @@ enum Asked {
     Quit,
     /// By Ctrl-C.
     Stopped,
-    /// Whoever the answer was for has gone.
+    /// Standard output is closed.
     NobodyReads,
 }
 
@@ -129,7 +129,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Asks one question and prints the answer as it comes. Only what was answered is remembered.
+    /// Asks one question and prints the answer as it streams. Only answered questions stay in the conversation.
     async fn ask(&mut self, question: &str) -> Result<Asked, String> {
         let mut messages = self.messages.clone();
         messages.push(json!({"role": "user", "content": question}));
@@ -141,7 +141,7 @@ impl Chat<'_> {
         loop {
             let event = tokio::select! {
                 event = turn.next() => event,
-                // Without its turn, a call that runs is cancelled.
+                // Dropping the turn cancels its running calls.
                 () = self.interrupts.next() => {
                     if !answer.is_empty() {
                         print("\n")?;
@@ -176,7 +176,7 @@ impl Chat<'_> {
                     }
                 }
                 Some(event) => {
-                    // What happens beside the answer stands on lines of its own.
+                    // Notes are on separate lines.
                     if matches!(event, TurnEvent::CallStarted { .. })
                         && !answer.is_empty()
                         && !answer.ends_with('\n')
@@ -198,8 +198,8 @@ impl Chat<'_> {
     }
 }
 
-/// What became of a call, with the tool's word to the user on lines of its own.
-fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
+/// The outcome of a call, followed by the lines of the tool's message to the user.
+fn reported(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
     let result = match result {
         Ok(result) => result,
         Err(error) => return vec![one_line(&format!("· {name}: {error}"))],
@@ -207,12 +207,12 @@ fn told(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> V
     let state =
         if result.success { format!("done in {} ms", took.as_millis()) } else { "not done".to_owned() };
     let message = result.message.as_deref().unwrap_or_default().trim();
-    // It may quote a page from the web, which must not steer the terminal.
+    // It may quote a web page, so it is escaped.
     let message = message.lines().map(|line| format!("  {}", one_line(line)));
     std::iter::once(one_line(&format!("· {name}: {state}"))).chain(message).collect()
 }
 
-/// Says what happens beside the answer.
+/// Prints a note about an event.
 fn note(event: &TurnEvent) {
     match event {
         TurnEvent::CallStarted { name, arguments, dialect, .. } => {
@@ -222,7 +222,7 @@ fn note(event: &TurnEvent) {
             tell(one_line(&format!("· {}: {}", status.tool_name, status.message)))
         }
         TurnEvent::CallFinished(outcome) => {
-            told(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
+            reported(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
         }
         TurnEvent::Notice(text) => tell(one_line(&format!("· {text}"))),
         _ => {}
@@ -235,15 +235,15 @@ mod tests {
 
     #[test]
     fn t6_the_word_to_the_user_is_told() {
-        let told = |result| told("research", &result, Duration::from_millis(5));
+        let reported = |result| reported("research", &result, Duration::from_millis(5));
         let found =
             ToolResult::new("a digest").with_message("Sources:\n1. \u{1b}[2JOne https://one.example/\n");
         let lines = ["· research: done in 5 ms", "  Sources:", "  1. \\u{1b}[2JOne https://one.example/"];
-        assert_eq!(told(Ok(found)), lines);
-        assert_eq!(told(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
-        assert_eq!(told(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
-        assert_eq!(told(Err(ToolError::failed("no network"))), ["· research: no network"]);
+        assert_eq!(reported(Ok(found)), lines);
+        assert_eq!(reported(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
+        assert_eq!(reported(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
+        assert_eq!(reported(Err(ToolError::failed("no network"))), ["· research: no network"]);
         let hostile = ToolError::failed("no\u{1b}[2J\u{202e}\nwork");
-        assert_eq!(told(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
+        assert_eq!(reported(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
     }
 }

@@ -1,4 +1,4 @@
-//! What begins with `/` in the terminal chat: answered here, and never sent to the model.
+//! The commands of the terminal chat, which begin with `/` and are not sent to the model.
 
 use registry_core::{Caller, Registry, nearest};
 
@@ -10,7 +10,7 @@ const HELP: &str = "\
 /quit   end the chat
 Ctrl-C stops an answer; at the prompt it ends the chat.";
 
-/// What to do for a line that is a command.
+/// The reply to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Say(String),
@@ -61,22 +61,22 @@ mod tests {
     fn u15_commands_are_answered_here() {
         let registry = Registry::builder().without_compiled().build().unwrap();
         let caller = Caller::new("ada", Permission::User);
-        let told = |line: &str| match reply(line, &registry, &caller) {
+        let reported = |line: &str| match reply(line, &registry, &caller) {
             Some(Reply::Say(text)) => text,
             other => format!("{other:?}"),
         };
-        assert!(told("/help").contains("/tools") && told(" /help ").contains("/quit"));
-        assert!(told("/tools").contains("No tool"), "{}", told("/tools"));
+        assert!(reported("/help").contains("/tools") && reported(" /help ").contains("/quit"));
+        assert!(reported("/tools").contains("No tool"), "{}", reported("/tools"));
         let spec = ToolSpec {
             description: Some("Add numbers. Slowly.".to_owned()),
             ..ToolSpec::new("add", Value::Null)
         };
         registry.register(spec, ToolPolicy::new(), None).unwrap();
-        let listed = told("/tools");
+        let listed = reported("/tools");
         assert!(listed.starts_with("add: Add numbers") || listed.contains("No tool"), "{listed}");
         assert_eq!(reply("/quit", &registry, &caller), Some(Reply::Quit));
-        assert!(told("/tool").contains("did you mean /tools?"), "{}", told("/tool"));
-        assert!(told("/xyzzy").contains("/help lists"), "{}", told("/xyzzy"));
+        assert!(reported("/tool").contains("did you mean /tools?"), "{}", reported("/tool"));
+        assert!(reported("/xyzzy").contains("/help lists"), "{}", reported("/xyzzy"));
         for question in ["hello", "/etc/hosts: what is it?", "what does /help do?"] {
             assert_eq!(reply(question, &registry, &caller), None, "{question}");
         }

@@ -8,7 +8,6 @@ use std::{
 };
 
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use registry_core::DEFAULT_TENANT;
@@ -17,13 +16,13 @@ use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
 
 use super::{
     Settings, address, extract,
-    out::{count, print_line, second, tell},
+    out::{count, print_line, second, table, tell},
     stopped_by_ctrl_c, tenant,
     terminal::one_line,
 };
 use crate::chat::UpstreamEmbedder;
 
-/// Files that are read at once. One is written at a time.
+/// Files that are read at once; one is written at a time.
 const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +76,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     let Arguments { command, tenant } = arguments;
     let documents = &settings.documents()?.for_tenant(&tenant);
     documents.refresh().await;
-    // Looking leaves nothing behind.
+    // Commands that only read create no file.
     if !matches!(command, DocumentsCommand::Add { .. }) && !documents.are_there() {
         return Err("there are no documents yet; add some with `toolrack documents add PATH…`".to_owned());
     }
@@ -90,7 +89,7 @@ pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<Exi
     }
 }
 
-/// What became of the files that were to be added.
+/// The outcomes of adding files.
 #[derive(Default)]
 struct Tally {
     new: usize,
@@ -106,8 +105,7 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     for (path, reason) in &found.skipped {
         tell(format_args!("skipped {}: {reason}", shown(path)));
     }
-    let files = u64::try_from(found.files.len()).unwrap_or(u64::MAX);
-    let bar = progress(ProgressBar::new(files), "{bar:30} {pos}/{len} {msg} {eta}");
+    let bar = progress(Some(found.files.len()), "{bar:30} {pos}/{len} {msg} {eta}");
     let stop = stopped_by_ctrl_c();
     let total = found.files.len();
     let added = stream::iter(found.files)
@@ -148,12 +146,12 @@ async fn add(documents: &Documents, paths: &[PathBuf]) -> Result<ExitCode, Strin
     Ok(if failed == 0 && done == total { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Gives vectors to the passages that have none. What was added is there without them, so nothing here makes the command fail.
+/// Computes the missing vectors. Documents can be found without them, so a failure here does not fail the command.
 async fn embed(documents: &Documents, stop: &CancellationToken) {
     let Some(model) = documents.embedding_model() else { return };
-    let bar = progress(ProgressBar::no_length(), "{spinner} {pos} passages given vectors {elapsed}");
-    let told = bar.clone();
-    let done = |done: Embedded| told.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
+    let bar = progress(None, "{spinner} {pos} passages given vectors {elapsed}");
+    let reported = bar.clone();
+    let done = |done: Embedded| reported.set_position(u64::try_from(done.passages).unwrap_or(u64::MAX));
     let embedding = documents.embed_unread(UpstreamEmbedder::BATCH, done);
     let outcome = stop.run_until_cancelled(embedding).await;
     bar.finish_and_clear();
@@ -173,8 +171,10 @@ async fn embed(documents: &Documents, stop: &CancellationToken) {
     }
 }
 
-/// Nobody sees it where standard error is no terminal.
-fn progress(bar: ProgressBar, template: &str) -> ProgressBar {
+/// A progress bar on standard error; hidden unless that is a terminal.
+pub(super) fn progress(length: Option<usize>, template: &str) -> ProgressBar {
+    let length = length.and_then(|length| u64::try_from(length).ok());
+    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
@@ -189,10 +189,7 @@ async fn list(documents: &Documents, path: Option<&Path>) -> Result<ExitCode, St
     };
     let filter = DocumentFilter { below, ..DocumentFilter::default() };
     let list = documents.list(&filter).await.map_err(|error| error.message().to_owned())?;
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(["path", "title", "kind", "bytes", "passages", "added"]);
+    let mut table = table(["path", "title", "kind", "bytes", "passages", "added"]);
     for document in &list {
         table.add_row([
             one_line(&document.path),
@@ -273,7 +270,7 @@ pub(super) async fn meant(documents: &Documents, path: &Path) -> Result<Option<S
 fn absolute(path: &Path) -> Result<String, String> {
     let fault = |error: &dyn Display| format!("{}: {error}", path.display());
     let absolute = std::path::absolute(path).map_err(|error| fault(&error))?;
-    // Of a file that is gone, its folder may lead elsewhere still.
+    // The folder of a deleted file may still be a link.
     let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
     let resolved = absolute.canonicalize().ok().or_else(|| Some(folder?.join(absolute.file_name()?)));
     Ok(resolved.unwrap_or(absolute).to_string_lossy().into_owned())

@@ -1,18 +1,17 @@
 //! `toolrack documents extract`.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use toolrack_documents::{DocumentFilter, Documents, Extraction};
 
 use super::{
     Settings,
-    documents::{meant, shown},
+    documents::{meant, progress, shown},
     out::{count, tell},
     stopped_by_ctrl_c,
 };
 
-/// Has the model server draw names and relations from the documents at these paths, or from all, where that was not done yet.
+/// Extracts names and relations from the documents at these paths, or from all, that were not extracted before.
 pub(super) async fn run(
     documents: &Documents,
     settings: &Settings,
@@ -35,12 +34,7 @@ pub(super) async fn run(
         let unread = documents.count_unextracted(filter).await;
         total += unread.map_err(|error| error.message().to_owned())?;
     }
-    // Nobody sees it where standard error is no terminal.
-    let bar = ProgressBar::new(u64::try_from(total).unwrap_or(u64::MAX));
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} passages, {msg} {eta}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = progress(Some(total), "{bar:30} {pos}/{len} passages, {msg} {eta}");
     let stop = stopped_by_ctrl_c();
     let mut before = Extraction::default();
     let mut now = before;
@@ -51,16 +45,10 @@ pub(super) async fn run(
             bar.set_position(u64::try_from(now.passages + now.failed).unwrap_or(u64::MAX));
             bar.set_message(format!("{} names, {} relations", now.names, now.relations));
         });
-        let ended = tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            ended = extract => Some(ended),
-        };
+        let ended = stop.run_until_cancelled(extract).await;
         before = now;
-        match ended {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => failure = Some(error.message().to_owned()),
-            None => {}
+        if let Some(Err(error)) = ended {
+            failure = Some(error.message().to_owned());
         }
         if failure.is_some() || stop.is_cancelled() {
             break;
@@ -93,7 +81,7 @@ pub(super) async fn run(
     Ok(if failed > 0 || stop.is_cancelled() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What came of both.
+/// The sum of both.
 fn sum(one: Extraction, other: Extraction) -> Extraction {
     Extraction {
         passages: one.passages + other.passages,

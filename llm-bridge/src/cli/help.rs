@@ -1,4 +1,4 @@
-//! The command line as a parser: which options a command's help shows, and what is suggested for a misspelt command.
+//! Which options a command's help shows, and the suggestion for a misspelt command.
 
 use clap::{
     ArgMatches, Command, CommandFactory, FromArgMatches,
@@ -15,7 +15,7 @@ const UPSTREAM: [&str; 3] = ["upstream", "upstream_api_key", "model"];
 /// Options about what is configured and stored.
 const PLACES: [&str; 2] = ["config", "data_dir"];
 
-/// The arguments of this process; on a fault the program ends here.
+/// Parses the arguments of this process; exits on an error.
 pub(super) fn parse() -> Arguments {
     let mut command = command();
     let suggesting = command.clone();
@@ -25,8 +25,7 @@ pub(super) fn parse() -> Arguments {
     parsed.unwrap_or_else(|error| suggest(error, &suggesting).exit())
 }
 
-/// The whole command. Each option can be given, and set in the environment, with every command; the help of a command shows those that change
-/// what it does.
+/// The whole command. Every command accepts every setting; its help shows those that matter for it.
 fn command() -> Command {
     let mut command = Arguments::command();
     command.build();
@@ -60,7 +59,7 @@ fn suggest(mut error: clap::Error, command: &Command) -> clap::Error {
         && let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand).cloned()
         && let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand).cloned()
     {
-        // What clap has found may be of a command inside of one.
+        // clap's suggestion may be of a nested command.
         let is_top = similar.iter().all(|name| command.find_subcommand(name).is_some());
         let names: Vec<&str> = match is_top {
             true => command.get_subcommands().map(Command::get_name).collect(),
@@ -115,8 +114,11 @@ mod tests {
     fn u14_a_misspelt_command_gets_the_nearest() {
         for (given, meant) in [("serv", "serve"), ("tool", "tools"), ("usr", "user")] {
             let error = command().try_get_matches_from(["toolrack", given]).unwrap_err();
-            let told = suggest(error, &command()).to_string();
-            assert!(told.contains(&format!("'{meant}'")) && !told.contains("mcp-servers"), "{told}");
+            let reported = suggest(error, &command()).to_string();
+            assert!(
+                reported.contains(&format!("'{meant}'")) && !reported.contains("mcp-servers"),
+                "{reported}"
+            );
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Ctrl-C in a program that goes on after it.
+//! Ctrl-C in a program that continues after it.
 
 use tokio::sync::mpsc;
 
-/// What a program ends with that Ctrl-C has stopped.
+/// The exit code after Ctrl-C.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Each press, one after the other. A press before the last one was taken up ends the program.
+/// Presses of Ctrl-C. A press before the previous one was received ends the program.
 pub(super) struct Interrupts(mpsc::Receiver<()>);
 
 impl Interrupts {

@@ -1,4 +1,4 @@
-//! `toolrack mcp`: the tools for a client of the Model Context Protocol that starts this program.
+//! `toolrack mcp`: an MCP server over standard input and output.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Settings, caller_at, serve, tenant::Tenant};
 use crate::mcp::{McpServer, Visitor};
 
-/// How long calls that were cut short have for their records.
+/// How long cancelled calls may take to be audited.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
@@ -33,13 +33,13 @@ pub(super) async fn run(
     let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?;
     match server.serve_with_ct(transport::stdio(), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),
-        // A client may go before it has said a word.
+        // A client may disconnect before it initializes.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {}
-        Err(fault) => return Err(format!("the client did not begin as the protocol asks: {fault}")),
+        Err(fault) => return Err(format!("the client did not follow the protocol: {fault}")),
     }
     closing.cancel();
     calls.close();
-    // A tool that blocks its thread is not waited for.
+    // Tools that block their thread are abandoned.
     if tokio::time::timeout(LAST_WORDS, calls.wait()).await.is_err() {
         tracing::warn!(calls = calls.len(), "calls_left");
     }

@@ -1,4 +1,4 @@
-//! The MCP servers whose tools are taken, while a command runs.
+//! Connects the configured MCP servers while a command runs.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -7,10 +7,10 @@ use toolrack_remote::mcp::{McpServers, McpState};
 
 use super::{Settings, out::tell};
 
-/// How long somebody at a terminal waits for servers to say what tools they have.
+/// How long a command waits for the servers' tools.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs a command that lasts: their tools come as they come.
+/// Runs a long command, which does not wait for their tools.
 pub(super) async fn beside<C: Future<Output = Result<ExitCode, String>>>(
     settings: &Settings,
     registry: &Registry,
@@ -23,7 +23,7 @@ pub(super) async fn beside<C: Future<Output = Result<ExitCode, String>>>(
     end
 }
 
-/// Runs a command that needs their tools at once, as far as they can be had.
+/// Runs a command with their tools, after waiting for them.
 pub(super) async fn ahead(
     settings: &Settings,
     registry: &Registry,

@@ -12,8 +12,6 @@ mod help;
 mod interrupts;
 mod mcp;
 mod mcp_servers;
-mod mcp_states;
-mod modules;
 mod names;
 mod out;
 mod parse;
@@ -41,6 +39,7 @@ use toolrack_configured::ToolFiles;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
+use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 pub use settings::{Flags, Settings};
 use store::Stores;
 use toolrack_remote::module::Modules;
@@ -50,9 +49,9 @@ use crate::metrics::{CallMetrics, Metrics};
 /// What a program brings to [`main`].
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// The tables of the configuration file that are the program's own.
+    /// The program's own tables of the configuration file.
     pub tables: &'static [&'static str],
-    /// Makes what the program provides to its tools.
+    /// Creates the resources for the tools.
     pub resources: fn(&Settings) -> Result<Resources, String>,
 }
 
@@ -98,7 +97,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<modules::ModulesCommand>,
+        command: Option<reports::ModulesCommand>,
     },
     /// List the MCP servers of a running server, accept changes to their tools
     #[command(args_conflicts_with_subcommands = true)]
@@ -106,7 +105,7 @@ enum Command {
         #[command(flatten)]
         list: running::Asked,
         #[command(subcommand)]
-        command: Option<mcp_states::McpServersCommand>,
+        command: Option<reports::RemoteCommand>,
     },
     /// Add, change, list and remove users
     User {
@@ -160,7 +159,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     let settings = Settings::load(&arguments.flags, host.tables)?;
     let program = Program { settings: &settings, host };
     let settings = &settings;
-    // Tools that ask the model are on only where there is one.
+    // Tools that ask the model are on only if there is one.
     if let Some(Command::Call(_) | Command::Mcp(_) | Command::Tools { .. }) = arguments.command {
         settings.upstream().await?;
     }
@@ -180,28 +179,23 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             .await
         }
         Command::Chat(arguments) => {
-            let opened = program.opened(DEFAULT_TENANT).await?;
-            let registry = opened.registry();
-            let chat = chat::run(arguments, settings, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), chat).await
+            program
+                .with_tools(DEFAULT_TENANT, async |registry| chat::run(arguments, settings, registry).await)
+                .await
         }
         Command::Call(arguments) => {
-            let opened = program.opened(&arguments.tenant.tenant).await?;
-            let registry = opened.registry();
-            let call = call::run(arguments, settings, registry.clone());
-            mcp_servers::ahead(settings, registry, opened.manifests(), call).await
+            let tenant = arguments.tenant.tenant.clone();
+            program.with_tools(&tenant, async |registry| call::run(arguments, settings, registry).await).await
         }
         Command::Tools { command: Some(ToolsCommand::Check(arguments)), .. } => {
             tools::check(&arguments, settings, &program.registry(None).await?)
         }
         Command::Tools { command: Some(ToolsCommand::List(arguments)), .. }
         | Command::Tools { list: arguments, command: None } => {
-            // Looking at the tools leaves nothing behind.
+            // Listing tools creates no data folder.
             if Stores::are_there(settings) {
-                let opened = program.opened(&arguments.tenant.tenant).await?;
-                let registry = opened.registry();
-                let list = async { tools::list(&arguments, settings, registry) };
-                return mcp_servers::ahead(settings, registry, opened.manifests(), list).await;
+                let list = async |registry: Registry| tools::list(&arguments, settings, &registry);
+                return program.with_tools(&arguments.tenant.tenant, list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
@@ -221,14 +215,21 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
-        Command::Modules { list, command } => modules::run(list, command, settings).await,
-        Command::McpServers { list, command } => mcp_states::run(list, command, settings).await,
+        Command::Modules { list, command } => {
+            match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {
+                ModulesCommand::Refresh(asked) => reports::refresh(&asked, settings).await,
+                ModulesCommand::Remote(command) => reports::run::<ModuleReport>(command, settings).await,
+            }
+        }
+        Command::McpServers { list, command } => {
+            reports::run::<McpServerReport>(command.unwrap_or(RemoteCommand::List(list)), settings).await
+        }
         Command::User { command } => {
             let place = Stores::place(settings)?;
             if command.change().is_none() && !Stores::are_there(settings) {
                 return nothing_stored("users", &place);
             }
-            // Where the tools cannot be made, their names are not known; users are all the same.
+            // Commands about users work without the registry; only warnings about names need it.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
             let stores = Stores::open(settings).await?;
@@ -258,14 +259,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
     }
 }
 
-/// What the settings and the host come to.
+/// The settings and the host, from which registries are built.
 struct Program<'s> {
     settings: &'s Settings,
     host: Host,
 }
 
 impl Program<'_> {
-    /// The tools; calls are counted and recorded in the stores, where there are any.
+    /// The registry; with stores, its calls are limited and audited there.
     async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
         let guard = &self.settings.guard;
         let mut resources = (self.host.resources)(self.settings)?;
@@ -294,9 +295,20 @@ impl Program<'_> {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The tenant's tools with the switches that are kept.
+    /// The tenant's registry with its stored changes.
     async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
+    }
+
+    /// Runs a command with a tenant's tools, those of MCP servers included.
+    async fn with_tools(
+        &self,
+        tenant: &str,
+        command: impl AsyncFnOnce(Registry) -> Result<ExitCode, String>,
+    ) -> Result<ExitCode, String> {
+        let opened = self.opened(tenant).await?;
+        let registry = opened.registry();
+        mcp_servers::ahead(self.settings, registry, opened.manifests(), command(registry.clone())).await
     }
 
     async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
@@ -309,7 +321,7 @@ impl Program<'_> {
         Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
     }
 
-    /// The modules. Nobody is asked yet.
+    /// The modules, not yet discovered.
     fn modules(&self, registry: &Registry, stores: Option<&Stores>) -> Result<Modules, String> {
         let settings = self.settings.modules.clone();
         let modules = match stores {
@@ -324,7 +336,7 @@ impl Program<'_> {
         modules.map_err(|error| error.to_string())
     }
 
-    /// Switches a tool, and tells those who want to know of it.
+    /// Enables or disables a tool, and notifies webhooks.
     async fn switch(&self, arguments: &tools::SwitchArguments, enabled: bool) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
@@ -342,12 +354,12 @@ impl Program<'_> {
     }
 }
 
-/// A tenant's tools with the switches that are kept.
+/// A tenant's registry with its stored changes.
 struct Opened {
     stored: StoredRegistry,
-    /// Where it is kept what was accepted of remote tools.
+    /// The accepted tools of remote sources.
     manifests: Arc<dyn ManifestStore>,
-    /// They are asked again for their tools as long as these are there.
+    /// Refreshed until this is dropped.
     _modules: Modules,
 }
 
@@ -361,13 +373,13 @@ impl Opened {
     }
 }
 
-/// The log goes to standard error; standard output is for what was asked for.
+/// Logs to standard error; standard output is for results.
 fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
-    // The library's transports name addresses whole, secrets in them too; what they fail of is told here without.
+    // The library's transports name addresses whole, secrets in them too; their failures are logged here without them.
     let level = match (verbose, command) {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
-        // The chat prints why a turn failed itself.
+        // The chat prints the failure of a turn itself.
         (false, Some(Command::Chat(_))) => "warn,llm_bridge::chat::turn=off,rmcp=error,rmcp::transport=off",
         (false, _) => "warn,rmcp=error,rmcp::transport=off",
     };
@@ -380,7 +392,7 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
         .with_writer(|| terminal::LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // When nobody reads standard error there is nobody to tell.
+        // A closed standard error is not an error.
         .log_internal_errors(false);
     // A second program in one process, as in a test, keeps the first one's log.
     let _ = log.try_init();
@@ -398,7 +410,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A fault in how the program was called.
+/// An error in the command line.
 fn usage_fault(message: &str) -> ExitCode {
     out::tell(format_args!("error: {message}\n\nFor more information, try '--help'."));
     ExitCode::from(2)
@@ -419,7 +431,7 @@ fn stopped_by_ctrl_c() -> CancellationToken {
     stop
 }
 
-/// The settings' caller at another level, where one is given.
+/// The configured caller, at another level if one is given.
 fn caller_at(settings: &Settings, level: Option<Permission>) -> registry_core::Caller {
     level.map_or_else(|| settings.caller(), |level| settings.caller_at(level))
 }

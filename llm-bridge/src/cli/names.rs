@@ -1,4 +1,4 @@
-//! Names in settings and commands that nothing has. That is no fault, as what they name may come yet; but it is likely a slip.
+//! Warnings about unknown names in settings and commands. They are likely misspelt, but may also appear later, so they are not errors.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use registry_core::{DEFAULT_TENANT, LOCAL_MODULE, Registry, ToolPattern, nearest
 
 use super::{Settings, out::tell};
 
-/// What names may mean.
+/// The names that are known.
 pub(super) struct Known {
     tools: BTreeSet<String>,
     modules: BTreeSet<String>,
-    /// Modules that are asked for their tools when they are needed, and not for this.
+    /// Modules whose tools are not known yet.
     sources: BTreeSet<String>,
 }
 
@@ -27,7 +27,7 @@ impl Known {
         }
     }
 
-    /// The same with the tools that the store has of a tenant.
+    /// Adds the modules of a tenant's stored tools.
     pub(super) async fn with_stored(mut self, store: &dyn Store, tenant: &str) -> Self {
         let tools = store.tools(tenant).await.unwrap_or_default();
         let module = |name: &str| name.split_once('.').map(|(module, _)| module.to_owned());
@@ -37,7 +37,7 @@ impl Known {
         self
     }
 
-    /// What to say of modules that are none.
+    /// Warnings about unknown modules.
     pub(super) fn unknown_modules<'n>(
         &self,
         names: impl IntoIterator<Item = &'n String>,
@@ -46,7 +46,7 @@ impl Known {
         unknown.map(|name| unknown_name("module", name, &self.modules))
     }
 
-    /// What to say of what the settings name and nothing has.
+    /// Warnings about unknown names in the settings.
     pub(super) fn unknown_in(&self, settings: &Settings) -> Vec<String> {
         let deferred = settings.deferred_tools.iter().filter_map(|pattern| match pattern {
             ToolPattern::Module(name) => self.unknown_modules([name]).next(),
@@ -59,10 +59,10 @@ impl Known {
         });
         let guests = settings.modules.default_guest_modules.iter().flatten();
         let own = settings.user.allowed_modules.iter().flatten();
-        let keyed = |key: &str, told: String| format!("{key}: {told}");
-        let deferred = deferred.map(|told| keyed("deferred_tools", told));
-        let guests = self.unknown_modules(guests).map(|told| keyed("default_guest_modules", told));
-        let own = self.unknown_modules(own).map(|told| keyed("user.allowed_modules", told));
+        let keyed = |key: &str, reported: String| format!("{key}: {reported}");
+        let deferred = deferred.map(|reported| keyed("deferred_tools", reported));
+        let guests = self.unknown_modules(guests).map(|reported| keyed("default_guest_modules", reported));
+        let own = self.unknown_modules(own).map(|reported| keyed("user.allowed_modules", reported));
         deferred.chain(guests).chain(own).collect()
     }
 }
@@ -74,9 +74,9 @@ fn unknown_name(what: &str, name: &str, known: &BTreeSet<String>) -> String {
     }
 }
 
-/// Says so where the store has neither a user nor a tool of a tenant. It is not there until it has one.
+/// Warns about a tenant without users and tools in the store.
 pub(super) async fn warn_of_tenant(store: &dyn Store, tenant: &str) {
-    // What is wrong with the store shows where it is used.
+    // A failing store is reported where it is used.
     let Ok(tenants) = store.tenants().await else { return };
     let known: BTreeSet<String> = tenants.into_iter().chain([DEFAULT_TENANT.to_owned()]).collect();
     if !known.contains(tenant) {

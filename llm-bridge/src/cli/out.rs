@@ -1,16 +1,17 @@
-//! What is printed: answers on standard output, the rest on standard error.
+//! Prints results to standard output and messages to standard error.
 
 use std::{
     fmt::Display,
     io::{ErrorKind, IsTerminal, Write},
 };
 
+use comfy_table::{Row, Table, presets};
 use jiff::Timestamp;
 
 use super::terminal::lines;
 
-/// Prints to standard output at once; a program that reads it gets the text as it is, a terminal gets it escaped. False when nobody
-/// reads on: `toolrack … | head` ends when it has enough, and that is no fault.
+/// Prints to standard output and flushes. A terminal gets the text escaped, a program unchanged. False when standard output is closed:
+/// `toolrack … | head` is not an error.
 pub(super) fn print(text: impl Display) -> Result<bool, String> {
     let mut out = std::io::stdout().lock();
     let written = match out.is_terminal() {
@@ -24,12 +25,12 @@ pub(super) fn print(text: impl Display) -> Result<bool, String> {
     }
 }
 
-/// The same with the end of a line.
+/// The same with a line end.
 pub(super) fn print_line(text: impl Display) -> Result<bool, String> {
     print(format_args!("{text}\n"))
 }
 
-/// Writes a line to standard error, escaped. When nobody reads that, there is nobody to tell.
+/// Writes a line to standard error, escaped.
 pub(super) fn tell(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", lines(&text.to_string()));
 }
@@ -43,6 +44,13 @@ pub(super) fn count(number: usize, noun: &str) -> String {
 /// A time to the second.
 pub(super) fn second(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// An empty table in the style of all tables.
+pub(super) fn table(header: impl Into<Row>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    table
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ struct Case {
     parsing: Option<ParseOptions>,
 }
 
-/// How many characters a piece of the text has.
+/// The sizes of the pieces, in characters.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "`chunk` is not a number above 0, or a list of them")]
 enum Chunk {
@@ -61,7 +61,7 @@ enum Chunk {
     Each(Vec<NonZeroUsize>),
 }
 
-/// What is printed for a line that cannot be read.
+/// The output for an invalid line.
 #[derive(Debug, Serialize)]
 struct Fault {
     error: String,
@@ -91,14 +91,14 @@ struct OutputCall<'p> {
     offset: usize,
 }
 
-/// What had begun as a call and is not one.
+/// Text that began like a call and is none.
 #[derive(Debug, Serialize)]
 struct Aborted {
     source: String,
     reason: String,
 }
 
-/// What is parsed from a text.
+/// The result of parsing a text.
 #[derive(Debug, Default)]
 struct Scan {
     parsed: Parsed,

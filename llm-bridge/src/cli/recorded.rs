@@ -1,4 +1,4 @@
-//! What an operator changes at the command line leaves its records in the audit, like a call.
+//! Audits administrative commands like calls.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use registry_core::{
 };
 use serde_json::{Map, Value};
 
-/// A change that is about to be made.
+/// An administrative command.
 pub(super) struct Change {
     /// The command, as in `toolrack user promote`.
     pub(super) command: &'static str,
@@ -18,10 +18,10 @@ pub(super) struct Change {
     pub(super) arguments: Value,
 }
 
-/// Makes a change between its two records. Where the audit cannot be written, nothing is changed.
+/// Makes a change between its two audit records. If the first cannot be written, nothing is changed.
 ///
 /// # Errors
-/// What the change fails with, or that the audit could not be written.
+/// When the change fails or the audit cannot be written.
 pub(super) async fn recorded<T>(
     audit: &dyn AuditSink,
     change: Option<Change>,
@@ -56,7 +56,7 @@ fn record(change: Change) -> Result<AuditRecord, String> {
         tenant: change.tenant,
         user: operator(),
         via: None,
-        // Whoever can open the store may do everything.
+        // Access to the store is full access.
         level: Permission::Owner,
         origin: Origin::CommandLine,
         arguments_sha256: hash_arguments(&change.arguments),
@@ -72,7 +72,7 @@ fn record(change: Change) -> Result<AuditRecord, String> {
     })
 }
 
-/// The account of the machine that the command runs under.
+/// The operating system's account.
 fn operator() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned())

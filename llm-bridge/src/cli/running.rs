@@ -1,4 +1,4 @@
-//! A server that runs, asked over HTTP by commands about what it alone knows: how its modules and MCP servers do.
+//! HTTP requests of commands to a running server.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -11,10 +11,10 @@ use toolrack_http::build_client;
 
 use super::{Settings, settings::Secret, terminal::one_line};
 
-/// How long the server may take beside the time it gives its modules.
+/// The timeout of a request, in addition to that of module discovery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server that is asked, and how.
+/// Options of commands that ask a running server.
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
     /// URL of the running server [default: the configured `listen` address]
@@ -28,7 +28,7 @@ pub(super) struct Asked {
     pub(super) json: bool,
 }
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
     base: Url,
     key: Option<Secret>,
@@ -69,7 +69,7 @@ impl Server {
         self.answer(self.request(method, path)?).await
     }
 
-    /// Accepts the tools that the digest names.
+    /// Accepts the tools with this digest.
     pub(super) async fn accept(&self, path: &[&str], digest: &str) -> Result<Value, String> {
         self.answer(self.request(Method::POST, path)?.json(&json!({ "digest": digest }))).await
     }
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// Where a server that listens there is found from this machine.
+/// The address under which a local server with this `listen` address is reached.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     if listen.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, listen.port()).into() } else { listen }
 }

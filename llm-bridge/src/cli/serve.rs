@@ -17,7 +17,7 @@ use crate::{
     server,
 };
 
-/// How long the last records of stopped calls may take.
+/// How long to wait for the last records of stopped calls.
 const LAST_RECORDS: std::time::Duration = std::time::Duration::from_secs(5);
 
 pub(super) async fn run(
@@ -29,7 +29,10 @@ pub(super) async fn run(
     mcp_servers: McpServers,
 ) -> Result<ExitCode, String> {
     registry.check();
-    Known::new(settings, &registry).unknown_in(settings).iter().for_each(|told| tracing::warn!("{told}"));
+    Known::new(settings, &registry)
+        .unknown_in(settings)
+        .iter()
+        .for_each(|reported| tracing::warn!("{reported}"));
     let endpoints = webhooks::endpoints(settings)?;
     let mut server_settings = settings.server_settings(stores.store);
     server::check_address(&server_settings, settings.listen).await?;
@@ -48,7 +51,7 @@ pub(super) async fn run(
     let calls = registry.clone();
     let backend = Backend::new(registry, upstream, settings.chat_settings());
 
-    // Also without endpoints, for the dead letters that are kept.
+    // Also without endpoints, for stored dead letters.
     let webhooks = Webhooks::start(backend.registry(), endpoints, stores.letters, Default::default());
     let webhooks = webhooks.map_err(|error| format!("webhooks: {error}"))?;
     server_settings.webhooks = Some(webhooks.clone());
@@ -59,7 +62,7 @@ pub(super) async fn run(
     if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
         server_settings.documents = Some(settings.documents()?);
     }
-    // So that the first who asks for tools need not wait for them.
+    // So that the first request does not wait for discovery.
     tokio::spawn(async move { modules.ready().await });
     tracing::info!("{}", ready(settings, backend.registry())?);
     let stop = CancellationToken::new();
@@ -75,7 +78,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the server starts with, as the chat page counts it: tools above the user's level are not on the page.
+/// The summary at the start. Tools above the user's level are counted separately, because the page does not show them.
 fn ready(settings: &Settings, registry: &Registry) -> Result<String, String> {
     let caller = settings.caller();
     let (user, level) = (&caller.user, caller.level);
@@ -101,7 +104,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     )
 }
 
-/// Says what is wrong with the model server. It may still be starting, so this is no reason to stop, nor to wait.
+/// Warns if the model server does not answer. It may still be starting, so the server starts anyway.
 async fn warn_of(upstream: Upstream) {
     if let Err(failure) = upstream.models().await {
         tracing::warn!("{}", server::explained(&failure, &upstream));

@@ -1,4 +1,4 @@
-//! Opens what the settings say about where things are kept.
+//! Opens the configured stores.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,10 +17,10 @@ use toolrack_stores::{
 
 use super::settings::{self, Settings};
 
-/// The file in the data folder that is the store where nothing else is said.
+/// The default file in the data folder.
 const FILE: &str = "toolrack.db";
 
-/// One store, as those see it who use it.
+/// The configured stores, behind the traits of their users.
 #[derive(Clone)]
 pub(super) struct Stores {
     pub(super) store: Arc<dyn Store>,
@@ -35,7 +35,7 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Whether there is a store already; one that is elsewhere is taken to be.
+    /// Whether the store exists; a database is assumed to.
     pub(super) fn are_there(settings: &Settings) -> bool {
         place(settings).map_or(true, |place| match place {
             Place::File(file) => file.exists(),
@@ -43,16 +43,16 @@ impl Stores {
         })
     }
 
-    /// Where the store is, for people.
+    /// The place of the store, for messages.
     pub(super) fn place(settings: &Settings) -> Result<String, String> {
         Ok(match place(settings)? {
             Place::File(file) => std::path::absolute(&file).unwrap_or(file).display().to_string(),
-            // What stands before `@` may be a password.
+            // The part before `@` may have a password.
             Place::Postgres(url) => format!("PostgreSQL at {}", url.rsplit('@').next().unwrap_or(url)),
         })
     }
 
-    /// Opens the store; the file and its folder are made where there are none.
+    /// Opens the stores; creates the file and its folder if they do not exist.
     pub(super) async fn open(settings: &Settings) -> Result<Self, String> {
         let sql = Arc::new(open(settings).await?);
         let redis = settings.store.redis.as_deref().filter(|url| !url.is_empty()).map(Redis::new);
@@ -77,7 +77,7 @@ impl Stores {
     }
 }
 
-/// Where the store is.
+/// The place of the store.
 enum Place<'s> {
     File(PathBuf),
     Postgres(&'s str),
@@ -91,7 +91,7 @@ fn place(settings: &Settings) -> Result<Place<'_>, String> {
     match url.strip_prefix("sqlite:") {
         Some(file) => Ok(Place::File(file.strip_prefix("//").unwrap_or(file).into())),
         None if url.is_empty() => Ok(Place::File(settings.data_dir.join(FILE))),
-        // What stands before `@` may be a password.
+        // The part before `@` may have a password.
         None => {
             let shown = url.rsplit('@').next().unwrap_or(url);
             Err(format!("store.url: `{shown}` is neither `sqlite:FILE` nor `postgres://…`"))

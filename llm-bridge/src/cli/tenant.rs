@@ -2,7 +2,7 @@
 
 use registry_core::DEFAULT_TENANT;
 
-/// Whose tools, users and keys.
+/// The option `--tenant`.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Tenant {
     /// The tenant
@@ -13,7 +13,7 @@ pub(super) struct Tenant {
 /// The longest name, in bytes.
 const LONGEST: usize = 256;
 
-/// A tenant's name. `*` stands for all tenants where webhooks are configured, so that it is nobody's.
+/// Checks a tenant's name. `*` matches all tenants in the settings of webhooks, so no tenant can have that name.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     let is_name = !text.trim().is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
     match text {
@@ -30,8 +30,10 @@ mod tests {
     #[test]
     fn l5_a_tenant_has_a_name() {
         assert_eq!(parse("acme"), Ok("acme".to_owned()));
-        for (bad, told) in [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")] {
-            assert!(parse(bad).unwrap_err().contains(told), "{bad:?}");
+        for (bad, reported) in
+            [("", "1 to 256"), (" ", "1 to 256"), ("a\n", "control"), ("*", "every tenant")]
+        {
+            assert!(parse(bad).unwrap_err().contains(reported), "{bad:?}");
         }
         assert!(parse(&"x".repeat(257)).is_err());
     }

@@ -1,4 +1,4 @@
-//! Text from models, tools, servers and users, made safe for a terminal.
+//! Escapes untrusted text for a terminal.
 
 use std::{
     io::{self, IsTerminal, Write},

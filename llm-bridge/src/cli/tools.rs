@@ -1,8 +1,8 @@
-//! `toolrack tools list`, `toolrack tools check` and the switches.
+//! `toolrack tools list`, `check`, `enable` and `disable`.
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
-use comfy_table::Table;
+use comfy_table::{Table, presets};
 use registry_core::{Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool};
 use serde_json::{Value, json};
 use toolrack_apis::{Definer, Definitions, Provider};
@@ -53,7 +53,7 @@ pub(super) struct ListArguments {
 }
 
 impl ListArguments {
-    /// What is looked for, where something is.
+    /// The search, if there is one.
     fn query(&self) -> Option<Query> {
         let text = self.search.clone().unwrap_or_default();
         let tags: Vec<String> = self.tag.iter().filter(|tag| !tag.is_empty()).cloned().collect();
@@ -108,7 +108,7 @@ pub(super) fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The list on standard output, and on standard error what it does not say.
+/// Prints the definitions, and on standard error what they lose.
 fn print_definitions(definitions: &Definitions) -> Result<ExitCode, String> {
     for loss in &definitions.losses {
         tell(loss);
@@ -133,38 +133,42 @@ fn total(rows: &[Row]) -> String {
     }
 }
 
-/// One line for each tool, and below the table why tools are off. Where a tool comes from is shown where the lines have room for it.
+/// One line for each tool, and below the table the reasons of those that are off. The column FROM is left out if it does not fit.
 fn table(rows: &[Row], width: usize) -> String {
-    let header = ["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].map(str::to_owned);
-    let cells = rows.iter().map(|row| {
+    let cells = |row: &Row| {
         let version = row.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         let ready = match (row.enabled, row.deferred) {
             (true, true) => "yes, deferred",
             (true, false) => "yes",
             (false, _) => "no",
         };
+        let source = match &row.replaces {
+            Some(replaced) => format!("{}, in place of {replaced}", row.source),
+            None => row.source.clone(),
+        };
         [
-            one_line(&format!("{}{version}", row.name)),
+            format!("{}{version}", row.name),
             row.level.clone(),
             row.effect.to_owned(),
             row.tokens.to_string(),
             ready.to_owned(),
-            one_line(&match &row.replaces {
-                Some(replaced) => format!("{}, in place of {replaced}", row.source),
-                None => row.source.clone(),
-            }),
+            source,
         ]
-    });
-    let lines: Vec<[String; 6]> = std::iter::once(header).chain(cells).collect();
-    let column =
-        |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..6).map(|at| column(at).unwrap_or_default()).collect();
-    let shown = if widths.iter().sum::<usize>() + 2 * 5 <= width { 6 } else { 5 };
-    let line = |cells: &[String; 6]| {
-        let padded = cells.iter().zip(&widths).take(shown).map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        .map(|cell| one_line(&cell))
     };
-    let table = lines.iter().map(line);
+    let lines = |columns: usize| {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["NAME", "LEVEL", "EFFECT", "TOKENS", "READY", "FROM"].into_iter().take(columns));
+        table.add_rows(rows.iter().map(|row| cells(row).into_iter().take(columns)));
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<String>>()
+    };
+    let whole = lines(6);
+    let fits = whole.iter().all(|line| line.chars().count() <= width);
+    let table = if fits { whole } else { lines(5) };
     let deprecated =
         rows.iter().filter_map(|row| Some((row, format!("deprecated: {}", row.deprecated.as_ref()?))));
     let off = rows.iter().filter_map(|row| Some((row, row.reason.clone()?)));
@@ -183,10 +187,10 @@ fn table(rows: &[Row], width: usize) -> String {
     }
     let reasons = reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", ")));
     let blank = (!rows.iter().all(|row| row.reason.is_none() && row.deprecated.is_none())).then(String::new);
-    table.chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
+    table.into_iter().chain(blank).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
-/// The columns of the terminal; a file or a program takes lines of any length.
+/// The width of the terminal; unlimited for a file or a pipe.
 fn width() -> usize {
     let columns = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
     columns.map_or(usize::MAX, usize::from)
@@ -209,7 +213,7 @@ impl SwitchArguments {
     }
 }
 
-/// Switches a tool on or off, for every server that shares the store. Gives the changes that were made: none where it was so.
+/// Enables or disables a tool on every server that shares the store. Returns the changes, which may be none.
 pub(super) async fn switch(
     arguments: &SwitchArguments,
     enabled: bool,
@@ -218,8 +222,8 @@ pub(super) async fn switch(
     let mut events = stored.registry().subscribe();
     stored.set_enabled(&arguments.name, enabled).await.map_err(|error| error.to_string())?;
     tell(format_args!("{} is {}", arguments.name, if enabled { "on" } else { "off" }));
-    let told = std::iter::from_fn(|| events.try_recv().ok());
-    Ok(told.filter(|event| !event.elsewhere).collect())
+    let reported = std::iter::from_fn(|| events.try_recv().ok());
+    Ok(reported.filter(|event| !event.elsewhere).collect())
 }
 
 #[derive(Debug, clap::Args)]
@@ -229,7 +233,7 @@ pub(super) struct CheckArguments {
     budget: usize,
 }
 
-/// A tool's description longer than this is refused by some providers.
+/// Some providers refuse a longer description, in bytes.
 const MAX_DESCRIPTION: usize = 1024;
 
 pub(super) fn check(
@@ -256,14 +260,14 @@ pub(super) fn check(
     for fault in &faults {
         print_line(fault)?;
     }
-    for told in Known::new(settings, registry).unknown_in(settings) {
-        tell(format_args!("warning: {told}"));
+    for reported in Known::new(settings, registry).unknown_in(settings) {
+        tell(format_args!("warning: {reported}"));
     }
-    let told = rows.iter().filter(|row| row.enabled && !row.deferred).count();
-    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| told > *most) {
-        // Servers of one's own have no such limit, so that this is no fault.
+    let reported = rows.iter().filter(|row| row.enabled && !row.deferred).count();
+    if let Some(most) = Provider::OpenAi.max_tools().filter(|most| reported > *most) {
+        // Local servers have no such limit, so this is not an error.
         tell(format_args!(
-            "warning: {told} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
+            "warning: {reported} tools go with every request, of which the API of OpenAI takes {most}; defer tools or switch them off"
         ));
     }
     let (tools, found) = (count(rows.len(), "tool"), count(faults.len(), "fault"));
@@ -271,14 +275,14 @@ pub(super) fn check(
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// From this `maxLength` on many builds of llama.cpp refuse a request: they unroll it in the grammar for the tool's arguments.
+/// Many builds of llama.cpp refuse a `maxLength` from here on, because they unroll it in the grammar of the arguments.
 const LENGTH_REFUSED: u64 = 2000;
 
-/// Every `maxLength` in a schema, with the names that lead there.
+/// Every `maxLength` in a schema, with its path.
 fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
     let own = schema.get("maxLength").and_then(Value::as_u64).map(|length| (place.to_owned(), length));
     let fields = schema.as_object().into_iter().flatten();
-    // What a keyword such as `default` holds is no schema, but what looks like one there is not worth telling apart.
+    // The value of a keyword such as `default` is not a schema; one that looks like it is not worth distinguishing.
     let inside = fields.flat_map(|(name, part)| {
         let keyword = matches!(name.as_str(), "properties" | "items" | "anyOf" | "oneOf" | "allOf");
         let place = match (keyword, place.is_empty()) {
@@ -292,7 +296,7 @@ fn longest_texts(schema: &Value, place: &str) -> Vec<(String, u64)> {
     own.into_iter().chain(inside).chain(items).collect()
 }
 
-/// What the compiler has not checked already.
+/// Faults that the compiler does not find.
 fn faults_of(row: &Row) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fault = |what: String| faults.push(format!("{} ({}): {what}", row.name, row.source));

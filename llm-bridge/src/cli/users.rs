@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use jiff::Timestamp;
 use registry_core::{
     DEFAULT_TENANT, Permission, nearest,
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use super::{
     names::{Known, warn_of_tenant},
-    out::{count, print_line, second, tell},
+    out::{count, print_line, second, table, tell},
     recorded::Change,
     tenant::Tenant,
     terminal::one_line,
@@ -99,7 +98,7 @@ pub(super) enum KeyCommand {
 }
 
 impl UserCommand {
-    /// For the audit; `None` where nothing is changed.
+    /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self) -> Option<Change> {
         let (command, tenant, arguments) = match self {
             Self::Add { id, level, modules, tenant } => {
@@ -119,7 +118,7 @@ impl UserCommand {
 }
 
 impl KeyCommand {
-    /// For the audit; `None` where nothing is changed.
+    /// For the audit; `None` for commands that only read.
     pub(super) fn change(&self) -> Option<Change> {
         let (command, tenant, arguments) = match self {
             Self::Create { user, delegate, tenant } => {
@@ -161,7 +160,7 @@ async fn unknown(store: &dyn Store, tenant: &str, id: &str) -> String {
     }
 }
 
-/// A command to go on with, as a shell takes it.
+/// The next command, quoted for a shell.
 fn hint(command: &str, id: &str, tenant: &str) -> String {
     let mut words = format!("toolrack {command}");
     let tenant = if tenant == DEFAULT_TENANT { ["", ""] } else { ["--tenant", tenant] };
@@ -176,10 +175,10 @@ fn hint(command: &str, id: &str, tenant: &str) -> String {
     words
 }
 
-/// How often a change is begun anew because something else was changed meanwhile.
+/// How often a change is tried again after a concurrent change.
 const TRIES: u32 = 100;
 
-/// Changes a user as the store has him now. Gives the user as he was.
+/// Changes a stored user. Returns the user before the change.
 async fn change(
     store: &dyn Store,
     tenant: &str,
@@ -198,7 +197,7 @@ async fn change(
     Err(format!("{id} was not changed: the store is changed all the time; try again"))
 }
 
-/// The modules of a persona, for people.
+/// The modules as text.
 fn shown(modules: Option<&BTreeSet<String>>) -> String {
     match modules {
         Some(modules) => modules.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
@@ -206,7 +205,7 @@ fn shown(modules: Option<&BTreeSet<String>>) -> String {
     }
 }
 
-/// Says which of a user's modules nothing has.
+/// Warns about unknown modules of a user.
 async fn warn_of_modules(
     known: Option<Known>,
     store: &dyn Store,
@@ -215,10 +214,10 @@ async fn warn_of_modules(
 ) {
     let (Some(known), Some(modules)) = (known, modules) else { return };
     let known = known.with_stored(store, tenant).await;
-    known.unknown_modules(modules).for_each(|told| tell(format_args!("warning: {told}")));
+    known.unknown_modules(modules).for_each(|reported| tell(format_args!("warning: {reported}")));
 }
 
-/// The user of `[user]` in the configuration, who needs no key, and where the users are stored.
+/// The configured user, who needs no key, and the place of the store.
 pub(super) struct Owner<'s> {
     pub(super) id: &'s str,
     pub(super) level: Permission,
@@ -230,7 +229,7 @@ impl Owner<'_> {
         tenant == DEFAULT_TENANT && id == self.id
     }
 
-    /// Which of two users of one name counts.
+    /// Explains which of two users with the same name applies.
     fn note(&self) -> String {
         format!(
             "Requests without a key come from the user `{}` of `[user]` in the configuration, who is {}; the stored user `{}` counts \
@@ -351,10 +350,4 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
-    table
 }

@@ -1,4 +1,4 @@
-//! Tells the endpoints of changes that this process has made, before it ends.
+//! Notifies webhook endpoints of a command's change before it exits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use toolrack_http::webhook::{WebhookEndpoint, WebhookSettings, deliver_now};
 
 use super::{Settings, out::tell, settings};
 
-/// How patient somebody at a terminal is: two attempts, done within 11 s.
+/// Two attempts within 11 s, because a person waits at the terminal.
 fn hasty() -> WebhookSettings {
     WebhookSettings {
         attempts: 2,
@@ -20,12 +20,12 @@ fn hasty() -> WebhookSettings {
 /// All endpoints that are configured.
 ///
 /// # Errors
-/// What cannot be meant, and a secret that is not in the environment.
+/// When an endpoint is invalid, or its secret is not in the environment.
 pub(super) fn endpoints(settings: &Settings) -> Result<Vec<WebhookEndpoint>, String> {
     settings.webhooks.iter().map(settings::WebhookSettings::endpoint).collect()
 }
 
-/// Tells of one change. What nobody takes is a dead letter, for a server to send again: the change is made all the same.
+/// Sends one change. If delivery fails, it becomes a dead letter that a server can send again; the change itself stays.
 ///
 /// # Errors
 /// When the system's TLS cannot be set up.

@@ -1,8 +1,8 @@
-//! A person's approval of a call, asked through the client.
+//! Human approval of a call, asked through the client.
 //!
-//! A client of 2026-07-28 that can put a form before its user gets `input_required` and makes the call again with the answer.
-//! One of the revisions before is sent the form while the call waits. Where a client can do neither, the call waits for an
-//! answer from elsewhere: the chat page, or `POST /api/approvals/{id}`.
+//! A client of 2026-07-28 that can show a form gets `input_required` and repeats the call with the answer. In earlier revisions the form is
+//! sent while the call waits. For a client that can do neither, the call waits for an answer from elsewhere: the chat page, or
+//! `POST /api/approvals/{id}`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::{McpServer, Visitor};
 
-/// How long a client that cannot ask its user waits for an answer from elsewhere: most give a call up after a minute.
+/// How long a call waits for an answer from elsewhere: most clients time out after a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(45);
 /// The longest time that a form is shown for.
 const FORM: Duration = Duration::from_secs(300);
@@ -57,14 +57,14 @@ impl Way {
     }
 }
 
-/// Seals with a key of this process: an answer to a form that was given before a restart is asked for once more.
+/// Seals with a key of this process: after a restart, a form is shown once more.
 pub(super) fn codec() -> Result<RequestStateCodec, String> {
     let mut key = [0_u8; 32];
     getrandom::fill(&mut key).map_err(|fault| format!("no randomness: {fault}"))?;
     RequestStateCodec::try_new(key.to_vec()).map_err(|fault| fault.to_string())
 }
 
-/// Whose an approval is: what it was sealed for opens for nobody else.
+/// The tenant and user that a state is sealed for.
 fn bound(visitor: &Visitor) -> Vec<u8> {
     format!("{}\0{}", visitor.registry.tenant(), visitor.context.caller().user).into_bytes()
 }
@@ -90,7 +90,7 @@ fn approval_of(server: &McpServer, visitor: &Visitor, state: &str) -> Result<Str
     Ok(String::from_utf8_lossy(&opened).into_owned())
 }
 
-/// Who may use the answer to a form: the call that is made again with the form's state, or the call that waits for it.
+/// The scope of an approval: the call that is repeated with the form's state, or the call that waits for it.
 pub(super) async fn scope(
     visitor: &Visitor,
     server: &McpServer,
@@ -110,18 +110,18 @@ fn store_failed(cause: &str) -> ErrorData {
     ErrorData::internal_error("the server's store does not answer; try again", None)
 }
 
-/// What has become of a form.
+/// The state of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answered {
-    /// It was not put before anybody, or nobody has answered.
+    /// It was not shown or not answered.
     Not,
-    /// It was put away: to show it again at once would be no help.
+    /// It was dismissed, and is not shown again for this call.
     PutAway,
     Yes,
     No,
 }
 
-/// Takes over the answer that a call brings with it.
+/// Applies the answer in a repeated call.
 pub(super) async fn brought(
     server: &McpServer,
     visitor: &Visitor,
@@ -136,7 +136,7 @@ pub(super) async fn brought(
     answer_with(visitor, &id, &answer).await
 }
 
-/// Sends the form and takes over the answer.
+/// Sends the form and applies the answer.
 pub(super) async fn ask(
     visitor: &Visitor,
     approval: &Approval,
@@ -172,13 +172,13 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
     };
     let answer = ApprovalAnswer { approve, by: visitor.context.caller().user.clone(), reason: None };
     let closed = match visitor.registry.answer_approval(id, answer).await {
-        // Somebody was quicker, here or elsewhere: what they said counts.
+        // An earlier answer, here or elsewhere, counts.
         Err(AnswerError::Closed) => visitor.registry.approval(id).await.map_err(AnswerError::Store),
         answered => answered.map(Some),
     };
     match closed.map(|approval| approval.map(|approval| approval.state)) {
         Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::No),
-        // Where it has expired, or was used, the call asks anew.
+        // If it has expired or was used, the call asks again.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::Yes),
         Err(AnswerError::Store(cause)) => Err(store_failed(&cause)),
     }
@@ -189,7 +189,7 @@ fn time_left(approval: &Approval) -> Duration {
     approval.time_left(Timestamp::now()).min(FORM)
 }
 
-/// What the user sees.
+/// The form for the user.
 fn form(approval: &Approval) -> Result<ElicitRequestParams, ErrorData> {
     let schema = json!({
         "type": "object",

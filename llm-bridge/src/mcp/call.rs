@@ -22,10 +22,10 @@ use super::{
     listing, progress,
 };
 
-/// What a model is told whose call a person does not want made.
+/// The error for the model when a person denies its call.
 const REFUSED: &str = "A person has refused this call";
 
-/// Makes the call, and asks a person where one has to be asked.
+/// Executes the call, and asks for approval if it requires one.
 pub(super) async fn run(
     server: &McpServer,
     visitor: Visitor,
@@ -74,13 +74,13 @@ pub(super) async fn run(
     answer(&call.selection, outcome).map(Into::into)
 }
 
-/// How long a call waits whose person is elsewhere: a client that makes it again by itself says when it wants to hear.
+/// How long a call waits for an approval from elsewhere: a client that repeats calls by itself sets the time.
 fn patience(request: &RequestContext<RoleServer>) -> Duration {
     let wanted = request.meta.0.0.get(APPROVAL_WAIT).and_then(Value::as_u64);
     wanted.map_or(PATIENCE, |wanted| Duration::from_millis(wanted).min(PATIENCE))
 }
 
-/// The approval that the call waits for, where it does.
+/// The approval that the call waits for.
 async fn open_approval(visitor: &Visitor, outcome: &ToolOutcome) -> Option<Approval> {
     let id = outcome.result.as_ref().err()?.approval()?;
     visitor.registry.approval(id).await.unwrap_or_else(|cause| {
@@ -89,7 +89,7 @@ async fn open_approval(visitor: &Visitor, outcome: &ToolOutcome) -> Option<Appro
     })
 }
 
-/// A call that may have to be made twice, before and after a person has said yes.
+/// A call that may run twice, before and after its approval.
 struct Call<'r> {
     server: &'r McpServer,
     visitor: &'r Visitor,
@@ -97,7 +97,7 @@ struct Call<'r> {
     selection: Selection,
     name: String,
     arguments: Value,
-    /// Who may use the answer of a person; the default where nobody can be asked through this client.
+    /// The scope of the approval; the default if this client cannot ask its user.
     scope: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl<'r> Call<'r> {
 
     async fn make(&self, approval_wait: Duration) -> Result<ToolOutcome, ErrorData> {
         let call = self.wanted();
-        // A client that goes away cancels the request.
+        // A disconnected client cancels the request.
         let cancellation = self.request.ct.child_token();
         let _cancel = cancellation.clone().drop_guard();
         let registry = self.visitor.registry.clone();
@@ -135,7 +135,7 @@ impl<'r> Call<'r> {
             context = context.clone().with_events(events);
             tokio::spawn(progress::forward(heard, self.request.peer.clone(), token, over.clone()))
         });
-        // As a task of its own, which is waited for before the program ends: the call leaves its record in any case.
+        // In a tracked task, so that the call is audited before the program ends.
         let mut running = self.server.calls.spawn(async move { registry.execute(&context, call).await });
         let outcome = tokio::select! {
             outcome = &mut running => outcome,
@@ -144,7 +144,7 @@ impl<'r> Call<'r> {
                 running.await
             }
         };
-        // Nothing of the call may come after its result.
+        // No notification may follow the result.
         over.cancel();
         if let Some(forwarding) = forwarding {
             drop(forwarding.await);
@@ -152,7 +152,7 @@ impl<'r> Call<'r> {
         outcome.map_err(|fault| unfinished(&fault))
     }
 
-    /// Turns the call down before it is made. It leaves its record like any other.
+    /// Refuses the call before it runs. It is audited like any other.
     async fn refuse(&self, why: &str) -> Result<ToolOutcome, ErrorData> {
         let error = ToolError::new(ErrorKind::Refused, why);
         let (selection, context, call) =
@@ -166,15 +166,15 @@ fn unfinished(fault: &JoinError) -> ErrorData {
     ErrorData::internal_error(format!("the call was not finished: {fault}"), None)
 }
 
-/// The outcome as the protocol has it. What a model can do something about is a result; a tool that is not there is an error.
+/// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.
 fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
-    let told = outcome.for_model();
+    let reported = outcome.for_model();
     let result = match outcome.result {
         Err(error) if error.kind() == ErrorKind::ToolNotFound => {
             return Err(ErrorData::invalid_params(error.feedback().to_owned(), None));
         }
         Err(error) => {
-            let mut answer = CallToolResult::error(vec![ContentBlock::text(told)]);
+            let mut answer = CallToolResult::error(vec![ContentBlock::text(reported)]);
             let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
             answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
             return Ok(answer);
@@ -182,7 +182,7 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
         Ok(result) => result,
     };
     if !result.success {
-        return Ok(CallToolResult::error(vec![ContentBlock::text(told)]));
+        return Ok(CallToolResult::error(vec![ContentBlock::text(reported)]));
     }
     let structured = selection.get(&outcome.tool_name).and_then(|tool| structured(tool.spec(), &result));
     let mut answer = CallToolResult::success(blocks(&result));
@@ -190,14 +190,14 @@ fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult,
     Ok(answer)
 }
 
-/// The value, where the tool says what it looks like.
+/// The value, if the tool has an output schema.
 fn structured(spec: &ToolSpec, result: &ToolResult) -> Option<Value> {
-    // Only a schema of an object is listed, and a client holds the one against the other.
+    // Only a schema of an object is listed, and clients validate against it.
     let listed = spec.output_schema.get("type").and_then(Value::as_str) == Some("object");
     listed.then(|| result.value.clone()).filter(Value::is_object)
 }
 
-/// The value as text, for clients that know no other, and what the tool shows beside.
+/// The value as text, for clients without structured content, and the tool's other content.
 fn blocks(result: &ToolResult) -> Vec<ContentBlock> {
     let plain = ToolResult { content: Vec::new(), ..result.clone() };
     let only_content = result.value.is_null() && result.message.is_none() && !result.content.is_empty();
@@ -205,7 +205,7 @@ fn blocks(result: &ToolResult) -> Vec<ContentBlock> {
     text.into_iter().chain(result.content.iter().map(block)).collect()
 }
 
-/// What the tool shows; as text where the protocol has no such thing, such as a document without an address.
+/// A content block; as text if the protocol has none, such as for a document without a URI.
 fn block(content: &Content) -> ContentBlock {
     let block = serde_json::to_value(content).and_then(serde_json::from_value);
     block.unwrap_or_else(|fault| {

@@ -13,22 +13,22 @@ use toolrack_apis::{Definer, Definitions, Provider};
 use super::Visitor;
 use crate::definition::subject;
 
-/// Tools in one page. Clients that do not ask for a second page are common, and few registries have as many.
+/// Tools per page. Many clients do not request a second page, and few registries have that many.
 const PAGE: usize = 500;
-/// How long a client may go by what it was told, in milliseconds. A client that listens is told of changes.
+/// How long a client may cache the list, in milliseconds. A client that listens is notified of changes.
 const BELIEVED_MS: u64 = 60_000;
-/// What a cursor begins with; the rest is the name of the last tool before the page.
+/// The prefix of a cursor; the rest is the name of the last tool before the page.
 const AFTER: &str = "after:";
 
-/// The page behind a cursor.
+/// The page at a cursor.
 pub(super) fn page(visitor: &Visitor, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
     let after = match &cursor {
         None => "",
-        Some(cursor) => cursor.strip_prefix(AFTER).ok_or_else(|| {
-            ErrorData::invalid_params("the cursor is none that this server has given", None)
-        })?,
+        Some(cursor) => cursor
+            .strip_prefix(AFTER)
+            .ok_or_else(|| ErrorData::invalid_params("the cursor is not valid", None))?,
     };
-    // All of them, whatever the page: which name a tool has may depend on those of the others.
+    // All tools, because a tool's name may depend on the others'.
     let Definitions { list, names, left_out, .. } = definitions(&visitor.registry.select(&visitor.context));
     for left_out in &left_out {
         tracing::warn!("{left_out}");
@@ -46,13 +46,13 @@ pub(super) fn page(visitor: &Visitor, cursor: Option<String>) -> Result<ListTool
         .map_err(|fault| ErrorData::internal_error(format!("a definition is none: {fault}"), None))?;
     let mut result = ListToolsResult::with_all_items(tools)
         .with_ttl_ms(BELIEVED_MS)
-        // What one caller may use is nothing to another.
+        // Lists differ between callers.
         .with_cache_scope(CacheScope::Private);
     result.next_cursor = next_cursor;
     Ok(result)
 }
 
-/// The tool's own name, by the one it has here. Nearly always they are the same.
+/// The tool's name in the registry, nearly always the same.
 pub(super) fn own_name(selection: &Selection, name: String) -> String {
     if selection.get(&name).is_some() {
         return name;
@@ -60,7 +60,7 @@ pub(super) fn own_name(selection: &Selection, name: String) -> String {
     definitions(selection).names.original(&name).map_or(name, str::to_owned)
 }
 
-/// What a tool takes, by the name it has here.
+/// A tool with its input schema, by its MCP name.
 pub(super) fn tool(visitor: &Visitor, name: &str) -> Option<Tool> {
     let selection = visitor.registry.select(&visitor.context);
     let own_name = own_name(&selection, name.to_owned());

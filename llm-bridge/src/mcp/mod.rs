@@ -1,5 +1,4 @@
-//! The registry as a server of the Model Context Protocol: the revision 2026-07-28 and those before it that open with
-//! `initialize`.
+//! The registry as an MCP server, for the revision 2026-07-28 and earlier ones with `initialize`.
 //!
 //! Every call takes the registry's one path with the caller of its request. What differs by revision is only how a person is
 //! asked to approve a call.
@@ -28,9 +27,9 @@ use rmcp::{
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Changes that come together are told once.
+/// Changes that come together are reported once.
 const SETTLES: Duration = Duration::from_millis(50);
-/// How often a session that was left is looked for.
+/// How often to check for closed sessions.
 const LOOKED_FOR: Duration = Duration::from_secs(30);
 
 /// Who makes a request, and with which tools.
@@ -42,20 +41,20 @@ pub struct Visitor {
     pub context: ToolContext,
 }
 
-/// Finds out who makes a request, from what its transport knows of it.
+/// Identifies the caller of a request from its transport's data.
 type Identify = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
 
 /// The server. Cheap to clone; one serves any number of clients.
 #[derive(Clone)]
 pub struct McpServer {
     identify: Identify,
-    /// Who makes the one request that this is for, where the transport has found that out before the request was read.
+    /// The caller of the one request that this instance serves, if the transport has identified it before.
     asking: Option<Visitor>,
-    /// Seals what a client brings back with a person's answer.
+    /// Seals the state that a client returns with an approval.
     codec: Arc<RequestStateCodec>,
-    /// The calls that run, also those whose client has gone away.
+    /// The running calls, also those of disconnected clients.
     calls: TaskTracker,
-    /// Hears of changes for subscriptions that are being acknowledged.
+    /// Receivers for subscriptions that are being acknowledged.
     early: Arc<Mutex<Vec<Receiver<RegistryEvent>>>>,
     /// Ends subscriptions.
     stopping: CancellationToken,
@@ -69,11 +68,11 @@ impl fmt::Debug for McpServer {
 }
 
 impl McpServer {
-    /// A server whose requests are those of `identify`'s visitor; none where it knows nobody, and the request is refused.
-    /// `closing` ends running calls. They run in `calls`: whoever waits for those to end loses no record of any.
+    /// A server that identifies the visitor of each request with `identify`; a request without one is refused. `closing` cancels running
+    /// calls. They run in `calls`, so that a caller can wait for their audit records.
     ///
     /// # Errors
-    /// When the machine has no randomness to give.
+    /// When the system's random numbers are not available.
     pub fn new(
         closing: CancellationToken,
         calls: TaskTracker,
@@ -84,7 +83,7 @@ impl McpServer {
         Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, early, stopping, closing })
     }
 
-    /// With another end for subscriptions than for calls: they have none of their own, and need no time to come to it.
+    /// Ends subscriptions, which have no end of their own, earlier than calls.
     #[must_use]
     pub fn with_stopping(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
@@ -99,8 +98,8 @@ impl McpServer {
         Ok(Self::new(closing, calls, move |_| Some(one.clone()))?.asked_by(visitor))
     }
 
-    /// The same server for one request of an HTTP client, whose headers repeat arguments that only the tool's schema names:
-    /// they are checked before the request itself is looked at.
+    /// The same server for one HTTP request, whose headers repeat arguments of the tool's schema and are checked before the request is
+    /// read.
     #[must_use]
     pub fn asked_by(&self, visitor: Visitor) -> Self {
         Self { asking: Some(visitor), early: Arc::default(), ..self.clone() }
@@ -112,7 +111,7 @@ impl McpServer {
 
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
         (self.identify)(extensions)
-            .ok_or_else(|| ErrorData::invalid_request("nobody is known to make this request", None))
+            .ok_or_else(|| ErrorData::invalid_request("the caller of this request is unknown", None))
     }
 }
 
@@ -146,7 +145,7 @@ impl ServerHandler for McpServer {
         listing::tool(self.asking.as_ref()?, name)
     }
 
-    /// Of clients of the earlier revisions, which are told of changes without asking: of all since this request, so that none
+    /// For clients of the earlier revisions, which are notified of changes without asking: of all since this request, so that none
     /// is lost between the first list and the first word that they listen.
     async fn initialize(
         &self,
@@ -161,22 +160,22 @@ impl ServerHandler for McpServer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // The acknowledgement is sent next, and nothing that changes after that may be lost.
+        // The acknowledgement is sent next, and no later change may be lost.
         if let Some(visitor) = self.asking.as_ref().filter(|_| requested.tools_list_changed == Some(true)) {
             self.early().push(visitor.registry.subscribe());
         }
         Some(requested.clone())
     }
 
-    /// Of clients of 2026-07-28, which ask to be told.
+    /// For clients of 2026-07-28, which subscribe to changes.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = self.visitor(&context.request_context().extensions)?;
-        // What was not asked for is not told, and the rest of what can be is nothing of this server's.
+        // Only what was asked for is sent; the list of tools is all that this server has.
         let wanted = context.accepted().tools_list_changed == Some(true);
         let early = self.early().pop().filter(|_| wanted);
         let is_late = early.is_none();
         let mut changes = early.unwrap_or_else(|| visitor.registry.subscribe());
-        // Where nobody heard what changed since the acknowledgement, something may have.
+        // Without an early receiver, a change since the acknowledgement may have been missed.
         if wanted && is_late && context.sink().notify_tool_list_changed().await.is_err() {
             return Ok(());
         }
@@ -213,7 +212,7 @@ async fn tell_of_changes(
     }
 }
 
-/// Waits for a change, and for those that come with it; false where there will be none any more.
+/// Waits for a change and those right after it; false when there will be none any more.
 async fn settled(changes: &mut Receiver<RegistryEvent>) -> bool {
     if matches!(changes.recv().await, Err(RecvError::Closed)) {
         return false;

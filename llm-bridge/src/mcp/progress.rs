@@ -1,4 +1,4 @@
-//! The words of a running tool as `notifications/progress`.
+//! A running tool's status as `notifications/progress`.
 
 use std::sync::Arc;
 
@@ -11,21 +11,20 @@ use rmcp::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Words that may wait for a client that reads slowly; further ones are dropped.
+/// How many notifications wait for a slow client; further ones are dropped.
 const WAITING: usize = 64;
-/// What counts as the whole.
+/// The total of a progress in percent.
 const TOTAL: f64 = 100.0;
-/// How far a word without a number moves: the protocol asks that progress increases with every notification.
+/// The step of a status without a number: the protocol requires that progress increases with every notification.
 const STEP: f64 = 0.01;
 
-/// A listener for a tool, and what it has heard.
+/// A sink for a tool's events, and their receiver.
 pub(super) fn channel() -> (EventSink, mpsc::Receiver<ToolEvent>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (Arc::new(move |event| drop(sender.try_send(event))), receiver)
 }
 
-/// Hands on what is heard until the call is over, and then what was said before that: a tool may leave something running that
-/// still holds its listener.
+/// Forwards events until the call is over, and then those already sent: a tool may leave a task running that keeps the sink.
 pub(super) async fn forward(
     mut heard: mpsc::Receiver<ToolEvent>,
     peer: Peer<RoleServer>,
@@ -56,9 +55,9 @@ pub(super) async fn forward(
 }
 
 fn next(before: f64, fraction: Option<f64>) -> f64 {
-    let told = fraction.map_or(0.0, |fraction| fraction * TOTAL);
+    let reported = fraction.map_or(0.0, |fraction| fraction * TOTAL);
     // The very first may be nothing at all.
-    if before == 0.0 && fraction.is_some() { told } else { told.max(before + STEP) }
+    if before == 0.0 && fraction.is_some() { reported } else { reported.max(before + STEP) }
 }
 
 #[cfg(test)]
@@ -68,14 +67,14 @@ mod tests {
     #[test]
     fn b7_progress_never_falls_back() {
         let mut before = 0.0;
-        let told: Vec<f64> = [Some(0.0), None, Some(0.5), Some(0.25), None, Some(1.0)]
+        let reported: Vec<f64> = [Some(0.0), None, Some(0.5), Some(0.25), None, Some(1.0)]
             .into_iter()
             .map(|fraction| {
                 before = next(before, fraction);
                 before
             })
             .collect();
-        assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
-        assert_eq!((told[0], told[2], told[5]), (0.0, 50.0, 100.0));
+        assert!(reported.is_sorted_by(|a, b| a < b), "{reported:?}");
+        assert_eq!((reported[0], reported[2], reported[5]), (0.0, 50.0, 100.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Counts calls by the records that each of them leaves in the audit, whatever door it came through.
+//! Counts calls by their audit records, so that every entry point is covered.
 
 use std::{
     collections::HashMap,
@@ -18,13 +18,13 @@ use registry_core::{
 
 use super::definition::{CALL_SECONDS, CALLS, RETRIES};
 
-/// So many tools are counted by name. Names come and go with modules, and a name that was counted is kept.
+/// The limit of tools that are counted by name. Names come and go with modules, and a counted name stays.
 const MAX_TOOLS: usize = 4096;
 
-/// What no tool can be taken for, as its kind says.
+/// The kind of names without a tool.
 const NO_KIND: &str = "none";
 
-/// The audit with a count before it: every record passes through to the sink behind.
+/// Wraps an audit sink and counts the calls in its records.
 pub struct CallMetrics {
     sink: Arc<dyn AuditSink>,
     tools: OnceLock<Overview>,
@@ -32,9 +32,9 @@ pub struct CallMetrics {
     retries: IntCounterVec,
     seconds: HistogramVec,
     known: RwLock<HashMap<Box<str>, Arc<Counted>>>,
-    /// For names that no tool has: they come from models and clients, and would be without number.
+    /// For names without a tool: they come from models and clients and are unlimited.
     unknown: Arc<Counted>,
-    /// For tools that are too many.
+    /// For tools beyond the limit.
     other: Arc<Counted>,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for CallMetrics {
     }
 }
 
-/// A tool as it is named in labels.
+/// A tool's labels.
 struct Counted {
     name: Box<str>,
     kind: &'static str,
@@ -61,26 +61,26 @@ struct Seen {
 }
 
 impl CallMetrics {
-    /// A count before a sink. A sink that is not enabled is given nothing, and calls are counted all the same.
+    /// Wraps a sink. Calls are counted also if the sink is not enabled.
     ///
     /// # Errors
-    /// None that is known of; the library for metrics could refuse a name.
+    /// When Prometheus refuses a metric.
     pub fn before(sink: Arc<dyn AuditSink>) -> Result<Arc<Self>, String> {
-        let told = |error: prometheus::Error| format!("metrics: {error}");
+        let reported = |error: prometheus::Error| format!("metrics: {error}");
         Ok(Arc::new(Self {
             sink,
             tools: OnceLock::new(),
-            calls: IntCounterVec::new(CALLS.opts(), CALLS.labels).map_err(told)?,
-            retries: IntCounterVec::new(RETRIES.opts(), RETRIES.labels).map_err(told)?,
-            seconds: HistogramVec::new(CALL_SECONDS.histogram_opts(), CALL_SECONDS.labels).map_err(told)?,
+            calls: IntCounterVec::new(CALLS.opts(), CALLS.labels).map_err(reported)?,
+            retries: IntCounterVec::new(RETRIES.opts(), RETRIES.labels).map_err(reported)?,
+            seconds: HistogramVec::new(CALL_SECONDS.histogram_opts(), CALL_SECONDS.labels)
+                .map_err(reported)?,
             known: RwLock::default(),
             unknown: Arc::new(Counted { name: "unknown".into(), kind: NO_KIND }),
             other: Arc::new(Counted { name: "other".into(), kind: NO_KIND }),
         }))
     }
 
-    /// Tells which names are tools: those of this registry and of its other tenants. To be said once, before calls are made;
-    /// until then every name is unknown.
+    /// Sets the registry, with its other tenants, that knows the tools' names. To be called once, before calls are made.
     pub fn watch(&self, registry: &Registry) {
         let _ = self.tools.set(registry.overview());
     }
@@ -89,7 +89,7 @@ impl CallMetrics {
         [Box::new(self.calls.clone()), Box::new(self.retries.clone()), Box::new(self.seconds.clone())]
     }
 
-    /// The tool that a record is about. Its kind is that of the first tool of its name.
+    /// The labels of the record's tool. The kind is that of the first tool with this name.
     fn counted(&self, record: &AuditRecord) -> Arc<Counted> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counted) = known.get(&*record.tool) {
@@ -123,7 +123,7 @@ impl CallMetrics {
 
     fn count(&self, Seen { tool, source, outcome, is_retry, ran }: &Seen) {
         let calls = if *is_retry { &self.retries } else { &self.calls };
-        // As many values as labels: there is always one.
+        // There are as many values as labels, so this cannot fail.
         if let Ok(calls) = calls.get_metric_with_label_values(&[&tool.name, tool.kind, outcome, source]) {
             calls.inc();
         }
@@ -145,7 +145,7 @@ impl CallMetrics {
 impl AuditSink for CallMetrics {
     fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            // A call whose intent is not kept is told of by an outcome; a further try is not.
+            // A call whose intent is not stored is counted by its outcome; a further try is not.
             let is_told = record.phase == Phase::Outcome;
             if !is_told && record.attempt == 1 {
                 return self.pass_on(record).await;
@@ -164,7 +164,7 @@ impl AuditSink for CallMetrics {
     }
 }
 
-/// Whether a tool ran. A call that was turned down took no time, and would make tools look faster than they are.
+/// Whether the tool ran. A refused call takes no time and would make the tool look faster.
 fn has_run(record: &AuditRecord) -> bool {
     let is_blocked = record.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Blocked);
     let may_be_instant = match record.error {
@@ -186,7 +186,7 @@ fn source_of(origin: &Origin) -> &'static str {
     }
 }
 
-/// Where a tool comes from, in a word.
+/// The kind of a tool's source.
 pub(super) fn kind_of(tool: &Tool) -> &'static str {
     match tool.source() {
         Source::Compiled(_) => "compiled",
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A sink that does as it is told, record by record; then it keeps all.
+    /// A sink that follows a script, record by record; then it keeps all.
     #[derive(Default)]
     struct Scripted {
         enabled: bool,

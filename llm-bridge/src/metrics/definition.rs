@@ -1,13 +1,12 @@
-//! What is measured: names, labels and meaning, as `docs/metrics.md` has them.
+//! Names, labels and descriptions of the metrics, as in `docs/metrics.md`.
 
 use prometheus::{HistogramOpts, Opts};
 
-/// The upper bounds of the durations that are counted together, in seconds. Durations of calls are whole milliseconds, so that
-/// none is below one.
+/// The histogram buckets of durations, in seconds.
 const SECONDS: [f64; 15] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
 
-/// Something that is measured.
+/// A metric.
 #[derive(Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -25,7 +24,7 @@ impl Metric {
     }
 }
 
-/// One constant for each, and the list of all.
+/// A constant for each metric, and the list of all.
 macro_rules! metrics {
     ($($constant:ident = $name:literal $labels:tt $help:literal;)*) => {
         // Only the program has MCP servers as sources.
@@ -39,33 +38,33 @@ macro_rules! metrics {
 
 metrics! {
     CALLS = "toolrack_calls_total" ["tool", "kind", "outcome", "source"]
-        "Calls by what came of them, of a call that was tried again by its first try";
+        "Calls by outcome; a call that was retried counts with its first attempt";
     RETRIES = "toolrack_call_retries_total" ["tool", "kind", "outcome", "source"]
-        "Further tries of calls by what came of them";
+        "Retries of calls by outcome";
     CALL_SECONDS = "toolrack_call_duration_seconds" ["tool", "kind"]
-        "How long tools ran, each try by itself, without the time that the call waited";
+        "How long tools ran, each attempt on its own, without time in the queue";
     RUNNING = "toolrack_calls_running" []
-        "Calls that run";
+        "Running calls";
     WAITING = "toolrack_calls_waiting" []
-        "Calls that wait for their turn to run";
+        "Queued calls";
     TOOL_RUNNING = "toolrack_tool_calls_running" ["tool"]
-        "Calls that run of a tool with a bound of its own";
+        "Running calls of a tool with max_concurrent";
     TOOL_WAITING = "toolrack_tool_calls_waiting" ["tool"]
-        "Calls that wait for a turn of a tool with a bound of its own";
+        "Queued calls of a tool with max_concurrent";
     APPROVALS = "toolrack_approvals_waiting" []
-        "Calls that wait for a person";
+        "Calls that wait for human approval";
     TOOLS = "toolrack_tools" ["kind"]
-        "Tools of the tenant default, those that are switched off too";
+        "Tools of the tenant default, disabled ones included";
     MODULE_STATE = "toolrack_module_state" ["module", "state"]
         "1 for the state of the module and 0 for the others: new, reachable, away";
     MODULE_BREAKER = "toolrack_module_breaker_state" ["module", "state"]
         "1 for the state of the circuit breaker of the module and 0 for the others: closed, open, half_open";
     MODULE_TOOLS = "toolrack_module_tools" ["module"]
-        "Tools of the module, those that cannot be used too";
+        "Tools of the module, unavailable ones included";
     MODULE_QUARANTINED = "toolrack_module_tools_quarantined" ["module"]
-        "Tools of the module that are off until they are accepted";
+        "Tools of the module that are off until accepted";
     MODULE_AGE = "toolrack_module_manifest_age_seconds" ["module"]
-        "How long ago the module gave the manifest that is in use";
+        "Age of the module's manifest";
     MCP_STATE = "toolrack_mcp_server_state" ["server", "state"]
         "1 for the state of the MCP server and 0 for the others: connecting, connected, away, closed";
     MCP_BREAKER = "toolrack_mcp_server_breaker_state" ["server", "state"]
@@ -73,13 +72,13 @@ metrics! {
     MCP_TOOLS = "toolrack_mcp_server_tools" ["server"]
         "Tools of the MCP server";
     MCP_QUARANTINED = "toolrack_mcp_server_tools_quarantined" ["server"]
-        "Tools of the MCP server that are off until they are accepted";
+        "Tools of the MCP server that are off until accepted";
     UPSTREAM_REQUESTS = "toolrack_upstream_requests_total" ["outcome"]
-        "Requests to the model server by how its answer began";
+        "Requests to the model server by outcome";
     UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" []
-        "How long the model server took until its answer began";
+        "Time until the model server's answer began";
     BUILD = "toolrack_build_info" ["version"]
-        "1, with the version of the server";
+        "Always 1, with the version of the server";
 }
 
 #[cfg(test)]

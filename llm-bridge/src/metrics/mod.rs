@@ -1,6 +1,6 @@
-//! What a server measures, for Prometheus: `docs/metrics.md` has all of it.
+//! The metrics of a server, for Prometheus: `docs/metrics.md` lists them.
 //!
-//! Nothing here belongs to the process: two servers in one count for themselves.
+//! There are no global metrics: two servers in one process have their own.
 
 mod calls;
 mod definition;
@@ -23,7 +23,7 @@ pub(crate) use upstream::UpstreamMetrics;
 const BREAKER_STATES: [(BreakerState, &str); 3] =
     [(BreakerState::Closed, "closed"), (BreakerState::Open, "open"), (BreakerState::HalfOpen, "half_open")];
 
-/// What a server measures beside what it can see by itself.
+/// The sources of metrics that a server is given.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     calls: Option<Arc<CallMetrics>>,
@@ -31,19 +31,19 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// With the calls of the registry whose audit this is. Without, calls are not counted.
+    /// Adds the counters of calls.
     #[must_use]
     pub fn with_calls(self, calls: Arc<CallMetrics>) -> Self {
         Self { calls: Some(calls), ..self }
     }
 
-    /// With the states of MCP servers.
+    /// Adds the states of MCP servers.
     #[must_use]
     pub fn with_mcp_servers(self, servers: McpServers) -> Self {
         Self { mcp_servers: Some(servers), ..self }
     }
 
-    /// All of it as of now, in the text format of Prometheus.
+    /// The current metrics in the text format of Prometheus.
     pub(crate) async fn text(
         &self,
         registry: &Registry,
@@ -65,7 +65,7 @@ impl Metrics {
     }
 }
 
-/// What is asked for at one moment.
+/// The metrics of one scrape.
 struct Scrape(prometheus::Registry);
 
 impl Scrape {
@@ -76,14 +76,14 @@ impl Scrape {
     ) -> Result<(), prometheus::Error> {
         let gauges = GaugeVec::new(metric.opts(), metric.labels)?;
         for (labels, value) in rows {
-            // Far below the numbers that a float does not have.
+            // Far below the precision of a float.
             #[allow(clippy::cast_precision_loss)]
             gauges.get_metric_with_label_values(&labels)?.set(value as f64);
         }
         self.0.register(Box::new(gauges))
     }
 
-    /// 1 for the state that each has, and 0 for those that it could have.
+    /// 1 for the current state of each row, and 0 for the others.
     fn states<'n, S: Copy + PartialEq>(
         &self,
         metric: &Metric,
@@ -105,7 +105,7 @@ impl Scrape {
         self.gauges(&definition::TOOL_WAITING, tools().map(|(tool, depth)| ([&**tool], depth.waiting)))?;
         match registry.approvals_waiting().await {
             Ok(waiting) => self.gauges(&definition::APPROVALS, [([], waiting)])?,
-            // The rest is worth the more when the store is away.
+            // The other metrics do not need the store.
             Err(cause) => tracing::error!(cause, "store_failed"),
         }
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! How the model server answers.
+//! Requests to the model server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use prometheus::{Histogram, IntCounterVec, core::Collector};
 use super::definition::{UPSTREAM_REQUESTS, UPSTREAM_SECONDS};
 use crate::chat::UpstreamError;
 
-/// How often the model server was asked, and what came of it.
+/// Counts requests to the model server by outcome.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamMetrics {
     requests: IntCounterVec,

@@ -1,7 +1,7 @@
-//! Who may come in: the key, and the checks that keep other web pages out.
+//! Authentication: the key, and the checks that keep other web pages out.
 //!
-//! A browser lets any page send requests to a server on this machine. Two headers that a page cannot forge tell: `Origin` says which
-//! page asks, and `Host` shows a page that has bound its own name to this machine's address (DNS rebinding).
+//! A browser lets any page send requests to a server on this machine. Two headers cannot be forged by a page: `Origin` names the page, and
+//! `Host` reveals a page that has bound its own name to this machine's address (DNS rebinding).
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -21,15 +21,15 @@ use super::{
     identity::{Identities, IdentityError},
 };
 
-/// Who may come in.
+/// How requests authenticate.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// A key that stands for the configured user. Like a user's own it is brought as `Authorization: Bearer KEY`.
+    /// The configured user's key, sent as `Authorization: Bearer KEY`.
     pub api_key: Option<String>,
-    /// Whether every request has to bring a key, as it has to where `api_key` is set. Otherwise one without is the configured
-    /// user's, which is for loopback only.
+    /// Whether every request needs a key, as it does if `api_key` is set. Otherwise a request without one is the configured user's,
+    /// which is for loopback only.
     pub key_required: bool,
-    /// Names of this server beside `localhost` and plain addresses; a port behind a name says nothing.
+    /// Names of this server besides `localhost` and IP addresses; a port is ignored.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -40,10 +40,10 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// Whether this is safe on an address, where `has_keys` says whether any user has a key.
+    /// Checks that this is safe on an address; `has_keys` is whether any user has a key.
     ///
     /// # Errors
-    /// When anybody in the network could use the tools, or nobody could.
+    /// When the tools would be open to the network, or nobody could use them.
     pub fn check_address(&self, address: SocketAddr, has_keys: bool) -> Result<(), String> {
         if address.ip().is_loopback() {
             return Ok(());
@@ -57,7 +57,7 @@ impl Access {
         ))
     }
 
-    /// Whether a request without a key is nobody's.
+    /// Whether a request without a key is refused.
     pub(super) fn requires_key(&self) -> bool {
         self.key_required || self.api_key.is_some()
     }
@@ -80,7 +80,7 @@ fn name_of(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Turns away what other pages send.
+/// Refuses requests of other web pages.
 pub(super) async fn check_sender(
     State(settings): State<Arc<ServerSettings>>,
     request: Request,

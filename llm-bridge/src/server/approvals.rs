@@ -1,4 +1,4 @@
-//! `GET /api/approvals` and `POST /api/approvals/{id}`: calls that wait for a person.
+//! `GET /api/approvals` and `POST /api/approvals/{id}`: human approval of calls.
 
 use std::borrow::Cow;
 
@@ -27,9 +27,9 @@ use super::{
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ApprovalAnswer")]
 pub(super) struct Answer {
-    /// Whether the call may be made.
+    /// Whether the call may run.
     approve: bool,
-    /// Why not, for whoever made the call.
+    /// The reason, for the caller.
     #[serde(default)]
     reason: Option<String>,
 }
@@ -43,7 +43,7 @@ fn may_answer(identity: &Identity, approval: &Approval) -> bool {
     approval.user == identity.caller.user || identity.caller.level >= Permission::Admin
 }
 
-/// An approval without the hash of the arguments, by which a short secret could be found.
+/// An approval without the hash of the arguments, which could reveal a short secret.
 #[derive(Serialize)]
 pub(super) struct Shown(Value);
 
@@ -76,7 +76,7 @@ impl JsonSchema for Shown {
     }
 }
 
-/// Calls that wait for a person.
+/// Pending approvals.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ApprovalList {
     approvals: Vec<Shown>,

@@ -1,4 +1,4 @@
-//! Has models read the documents that were added, beside everything else.
+//! Background tasks that process new documents with models.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,50 +12,50 @@ use toolrack_documents::{DocumentFilter, Documents, Embedded, Extraction};
 
 use crate::chat::UpstreamEmbedder;
 
-/// So often it is seen what other processes have added.
+/// How often to look for documents that other processes have added.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// So long it is read of one tenant's documents before it is another's turn, and until the piece that is being read then is kept.
+/// How long one tenant's documents are processed before the next tenant's turn.
 const TURN: Duration = Duration::from_secs(120);
-/// After a fault it is waited longer each time, and at most so long.
+/// The longest pause after failures in a row.
 const LONGEST_REST: Duration = Duration::from_secs(15 * 60);
 
-/// What a model does with documents.
+/// What is done with documents.
 pub(super) enum Work {
-    /// Gives their passages vectors.
+    /// Computes the vectors of their passages.
     Embed,
-    /// Draws names and relations from them.
+    /// Extracts names and relations.
     Extract(Model),
 }
 
-/// Work on documents that nobody waits for. Each kind is a task of its own, as one may take hours.
+/// A background task for one kind of work, which may take hours.
 pub(super) struct DocumentReading {
     pub(super) documents: Documents,
     pub(super) work: Work,
-    /// Told of each document that this server adds.
+    /// Notified of each document that this server adds.
     pub(super) added: Arc<Notify>,
 }
 
 impl DocumentReading {
-    /// Looks at once, once a minute, and when a document was added. What is being read when `closing` is cancelled is read again by the
-    /// next server.
+    /// Looks for new documents at once, once a minute, and when one was added. A passage that is processed when `closing` is cancelled is
+    /// processed again by the next server.
     pub(super) async fn run(self, closing: CancellationToken) {
         let Self { documents, work, added } = self;
         let work = &work;
         let read = |documents| async move { work.read(&documents).await };
-        closing.run_until_cancelled(read_on(&documents, &added, work.told(), read)).await;
+        closing.run_until_cancelled(read_on(&documents, &added, work.reported(), read)).await;
     }
 }
 
-/// Gives each tenant its turn, again and again. `told` says what it is to the operator when that fails.
+/// Gives each tenant its turn, in a loop. `warning` is logged when the work fails.
 async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
     documents: &Documents,
     added: &Notify,
-    told: &str,
+    reported: &str,
     read: impl Fn(Documents) -> F,
 ) {
     let (mut rest, mut is_told) = (INTERVAL, false);
     loop {
-        // Made before anything is looked for, so that nothing is added in between.
+        // Created first, so that no document is missed in between.
         let added = added.notified();
         tokio::pin!(added);
         added.as_mut().enable();
@@ -69,12 +69,12 @@ async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
                 Err(error) => failed = Some(error),
             }
         }
-        // Not each time, as it may be long before somebody starts the model's server.
+        // Once, because the model server may be down for long.
         if let Some(error) = failed.as_ref().filter(|_| !is_told) {
-            tracing::warn!("{told}: {}", error.message());
+            tracing::warn!("{reported}: {}", error.message());
         }
         is_told = failed.is_some();
-        // Where only some tenants fail, the others do not wait for them.
+        // If only some tenants fail, the others do not wait.
         rest = if is_told && is_all_failed { (rest * 2).min(LONGEST_REST) } else { INTERVAL };
         if !is_unfinished {
             let _ = timeout(rest, added).await;
@@ -82,24 +82,24 @@ async fn read_on<F: Future<Output = Result<Turn, ToolError>>>(
     }
 }
 
-/// How far a turn came.
+/// How a turn ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Done,
-    /// There may be more to read.
+    /// There may be more to process.
     Over,
 }
 
 impl Work {
     /// What it is to the operator when it fails.
-    fn told(&self) -> &'static str {
+    fn reported(&self) -> &'static str {
         match self {
             Self::Embed => "Some documents are found by their words alone for now",
             Self::Extract(_) => "Names are not extracted from some documents for now",
         }
     }
 
-    /// Reads for a turn, so that no tenant waits for all that another has. What was read is told however the turn ends.
+    /// Works for one turn, and logs what was done however it ends.
     async fn read(&self, documents: &Documents) -> Result<Turn, ToolError> {
         let clock = TurnClock { began: Instant::now(), over: Notify::new() };
         match self {
@@ -134,7 +134,7 @@ impl Work {
     }
 }
 
-/// Ends a turn behind a piece and never within one, as a slow model may take longer for one than a turn is.
+/// Ends a turn after a passage and never within one, because a slow model may need more than a turn for one.
 struct TurnClock {
     began: Instant,
     over: Notify,
@@ -177,7 +177,7 @@ mod tests {
         pause();
         let (added, began) = (Arc::<Notify>::default(), Instant::now());
         let turns: Arc<Mutex<Vec<u64>>> = Arc::default();
-        let (seen, told) = (Arc::clone(&turns), Arc::clone(&added));
+        let (seen, reported) = (Arc::clone(&turns), Arc::clone(&added));
         // Both tenants fail, then one of them; at the end there is more to read, once.
         let read = move |_| {
             let mut seen = seen.lock().unwrap();
@@ -188,7 +188,7 @@ mod tests {
                 _ => Ok(Turn::Done),
             })
         };
-        let reading = tokio::spawn(async move { read_on(&documents, &told, "no vectors", read).await });
+        let reading = tokio::spawn(async move { read_on(&documents, &reported, "no vectors", read).await });
         sleep(Duration::from_secs(200)).await;
         assert_eq!(*turns.lock().unwrap(), [0, 0, 120, 120, 180, 180]);
         added.notify_waiters();

@@ -1,6 +1,6 @@
-//! `GET`, `POST` and `DELETE /api/documents`: what tools search, listed, added and removed by those who use them.
+//! `GET`, `POST` and `DELETE /api/documents`: lists, adds and removes the documents that tools search.
 //!
-//! A file that was sent lies nowhere on the server's disk. Its document is kept under `uploads/USER/NAME`, and is that user's.
+//! Uploaded files are not written to disk. A document is stored as `uploads/USER/NAME` and belongs to that user.
 
 mod intake;
 mod upload_path;
@@ -33,18 +33,18 @@ use crate::chat::Backend;
 use intake::{Intake, Read, Taken};
 use upload_path::{is_below, upload_path, uploads_of};
 
-/// So many documents are listed at most.
+/// The limit of listed documents.
 const LISTED: usize = 1000;
-/// So many documents a user may have added.
+/// The limit of documents of a user.
 const KEPT: usize = 2000;
-/// So large they may be together, in bytes.
+/// The limit of their size together, in bytes.
 const KEPT_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// Who may add documents over HTTP. Whoever is a user lists them and removes what is his own; an admin removes any.
+/// Who may add documents over HTTP. Users list all and remove their own; admins remove any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Upload {
-    /// Whoever is a user, but no guest.
+    /// Users and above.
     #[default]
     User,
     /// Admins.
@@ -59,12 +59,12 @@ pub(super) struct DocumentAccess {
     documents: Option<Documents>,
     upload: Upload,
     intake: Intake,
-    /// Told of each document that is added.
+    /// Notified of each document that is added.
     added: Arc<Notify>,
 }
 
 impl DocumentAccess {
-    /// Opens it, and has read what comes in, until `closing` is cancelled.
+    /// Starts the background tasks, which run until `closing` is cancelled.
     pub(super) fn new(backend: &Backend, settings: &ServerSettings, closing: &CancellationToken) -> Self {
         let (documents, added) = (settings.documents.clone(), Arc::<Notify>::default());
         if let Some(documents) = documents.clone() {
@@ -85,18 +85,18 @@ impl DocumentAccess {
         self.documents.as_ref().map(|documents| documents.for_tenant(identity.registry.tenant()))
     }
 
-    /// The same where there are any, since looking leaves nothing behind.
+    /// The same if there are any: listing creates no file.
     fn there(&self, identity: &Identity) -> Option<Documents> {
         self.of(identity).filter(|documents| documents.are_there())
     }
 
-    /// The documents of the request's tenant, for somebody who may add to them.
+    /// The documents of the request's tenant, if the user may add to them.
     fn to_add_to(&self, identity: &Identity) -> Result<Documents, ApiError> {
         let least = match self.upload {
             Upload::User => Permission::User,
             Upload::Admin => Permission::Admin,
             Upload::Off => {
-                let message = "this server takes no documents over HTTP; see `upload` under [documents]";
+                let message = "uploads are turned off; see `upload` under [documents]";
                 return Err(ApiError::denied(message));
             }
         };
@@ -115,7 +115,7 @@ async fn below(documents: &Documents, path: Option<String>) -> Result<Vec<Stored
     Ok(documents.list(&filter).await?)
 }
 
-/// Documents, and what can be added to them.
+/// Documents, and which files can be added.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DocumentList {
     /// At most 1000: first those that the user has added, then by path.
@@ -124,24 +124,24 @@ pub(super) struct DocumentList {
     total: usize,
     /// Whether the user may add documents.
     may_add: bool,
-    /// What the names of files that can be read end in.
+    /// The extensions of files that can be read.
     extensions: Vec<&'static str>,
-    /// The size of the largest file that is read, in bytes.
+    /// The maximum size of a file, in bytes.
     max_bytes: u64,
 }
 
 /// A document.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListedDocument {
-    /// Where it is from: the path of a file, or `uploads/USER/NAME`.
+    /// The path of a file, or `uploads/USER/NAME`.
     path: String,
     title: String,
     kind: DocumentKind,
     /// The size of the file.
     bytes: u64,
-    /// How many passages it was cut into.
+    /// The number of its passages.
     passages: u64,
-    /// When it was changed last, where that is known.
+    /// The time of its last change, if known.
     modified: Option<Timestamp>,
     added: Timestamp,
     /// Whether the user may remove it.
@@ -160,7 +160,7 @@ pub(super) fn list_operation() -> Operation {
     Operation::new(Method::GET, "Documents", "list_documents", "The documents that tools search")
         .query("below", "The path of a folder, or of one document.")
         .answers::<DocumentList>(200, "The documents.")
-        .refuses(400, "Something else is asked for, or something twice (`invalid_request_error`).")
+        .refuses(400, "A query parameter is unknown or repeated (`invalid_request_error`).")
         .refuses(403, "The user is a guest (`permission_denied`).")
 }
 
@@ -195,44 +195,44 @@ pub(super) async fn list(
     }))
 }
 
-/// What became of a document that was to be added.
+/// The outcome of adding a document.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AddedDocument {
-    /// Under what it is cited, listed and removed.
+    /// The path under which it is cited, listed and removed.
     path: String,
     outcome: Outcome,
-    /// How many passages it was cut into.
+    /// The number of its passages.
     passages: u64,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "AddedOutcome")]
 pub(super) enum Outcome {
     /// It is new.
     New,
-    /// It took the place of an older one.
+    /// It replaced an older one.
     Updated,
-    /// It was there already.
+    /// It was stored already.
     Unchanged,
 }
 
 pub(super) fn add_operation() -> Operation {
     Operation::new(Method::POST, "Documents", "add_document", "Adds a document, or updates the one of that name")
-        .details("The kind is known by the end of the name. Who may is set by `upload` in the configuration.")
+        .details("The extension determines the kind. `upload` in the configuration sets who may add documents.")
         .required_query("name", "The name of the file, with folders before it as in `notes/tea.md`.")
         .query("modified", "When the file was changed last, such as `2026-01-31T08:00:00Z`.")
         .takes_bytes()
-        .answers::<AddedDocument>(200, "It can be found.")
-        .refuses(400, "The name is missing or no good, or the file did not come whole (`invalid_request_error`).")
+        .answers::<AddedDocument>(200, "The document is stored and can be found.")
+        .refuses(400, "The name is missing or invalid, or the file is incomplete (`invalid_request_error`).")
         .refuses(403, "The user may not add documents (`permission_denied`).")
-        .refuses(408, "The file did not come in time (`timeout`).")
-        .refuses(409, "The user has added as many documents as may be (`too_many_documents`).")
+        .refuses(408, "The upload was too slow (`timeout`).")
+        .refuses(409, "The user has reached the limit of documents (`too_many_documents`).")
         .refuses(413, "The file is larger than 50 MiB (`invalid_request_error`).")
-        .refuses(415, "By its name the file is of no kind that can be read (`unknown_kind`), or it was not sent as `application/octet-stream` (`invalid_request_error`).")
+        .refuses(415, "The extension is of no supported kind (`unknown_kind`), or the file was not sent as `application/octet-stream` (`invalid_request_error`).")
         .refuses(422, "The file cannot be read (`unreadable`).")
-        .refuses(503, "As many documents are added already as can be at once (`busy`).")
+        .refuses(503, "Too many documents are being added at once (`busy`).")
         .retry_after(503)
 }
 
@@ -270,16 +270,17 @@ pub(super) async fn add(
         Added::Unchanged
     } else {
         check_room(&documents, user, &path, taken.size).await?;
-        let (intake, documents, told) = (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
+        let (intake, documents, reported) =
+            (access.intake.clone(), documents.clone(), Arc::clone(&access.added));
         let adding = async move {
             let Taken { file, place: _place, .. } = taken;
             let Read { document, permit } = intake.read(file).await?;
             let added = documents.add(document).await?;
             drop(permit);
-            told.notify_waiters();
+            reported.notify_waiters();
             Ok::<_, ApiError>(added)
         };
-        // As a task of its own: what was begun is counted until it is over, also when the client goes away.
+        // In a task, so that it is finished and counted also when the client disconnects.
         backend.spawn(adding).await.map_err(ToolError::from)??
     };
     let kept = below(&documents, Some(path.clone())).await?;
@@ -293,7 +294,7 @@ pub(super) async fn add(
     Ok(Json(AddedDocument { path, outcome, passages }))
 }
 
-/// Whether a document of that size may still be added. Those that come at the same time are not counted.
+/// Checks the user's limits. Concurrent uploads are not counted.
 async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) -> Result<(), ApiError> {
     let mut others = below(documents, Some(uploads_of(user))).await?;
     others.retain(|document| document.path != path);
@@ -308,7 +309,7 @@ async fn check_room(documents: &Documents, user: &str, path: &str, size: u64) ->
     Err(ApiError::new(StatusCode::CONFLICT, "too_many_documents", message))
 }
 
-/// What was removed.
+/// The removed documents.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RemovedDocuments {
     /// The paths of the documents.
@@ -318,9 +319,9 @@ pub(super) struct RemovedDocuments {
 pub(super) fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Documents", "remove_documents", "Removes a document, or all in a folder")
         .required_query("path", "The path of the document, or of the folder.")
-        .answers::<RemovedDocuments>(200, "They are gone.")
+        .answers::<RemovedDocuments>(200, "The removed documents.")
         .refuses(400, "The path is missing (`invalid_request_error`).")
-        .refuses(403, "The user has not added it, and is no admin (`permission_denied`).")
+        .refuses(403, "It is not the user's, and the user is not an admin (`permission_denied`).")
         .refuses(404, "There is no such document (`document_not_found`).")
 }
 

@@ -1,4 +1,4 @@
-//! `POST /execute`: one call of one tool, from a client or from a server that has this one as a module.
+//! `POST /execute`: one tool call, from a client or from a server that has this one as a module.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,20 +29,20 @@ use super::{
     user_id::check_user_id,
 };
 
-/// A call as a client asks for it.
+/// The request.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ToolCall")]
 struct Wanted {
     /// The tool's name.
     tool_name: String,
-    /// What it is called with, by its schema.
+    /// The arguments.
     #[serde(default = "no_arguments")]
     arguments: Value,
-    /// Believed from a key with the right to delegate only.
+    /// The user of the call; needs a key that delegates.
     #[serde(default)]
     user_id: Option<String>,
-    /// How long to wait for a person's approval, in seconds.
+    /// How long to wait for human approval, in seconds.
     #[serde(default, deserialize_with = "whole_number")]
     approval_wait_seconds: u64,
 }
@@ -81,12 +81,12 @@ fn within<'n>(prefix: &str, name: &'n str) -> Option<&'n str> {
     name.strip_prefix(prefix)?.strip_prefix('.')
 }
 
-/// Through how many servers the call has come.
+/// How many servers the call has passed.
 fn hops(headers: &HeaderMap) -> Hops {
     Hops::of_header(headers.get(HOPS_HEADER).map(HeaderValue::as_bytes))
 }
 
-/// How long a person's approval is waited for: what the body asks for, or the server that this one is a module of.
+/// How long to wait for human approval: the longer of the body's and the header's time.
 fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
     let said = headers.get(APPROVAL_WAIT_HEADER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let wait = Duration::from_secs(wanted.approval_wait_seconds)
@@ -94,7 +94,7 @@ fn approval_wait(wanted: &Wanted, headers: &HeaderMap) -> Duration {
     wait.min(APPROVAL_TIMEOUT)
 }
 
-/// With what tools of modules go by.
+/// Adds the hops for tools of modules.
 fn with_hops(context: ToolContext, hops: Hops) -> ToolContext {
     let resources = context.resources().clone().with(hops);
     context.with_resources(resources)
@@ -107,18 +107,18 @@ pub(super) fn execute_operation() -> Operation {
 /// The operation of every route that calls a tool.
 pub(super) fn call_operation(id: &str, summary: &str) -> Operation {
     Operation::new(Method::POST, "Tools", id, summary)
-        .details("The status says why a call was not made; 200 that the tool was asked, and `success` whether it did it.")
-        .header(HOPS_HEADER, "Through how many servers the call has come.")
-        .header(APPROVAL_WAIT_HEADER, "How long to wait for a person's approval, in milliseconds.")
+        .details("The status is the reason when the call did not run. With 200 it ran, and `success` says whether it succeeded.")
+        .header(HOPS_HEADER, "How many servers the call has passed.")
+        .header(APPROVAL_WAIT_HEADER, "How long to wait for human approval, in milliseconds.")
         .reads::<Wanted>()
-        .answers::<ToolReply>(200, "The tool was asked.")
-        .answers::<ToolReply>(202, "A person has to approve the call: `approval` names the approval.")
+        .answers::<ToolReply>(200, "The tool ran.")
+        .answers::<ToolReply>(202, "The call requires human approval: `approval` is its id.")
         .answers::<ToolReply>(403, "The user may not call the tool.")
         .answers::<ToolReply>(404, "No tool has that name.")
-        .answers::<ToolReply>(422, "The arguments do not fit the tool's schema.")
-        .answers::<ToolReply>(429, "The user has called the tool too often.")
+        .answers::<ToolReply>(422, "The arguments do not match the tool's schema.")
+        .answers::<ToolReply>(429, "The user has reached a limit of the tool.")
         .retry_after(429)
-        .answers::<ToolReply>(503, "As many calls run and wait as may.")
+        .answers::<ToolReply>(503, "The queue of calls is full.")
         .retry_after(503)
 }
 
@@ -230,7 +230,7 @@ fn reply(outcome: &ToolOutcome, alias: Option<String>) -> Response {
         Some(ErrorKind::ToolRateLimited) => StatusCode::TOO_MANY_REQUESTS,
         Some(ErrorKind::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         Some(ErrorKind::ApprovalPending) => StatusCode::ACCEPTED,
-        // The tool was asked and has answered, if only that it failed.
+        // The tool ran, even if it failed.
         _ => StatusCode::OK,
     };
     let mut body = outcome.to_reply();

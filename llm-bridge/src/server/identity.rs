@@ -1,4 +1,4 @@
-//! Who a request is: a user with a key, or the configured user where no key is asked for.
+//! Identifies the caller of a request: the user of a key, or the configured user.
 
 use std::{
     collections::HashMap,
@@ -18,29 +18,29 @@ use tokio::sync::OnceCell;
 
 use super::{ServerSettings, api_error::ApiError};
 
-/// How long what a key opens is believed: a key that was revoked, or a user whose level was changed, is seen after it.
+/// How long keys are cached: a revoked key and a changed level take effect after it.
 const BELIEVED: Duration = Duration::from_millis(500);
-/// So many keys are remembered.
+/// How many keys are cached.
 const REMEMBERED: u64 = 10_000;
 
-/// Who a request is.
+/// The caller of a request.
 #[derive(Clone)]
 pub(super) struct Identity {
     /// The registry of the user's tenant.
     pub(super) registry: Registry,
-    /// The same with the store behind it, for changes that last.
+    /// The same with its store, for persistent changes.
     pub(super) stored: StoredRegistry,
     pub(super) caller: Caller,
-    /// Whether the `user_id` that a call names is believed.
+    /// Whether the caller may call for another user (`user_id`).
     pub(super) delegate: bool,
-    /// Whether nobody needs a key here, so that all who ask are the configured user.
+    /// Whether the server needs no keys, so that every caller is the configured user.
     pub(super) keyless: bool,
-    /// The key that it was brought with; `None` for the configured user, who stays the same until the server ends.
+    /// The request's key; `None` for the configured user.
     key: Option<Arc<Key>>,
 }
 
 impl Identity {
-    /// What the request's calls are made in.
+    /// The context of the request's calls.
     pub(super) fn context(&self) -> ToolContext {
         let context = self.registry.context(self.caller.clone());
         match self.standing() {
@@ -95,17 +95,17 @@ impl Identity {
         }
     }
 
-    /// Whether it is the user of the configuration, who needs no key of its own.
+    /// Whether the caller is the configured user.
     pub(super) fn is_configured(&self) -> bool {
         self.key.is_none()
     }
 
-    /// Who knows what the caller may do later on.
+    /// Revalidates the caller's permissions during a request.
     pub(super) fn standing(&self) -> Option<Arc<dyn CallerAuthority>> {
         self.key.clone().map(|key| key as Arc<dyn CallerAuthority>)
     }
 
-    /// The same key used for another user; nobody where it may not be.
+    /// The same key, for another user.
     pub(super) async fn on_behalf_of(self, user: &str) -> Result<Self, IdentityError> {
         let Some(key) = self.key else { return Err(IdentityError::NoKey) };
         let used = UsedKey { on_behalf_of: Some(user.to_owned()), ..key.used.clone() };
@@ -113,24 +113,24 @@ impl Identity {
     }
 }
 
-/// Why a request is nobody's.
+/// Why a caller cannot be identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IdentityError {
-    /// It brings no key, or one that opens nothing.
+    /// The key is missing or not valid.
     NoKey,
-    /// The store cannot say; a text for the operator.
+    /// The store failed; the text is for the operator.
     Store(String),
 }
 
-/// A key as a request uses it.
+/// A key with the user that it is used for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct UsedKey {
     sha256: String,
-    /// The user that it stands for, where that is another than its own.
+    /// The user that it is used for, if not its own.
     on_behalf_of: Option<String>,
 }
 
-/// What a key opens.
+/// The registry and caller of a key.
 #[derive(Clone)]
 struct Opened {
     stored: StoredRegistry,
@@ -138,7 +138,7 @@ struct Opened {
     delegate: bool,
 }
 
-/// A key that can be asked anew what it opens.
+/// A key that can be looked up again.
 struct Key {
     identities: Arc<Identities>,
     used: UsedKey,
@@ -156,13 +156,13 @@ impl CallerAuthority for Key {
     }
 }
 
-/// Knows users by their keys.
+/// Looks up users by their keys.
 pub(super) struct Identities {
     settings: Arc<ServerSettings>,
     registry: Registry,
-    /// The registries of all tenants, each taken up from the store when first asked for. One that takes long holds up no other.
+    /// The tenants' registries, attached to the store on first use without blocking each other.
     tenants: Mutex<HashMap<String, Arc<OnceCell<StoredRegistry>>>>,
-    /// What keys open.
+    /// Cached keys.
     known: Cache<UsedKey, Opened>,
     /// Whether anybody has a key.
     has_keys: moka::future::Cache<(), bool>,
@@ -175,19 +175,19 @@ impl Identities {
         Self { settings, registry, tenants: Mutex::default(), known, has_keys }
     }
 
-    /// The user that the request's key stands for; the configured user where none is asked for.
+    /// The user of the request's key, or the configured user if no key is required.
     pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, IdentityError> {
         let given = bearer(headers);
         let access = &self.settings.access;
         if let (Some(key), Some(given)) = (&access.api_key, given) {
-            // Equal lengths are compared in a time that says nothing about where they differ.
+            // Constant time for keys of equal length.
             if given.as_bytes().ct_eq(key.as_bytes()).into() {
                 return self.configured().await;
             }
         }
         match given.filter(|given| given.starts_with(KEY_PREFIX)) {
             Some(secret) => self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None }).await,
-            // Many clients cannot but send a key, such as `none`.
+            // Many clients always send some key, such as `none`.
             None if !access.requires_key() => self.configured().await,
             None => Err(IdentityError::NoKey),
         }
@@ -206,7 +206,7 @@ impl Identities {
         })
     }
 
-    /// The configured user, with what it may do now.
+    /// The configured user with its current level.
     async fn configured_caller(&self) -> Result<Caller, String> {
         let mut caller = self.settings.caller.clone();
         if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
@@ -246,8 +246,7 @@ impl Identities {
         Ok(opened)
     }
 
-    /// The user of that id, as of now; `None` where there is none who was there at that time already: another one may have got the
-    /// name since.
+    /// The current user with that id; `None` if it was created after `at`, because it may be another user with the same id.
     pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
         match self.settings.store.user(tenant, id).await? {
             Some(user) => Ok((user.created_at <= at).then(|| self.for_guest(user.caller()))),
@@ -270,7 +269,7 @@ impl Identities {
         }
     }
 
-    /// A guest without a list of modules has that of all guests.
+    /// Guests without a list of modules get the default one.
     fn for_guest(&self, caller: Caller) -> Caller {
         match &self.settings.modules {
             Some(modules) => modules.settings().for_guest(caller),
@@ -278,7 +277,7 @@ impl Identities {
         }
     }
 
-    /// The tenant's registry, as the store has it.
+    /// The tenant's registry, attached to the store.
     async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, IdentityError> {
         let cell = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! `POST /api/render`: Markdown to HTML that is safe to show, for the page.
+//! `POST /api/render`: renders Markdown to sanitized HTML, for the page.
 //!
-//! Deep nesting costs the parsers quadratic time. So what is rendered is bounded, and what is beyond comes back as it was written.
+//! Deep nesting takes the parsers quadratic time, so there are limits, and text beyond them comes back unrendered.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,16 +25,16 @@ use super::{
 
 /// The longest text that is rendered, in bytes.
 const MAX_LENGTH: usize = 256 * 1024;
-/// How deep quotes, lists and emphasis may lie in each other.
+/// How deep quotes, lists and emphasis may be nested.
 const MAX_DEPTH: usize = 50;
-/// How many pieces the text may come to; the cells that a table's short rows lack are made, too.
+/// How many parser events a text may have; missing cells of a table's short rows count.
 const MAX_EVENTS: usize = 200_000;
-/// How many tags of HTML there may be.
+/// How many HTML tags a text may have.
 const MAX_TAGS: usize = 1000;
-/// A tag that is left open may be repeated in every element after it: the bound of tags times elements.
+/// The limit of tags times elements, because an unclosed tag may be repeated in every later element.
 const MAX_REPEATED: usize = 500_000;
 
-/// Rendering takes a processor to itself; it does not take them all.
+/// Rendering uses a processor; this leaves others free.
 static PLACES: Semaphore = Semaphore::const_new(2);
 
 /// A text to render.
@@ -57,12 +57,9 @@ pub(super) struct Rendered {
 }
 
 pub(super) fn operation() -> Operation {
-    Operation::new(Method::POST, "Server", "render", "Markdown to HTML that is safe to show")
+    Operation::new(Method::POST, "Server", "render", "Render Markdown to sanitized HTML")
         .reads::<Source>()
-        .answers::<Rendered>(
-            200,
-            "The text; what is nested beyond reason comes back as it was written, in `<pre>`.",
-        )
+        .answers::<Rendered>(200, "The HTML; text that is nested too deeply comes back in `<pre>`.")
 }
 
 pub(super) async fn render(
@@ -80,11 +77,11 @@ pub(super) async fn render(
     Ok(Json(Rendered { html }))
 }
 
-/// What a model writes is not to be trusted, HTML in it least of all.
+/// A model's text is untrusted, above all its HTML.
 fn to_safe_html(markdown: &str) -> String {
     static SANITIZER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         let mut builder = Builder::default();
-        // A picture would tell its server that the answer is being read.
+        // An image would reveal to its server that the answer is read.
         builder.rm_tags(["img"]);
         builder.url_schemes(HashSet::from(["http", "https", "mailto"]));
         // The language of a code block.
@@ -106,7 +103,7 @@ fn to_safe_html(markdown: &str) -> String {
     }
 }
 
-/// What the text is made of, where that is within the bounds.
+/// The parser's events; `None` beyond the limits.
 fn bounded_events(markdown: &str) -> Option<Vec<Event<'_>>> {
     if markdown.lines().any(|line| containers(line) > MAX_DEPTH) {
         return None;
@@ -139,7 +136,7 @@ fn bounded_events(markdown: &str) -> Option<Vec<Event<'_>>> {
     Some(events)
 }
 
-/// How many quotes and lists a line opens or goes on with.
+/// How many quotes and lists a line opens or continues.
 fn containers(line: &str) -> usize {
     let mut rest = line.trim_start();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! `/mcp`: the registry for clients of the Model Context Protocol, over streamable HTTP.
+//! `/mcp`: the MCP server over streamable HTTP.
 
 use std::{
     collections::HashMap,
@@ -34,16 +34,16 @@ const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
 /// The first revision without sessions.
 const WITHOUT_SESSIONS: &str = "2026-07-28";
-/// How long a session that nothing is asked in stays open. A chat may be left for a while, and few clients begin anew.
+/// How long an idle session stays open. A chat may be idle for a while, and few clients open a new session.
 const SESSION_KEPT: Duration = Duration::from_secs(3600);
 /// Sessions that a user may have open.
 const MAX_SESSIONS: usize = 500;
 
-/// What requests to the route share.
+/// The state of the route.
 pub(super) struct Mcp {
     server: McpServer,
     config: StreamableHttpServerConfig,
-    /// The sessions of each user, by tenant and user: to another's key they are unknown.
+    /// The sessions by tenant and user: they do not exist for other users.
     sessions: Mutex<HashMap<(String, String), Arc<LocalSessionManager>>>,
     stopping: CancellationToken,
     closing: CancellationToken,
@@ -84,7 +84,7 @@ impl Mcp {
         Arc::clone(sessions)
     }
 
-    /// Ends the streams somewhat after the calls and subscriptions, which then have said their last word.
+    /// Ends the streams after the calls and subscriptions had time to finish.
     fn watch_closing(&self) {
         let (closing, streams) = (self.closing.clone(), self.config.cancellation_token.clone());
         self.closing_is_watched.call_once(|| {
@@ -106,7 +106,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
     let serve = move |identity: Extension<Identity>, request: Request| {
         serve(State(Arc::clone(&mcp)), identity, request)
     };
-    // The library says what is wrong in plain words, without a content type.
+    // The library's errors are plain text without a content type.
     let operation = |method: Method, id: &str, summary: &str| {
         Operation::new(method, "MCP", id, summary)
             .header(REVISION, "The revision of the protocol.")
@@ -142,7 +142,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
     Routes::new().add("/mcp", serve.clone(), send).add("/mcp", serve.clone(), listen).add("/mcp", serve, end)
 }
 
-/// Serves one request. Who asks is what the key's check has found.
+/// Serves one request of an identified caller.
 async fn serve(
     State(mcp): State<Arc<Mcp>>,
     Extension(identity): Extension<Identity>,
@@ -157,7 +157,7 @@ async fn serve(
     }
     let server = mcp.server.asked_by(visitor);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
-    // What a client of the earlier revisions hears unasked. It has no end, and would hold the server up for all of its grace.
+    // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
     let answer = service.handle(request).await.map(Body::new);
     if !listens {

@@ -55,47 +55,47 @@ use crate::{chat::Backend, metrics::Metrics};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
-/// How long open answers may go on after the server was told to stop, where nothing else is said.
+/// The default grace period of open answers when the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How long the last bytes of answers that were ended may take.
+/// How long the last bytes of cancelled answers may take.
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
-/// What the server needs to know beside its backend.
+/// The settings of a server.
 #[derive(Clone)]
 pub struct ServerSettings {
-    /// Who a request without further identity is.
+    /// The caller of requests without a key.
     pub caller: Caller,
-    /// The most that this caller may do once somebody has a key; `None` for what it may do anyway.
+    /// The highest level of this caller once a user has a key; `None` for no limit.
     pub level_with_keys: Option<Permission>,
-    /// Who may come in.
+    /// Authentication of requests.
     pub access: Access,
-    /// Where users and their keys are kept.
+    /// The store of users and keys.
     pub store: Arc<dyn Store>,
-    /// Who is told of changes, for the list of what could not be delivered.
+    /// The webhooks, for the list of dead letters.
     pub webhooks: Option<Webhooks>,
-    /// The modules whose tools are in the registry, where there are such.
+    /// The modules whose tools are in the registry.
     pub modules: Option<Modules>,
-    /// What is measured.
+    /// The metrics.
     pub metrics: Metrics,
-    /// The MCP servers whose tools are in the registry, where there are such.
+    /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
-    /// The documents that tools search, where the host keeps such.
+    /// The documents that tools search.
     pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
     pub upload: Upload,
-    /// The model that names and relations are drawn with from what was added, where that is wanted: a question for each passage.
+    /// The model that extracts names and relations from new documents, with a request for each passage; `None` to extract nothing.
     pub extracting: Option<registry_core::model::Model>,
-    /// What this server calls itself where it is a module of another.
+    /// This server's name as a module of another.
     pub module_name: String,
-    /// The jobs that this server makes at their times, where it is to.
+    /// The scheduled calls that this server makes.
     pub schedule: Option<Schedule>,
-    /// How long open answers may go on after the server was told to stop.
+    /// The grace period of open answers when the server stops.
     pub grace: Duration,
 }
 
 impl ServerSettings {
-    /// A server on this machine alone, with nothing but its chat, its tools and its users.
+    /// Settings for a server on loopback with a chat, tools and users.
     pub fn new(caller: Caller, store: Arc<dyn Store>) -> Self {
         Self {
             caller,
@@ -122,7 +122,7 @@ impl std::fmt::Debug for ServerSettings {
     }
 }
 
-/// What the routes share.
+/// The state of the routes.
 #[derive(Debug, Clone)]
 struct App {
     backend: Backend,
@@ -131,16 +131,16 @@ struct App {
     metrics: Metrics,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     documents: documents::DocumentAccess,
-    /// What this server calls itself in its manifest.
+    /// This server's name in its manifest.
     module_name: Arc<str>,
-    /// Cancelled when open answers have to end.
+    /// Cancelled when the grace period is over.
     closing: CancellationToken,
 }
 
-/// All routes, and what goes on beside them. `closing` ends the answers that are open.
+/// The routes and their background tasks. `closing` cancels open answers.
 ///
 /// # Errors
-/// When the machine has no randomness to give, or its TLS cannot be set up.
+/// When the system's random numbers or TLS are not available.
 pub fn router(
     backend: Backend,
     settings: ServerSettings,
@@ -149,7 +149,7 @@ pub fn router(
     routes(backend, settings, closing.clone(), closing)
 }
 
-/// The same; `stopping` ends streams that would never end by themselves, before `closing` ends answers.
+/// The same; `stopping` ends streams without an end of their own, before `closing` cancels answers.
 fn routes(
     backend: Backend,
     settings: ServerSettings,
@@ -225,15 +225,15 @@ fn routes(
     Ok(routes)
 }
 
-/// Whether it is safe to serve on an address.
+/// Checks that it is safe to serve on an address.
 ///
 /// # Errors
-/// When anybody in the network could use the tools, or the store cannot say whether there is a key.
+/// When the tools would be open to the network, or the store fails.
 pub async fn check_address(settings: &ServerSettings, address: SocketAddr) -> Result<(), String> {
     settings.access.check_address(address, settings.store.has_keys().await?)
 }
 
-/// Serves until `stop` is cancelled. Open answers may then go on for the time of grace.
+/// Serves until `stop` is cancelled, then waits for open answers for the grace period.
 ///
 /// # Errors
 /// When the address is not safe to serve on without a key, or the listener fails.
@@ -256,15 +256,15 @@ pub async fn serve(
             closing.cancel();
         });
     };
-    // Every word of a stream is a packet of its own and must not wait for the one before it to be acknowledged.
+    // A small packet of a stream must not wait for the acknowledgement of the one before.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
     let served = tokio::select! {
         served = serving => served.map_err(|error| error.to_string()),
-        // A client that takes nothing more is not waited for.
+        // Does not wait for a client that reads nothing.
         () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => Ok(()),
     };
-    // A call can outlive the connection it came by.
+    // A call can outlive its connection.
     closed.cancel();
     backend.stop().await;
     served

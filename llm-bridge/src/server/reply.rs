@@ -352,18 +352,18 @@ mod tests {
         registry
             .register(ToolSpec::new("f", json!({"type": "object"})), ToolPolicy::new(), Some(handler))
             .unwrap();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for arguments in [json!({"why": ""}), json!({"why": "Nothing found."}), json!({})] {
             let outcome = registry.execute(&ToolContext::default(), ToolCall::new("f", arguments)).await;
             let (status, details) = describe(&TurnEvent::CallFinished(Box::new(outcome))).unwrap();
-            told.push((
+            reported.push((
                 status["data"]["description"].as_str().unwrap().to_owned(),
                 details["success"].clone(),
             ));
         }
-        assert_eq!(told[0], ("f: not done".to_owned(), json!(false)));
-        assert_eq!(told[1], ("f: not done: Nothing found.".to_owned(), json!(false)));
-        assert!(told[2].0.starts_with("f: done in") && told[2].1 == true, "{told:?}");
+        assert_eq!(reported[0], ("f: not done".to_owned(), json!(false)));
+        assert_eq!(reported[1], ("f: not done: Nothing found.".to_owned(), json!(false)));
+        assert!(reported[2].0.starts_with("f: done in") && reported[2].1 == true, "{reported:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! As whom the jobs of the schedule are made, and from when on.
+//! Runs scheduled calls as their owners.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use toolrack_stores::schedule::{self, Host, Job, Schedule};
 
 use super::{ServerSettings, identity::Identities};
 
-/// So long jobs wait for the tools of MCP servers that are still being reached.
+/// How long to wait for the tools of MCP servers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes the jobs at their times, once the tools that live elsewhere are there.
+/// Runs the schedule, once remote tools are available.
 pub(super) async fn run(
     schedule: Schedule,
     owners: Owners,
@@ -34,7 +34,7 @@ pub(super) async fn run(
     schedule::run(schedule, Arc::new(owners), stop).await;
 }
 
-/// Knows the owners of jobs.
+/// Looks up the owners of jobs.
 pub(super) struct Owners(pub(super) Arc<Identities>);
 
 impl Host for Owners {

@@ -1,4 +1,4 @@
-//! `GET /api/tools`: the tools there are, or those that a search finds, and whether they can be used; `POST /api/tools/{name}`: on and off.
+//! `GET /api/tools` lists or searches tools; `POST /api/tools/{name}` enables and disables one.
 
 use axum::{
     Extension, Json,

@@ -1,12 +1,12 @@
-//! What can be the id of a user.
+//! The rule for user ids.
 
-/// The longest id of a user that is taken, in bytes.
+/// The longest id, in bytes.
 const LONGEST: usize = 256;
 
-/// Whether this can be the id of a user. Every store can keep what can.
+/// Checks a user id.
 ///
 /// # Errors
-/// What an id has to be.
+/// The rule, to complete "it has to be".
 pub(crate) fn check_user_id(id: &str) -> Result<(), String> {
     if id.trim().is_empty() || id.len() > LONGEST || id.chars().any(char::is_control) {
         return Err(format!("a text of 1 to {LONGEST} bytes, without control characters"));

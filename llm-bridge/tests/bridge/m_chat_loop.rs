@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::support::{Answer, Rack, Reply, Setup, Told, with_effect};
+use crate::support::{Answer, Rack, Reply, Reported, Setup, with_effect};
 use registry_core::{Effect, ErrorKind, ToolError, ToolPolicy, ToolResult, guard::audit::Phase};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn flaky(failures: usize, effect: Effect, error: fn() -> ToolError) -> Setup {
     })
 }
 
-/// What the model was told of its only call.
+/// What the model learns of its only call.
 fn told_result(rack: &Rack) -> String {
     rack.upstream.asked()[1].messages().last().unwrap()["content"].as_str().unwrap().to_owned()
 }
@@ -58,10 +58,10 @@ async fn m11_a_failure_that_may_pass_is_tried_once_more_with_a_warning() {
     let _log = tracing::subscriber::set_default(log);
 
     let rack = flaky(1, Effect::Read, || ToolError::unavailable("busy")).start([call("flaky"), done()]).await;
-    let told = rack.ask(true).await;
-    told.expect("Done.");
+    let reported = rack.ask(true).await;
+    reported.expect("Done.");
     assert_eq!(told_result(&rack), "worked");
-    assert_eq!(told.details_of("call_finished").len(), 1, "the client sees one call");
+    assert_eq!(reported.details_of("call_finished").len(), 1, "the client sees one call");
     assert_eq!(
         attempts(&rack),
         [
@@ -128,8 +128,8 @@ async fn m11_a_panic_is_one_failed_call_and_the_turn_goes_on() {
             done(),
         ])
         .await;
-    let told = rack.ask(true).await;
-    told.expect("Done.");
+    let reported = rack.ask(true).await;
+    reported.expect("Done.");
     let messages = rack.upstream.asked()[1].messages().clone();
     assert!(messages[2]["content"].as_str().unwrap().starts_with("Error: "), "{}", messages[2]);
     assert!(!messages[2].to_string().contains("on purpose"), "what is inside is the operator's to know");
@@ -141,9 +141,16 @@ async fn m11_a_panic_is_one_failed_call_and_the_turn_goes_on() {
 
 /// Asserts that a turn was stopped with a clear word.
 #[track_caller]
-fn expect_stopped(told: &Told, why: &str) {
-    assert_eq!((told.finish.as_deref(), told.error.as_ref(), told.done), (Some("stop"), None, true));
-    assert!(told.content.starts_with("[Stopped: ") && told.content.contains(why), "{}", told.content);
+fn expect_stopped(reported: &Reported, why: &str) {
+    assert_eq!(
+        (reported.finish.as_deref(), reported.error.as_ref(), reported.done),
+        (Some("stop"), None, true)
+    );
+    assert!(
+        reported.content.starts_with("[Stopped: ") && reported.content.contains(why),
+        "{}",
+        reported.content
+    );
 }
 
 #[tokio::test]
@@ -163,10 +170,10 @@ async fn m11_the_limit_of_calls_ends_the_turn_with_a_word() {
             answer.call(&format!("c{number}"), "add", &json!({"a": number, "b": 0}))
         });
         let rack = Setup::new().chat(|chat| chat.limits.max_calls = 3).start([calls.into()]).await;
-        let told = rack.ask(stream).await;
-        expect_stopped(&told, "3 tool calls");
+        let reported = rack.ask(stream).await;
+        expect_stopped(&reported, "3 tool calls");
         assert_eq!(rack.ran().len(), 3);
-        assert_eq!(told.details_of("call_finished").len(), 5, "those that were not run say so");
+        assert_eq!(reported.details_of("call_finished").len(), 5, "those that were not run say so");
         assert_eq!(
             rack.outcomes().iter().filter(|record| record.error == Some(ErrorKind::Refused)).count(),
             2
@@ -205,7 +212,7 @@ async fn m11_a_long_result_is_shortened_for_the_model_only() {
         .chat(|chat| chat.limits.max_result_characters = 10)
         .start([call("long"), done()])
         .await;
-    let told = rack.ask(true).await;
+    let reported = rack.ask(true).await;
     assert_eq!(told_result(&rack), format!("{}\n[… 90 more characters were left out]", "ä".repeat(10)));
-    assert_eq!(told.details_of("call_finished")[0]["result"], "ä".repeat(100));
+    assert_eq!(reported.details_of("call_finished")[0]["result"], "ä".repeat(100));
 }

@@ -58,8 +58,8 @@ async fn p5_a_function_is_offered_called_and_heard() {
                 Answer::text("Grey.").into(),
             ])
             .await;
-        let told = rack.ask(stream).await;
-        told.expect("Grey.");
+        let reported = rack.ask(stream).await;
+        reported.expect("Grey.");
         let asked = rack.upstream.asked();
         assert_eq!(asked[0].tools(), ["weather"], "what cannot be called is not offered");
         let function = &asked[0].body["tools"][0]["function"];
@@ -67,11 +67,12 @@ async fn p5_a_function_is_offered_called_and_heard() {
         assert_eq!(function["parameters"]["required"], json!(["city"]));
         let result: Value = serde_json::from_str(&last_result(&rack)).unwrap();
         assert_eq!(result, json!({"city": "Oslo", "days": 3, "sky": "grey"}));
-        let kinds: Vec<_> = told.details.iter().map(|details| details["type"].as_str().unwrap()).collect();
+        let kinds: Vec<_> =
+            reported.details.iter().map(|details| details["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["call_started", "call_status", "call_status", "call_finished"]);
-        assert_eq!(told.details[1]["message"], "looking out of the window");
-        assert_eq!(told.details[2]["progress"], 0.5);
-        assert!(told.details.iter().all(|details| details["id"] == "c" && details["name"] == "weather"));
+        assert_eq!(reported.details[1]["message"], "looking out of the window");
+        assert_eq!(reported.details[2]["progress"], 0.5);
+        assert!(reported.details.iter().all(|details| details["id"] == "c" && details["name"] == "weather"));
     }
 }
 
@@ -83,9 +84,9 @@ async fn p5_a_tool_that_is_not_offered_is_not_run() {
             Answer::text("No.").into(),
         ])
         .await;
-    let told = rack.ask(true).await;
-    told.expect("No.");
-    assert!(told.details_of("call_finished").iter().all(|call| call["success"] == false));
+    let reported = rack.ask(true).await;
+    reported.expect("No.");
+    assert!(reported.details_of("call_finished").iter().all(|call| call["success"] == false));
     assert!(!rack.upstream.asked()[1].body["messages"].to_string().contains("psst"));
 }
 
@@ -185,12 +186,12 @@ async fn p8_thinking_is_not_part_of_the_conversation() {
     for stream in [true, false] {
         let rack =
             Setup::new().start([Answer::text(text).into(), Answer::text("<think>So.</think>2").into()]).await;
-        let told = rack.ask(stream).await;
-        told.expect("I add.\n\n2");
+        let reported = rack.ask(stream).await;
+        reported.expect("I add.\n\n2");
         assert!(
-            told.reasoning.starts_with("I add, {") && told.reasoning.ends_with("So."),
+            reported.reasoning.starts_with("I add, {") && reported.reasoning.ends_with("So."),
             "{}",
-            told.reasoning
+            reported.reasoning
         );
         assert_eq!(rack.ran().len(), 1, "a call in thought is not made");
         assert_eq!(rack.upstream.asked()[1].messages()[1]["content"], "I add.");

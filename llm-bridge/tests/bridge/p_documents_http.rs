@@ -117,8 +117,8 @@ async fn p6_a_file_that_is_sent_is_found_listed_updated_and_removed() {
     let rack = Rack::start(Upload::User).await;
     let path = "uploads/local/drinks/tea.md";
     for (text, outcome) in [(TEA, "new"), (TEA, "unchanged"), ("# Tea\n\nCold.\n", "updated")] {
-        let told = rack.add(LOCAL, "drinks/tea.md", text).await;
-        assert_eq!(told, json!({"path": path, "outcome": outcome, "passages": 1}));
+        let reported = rack.add(LOCAL, "drinks/tea.md", text).await;
+        assert_eq!(reported, json!({"path": path, "outcome": outcome, "passages": 1}));
         let passages = rack.documents.search("tea", 3, &DocumentFilter::default()).await.unwrap();
         assert_eq!((passages.len(), &*passages[0].path), (1, path));
     }
@@ -352,9 +352,9 @@ async fn p6_uploads_at_once_of_one_name_leave_one_document() {
     let texts: Vec<String> =
         (0..4).map(|number| format!("# Tea {number}\n\nSteeped {number} times.\n")).collect();
     let sent = texts.iter().map(|text| rack.add(LOCAL, "tea.md", text));
-    let told = futures_util::future::join_all(sent).await;
-    let outcomes = |wanted: &str| told.iter().filter(|told| told["outcome"] == wanted).count();
-    assert_eq!((outcomes("new"), outcomes("updated")), (1, 3), "{told:?}");
+    let reported = futures_util::future::join_all(sent).await;
+    let outcomes = |wanted: &str| reported.iter().filter(|reported| reported["outcome"] == wanted).count();
+    assert_eq!((outcomes("new"), outcomes("updated")), (1, 3), "{reported:?}");
     assert_eq!(rack.kept().await, ["uploads/local/tea.md"]);
     let passages = rack.documents.search("steeped", 5, &DocumentFilter::default()).await.unwrap();
     assert_eq!(passages.len(), 1, "nothing is left of the others");

@@ -1,4 +1,4 @@
-//! What a chat is told about a call that waits for a person: requirement B8.
+//! What a chat is reported about a call that waits for a person: requirement B8.
 
 use std::{sync::Arc, time::Duration};
 

@@ -16,8 +16,8 @@ async fn t5_the_registry_stamps_time_and_duration_and_the_tool_cannot() {
         })
         .start([Answer::new().call("c", "slow", &json!({})).into(), Answer::text("Done.").into()])
         .await;
-    let told = rack.ask(true).await;
-    told.expect("Done.");
+    let reported = rack.ask(true).await;
+    reported.expect("Done.");
     let [intent, outcome] = rack.audit().try_into().unwrap();
     assert_eq!((intent.phase, intent.duration_ms, intent.success), (Phase::Intent, None, None));
     assert_eq!((outcome.phase, outcome.success), (Phase::Outcome, Some(true)));
@@ -26,7 +26,7 @@ async fn t5_the_registry_stamps_time_and_duration_and_the_tool_cannot() {
     assert_eq!(outcome.audit["pages"], 2);
     assert_eq!(outcome.arguments_sha256, intent.arguments_sha256);
     assert!(outcome.ts.to_string().ends_with('Z'), "UTC, ISO 8601: {}", outcome.ts);
-    assert!(told.details_of("call_finished")[0]["duration_ms"].as_u64().unwrap() >= 30);
+    assert!(reported.details_of("call_finished")[0]["duration_ms"].as_u64().unwrap() >= 30);
 }
 
 #[tokio::test]
@@ -54,15 +54,15 @@ async fn t6_a_result_reaches_model_client_and_audit_each_in_its_part() {
                 Answer::text("Done.").into(),
             ])
             .await;
-        let told = rack.ask(stream).await;
-        told.expect("Two pages were written.\n\nThere is no paper.\n\nDone.");
+        let reported = rack.ask(stream).await;
+        reported.expect("Two pages were written.\n\nThere is no paper.\n\nDone.");
         let messages = rack.upstream.asked()[1].messages().clone();
         let results: Vec<_> =
             messages[2..].iter().map(|message| message["content"].as_str().unwrap()).collect();
         assert_eq!(results, ["{\"pages\":2}", "There is no paper.", "Error: It cannot be written now."]);
 
         let finished =
-            |id: &str| *told.details_of("call_finished").iter().find(|call| call["id"] == id).unwrap();
+            |id: &str| *reported.details_of("call_finished").iter().find(|call| call["id"] == id).unwrap();
         let (write, unlucky, fail) = (finished("1"), finished("2"), finished("3"));
         assert_eq!((&write["success"], &write["message"]), (&json!(true), &json!("Two pages were written.")));
         assert_eq!(write["side_effects"], json!(["created:a.md", "created:b.md"]));
@@ -103,7 +103,7 @@ async fn t9_a_tag_line_is_taken_out_of_what_is_shown_unless_its_tool_says_otherw
             let asked = rack.upstream.asked();
             assert!(
                 asked[0].messages()[0]["content"].as_str().unwrap().contains("NOTE: ["),
-                "told in the prompt"
+                "described in the prompt"
             );
             assert_eq!(asked[1].messages().last().unwrap()["content"], "noted: milk (raw: milk)");
         }

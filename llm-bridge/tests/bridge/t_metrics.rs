@@ -1,4 +1,4 @@
-//! What `/metrics` says of calls, whatever door they come through: requirements B5, T3, B7.
+//! What `/metrics` says of calls, whatever their entry point: requirements B5, T3, B7.
 
 use std::{
     sync::{
@@ -78,8 +78,8 @@ async fn b5_each_call_counts_once_whatever_door_it_came_through() {
     ));
     rack.upstream.push(Answer::text("Done."));
     assert_eq!(rack.ask(true).await.finish.as_deref(), Some("stop"));
-    let told = mcp(&rack, "add", sum.clone()).await;
-    assert!(told.contains("sum=5"), "{told}");
+    let reported = mcp(&rack, "add", sum.clone()).await;
+    assert!(reported.contains("sum=5"), "{reported}");
     mcp(&rack, "nothing", json!({})).await;
     let context = rack.registry.context(Caller::new("bob", Permission::Guest));
     rack.registry.execute(&context, ToolCall::new("add", sum)).await;
@@ -138,7 +138,7 @@ async fn b5_names_that_models_make_up_are_one_series() {
             .await;
     }
     let after = scrape(&rack).await;
-    // One more for the door of the library.
+    // One more for the entry point of the library.
     assert_eq!(after.len(), series + 1);
     assert_eq!(after.values(CALLS, "tool"), ["add", "unknown"].into());
     assert_eq!(seen(&after, "unknown", "tool_not_found", "http"), 200 + hostile.len() as u64);

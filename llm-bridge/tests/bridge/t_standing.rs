@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::support::{Answer, Scripted, Told, user, within};
+use crate::support::{Answer, Reported, Scripted, user, within};
 use jiff::Timestamp;
 use llm_bridge::{
     chat::{Backend, ChatSettings, Upstream},
@@ -180,9 +180,9 @@ async fn m9_a_level_lowered_in_the_middle_of_a_turn_stops_the_next_call() {
         rack.upstream.push(Answer::text("Done."));
         let body = json!({"model": "m", "messages": [user("Go.")], "stream": stream});
         let request = rack.client.post(format!("{}/v1/chat/completions", rack.base)).json(&body);
-        let told = within(Told::read(within(request.bearer_auth(&ada).send()).await.unwrap())).await;
-        told.expect("Done.");
-        let finished = told.details_of("call_finished");
+        let reported = within(Reported::read(within(request.bearer_auth(&ada).send()).await.unwrap())).await;
+        reported.expect("Done.");
+        let finished = reported.details_of("call_finished");
         let said: Vec<_> = finished.iter().map(|call| (&call["id"], &call["success"])).collect();
         assert_eq!(said, [(&json!("one"), &json!(true)), (&json!("two"), &json!(false))]);
         let record = rack.last_record();
@@ -203,8 +203,8 @@ async fn m9_a_key_revoked_in_the_middle_of_a_turn_ends_its_calls_and_not_its_ans
     let asking = tokio::spawn(request.bearer_auth(&ada).send());
     crate::support::until(|| !rack.audit.records().is_empty()).await;
     rack.revoke(&key).await;
-    let told = within(Told::read(within(asking).await.unwrap().unwrap())).await;
-    told.expect("Done.");
+    let reported = within(Reported::read(within(asking).await.unwrap().unwrap())).await;
+    reported.expect("Done.");
     // Not even that there is no such tool.
     let record = rack.last_record();
     assert_eq!((record.call_id.as_str(), record.error), ("two", Some(ErrorKind::PermissionDenied)));

@@ -26,9 +26,9 @@ async fn called(policy: ToolPolicy, properties: Value, answer: &str) -> (Vec<Val
             })
             .start([Answer::text(answer).into(), Answer::text("Done.").into()])
             .await;
-    let told = rack.ask(true).await;
-    let results = told.details_of("call_finished").iter().map(|call| call["result"].clone()).collect();
-    (results, told.content)
+    let reported = rack.ask(true).await;
+    let results = reported.details_of("call_finished").iter().map(|call| call["result"].clone()).collect();
+    (results, reported.content)
 }
 
 #[tokio::test]

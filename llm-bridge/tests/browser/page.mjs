@@ -353,7 +353,7 @@ async function documents(browser) {
   page.on('filechooser', () => {});
   const folder = mkdtempSync(join(tmpdir(), 'toolrack-page-'));
 
-  await check('files over the page are told where to go, and text is not', async () => {
+  await check('files over the page are shown where to go, and text is not', async () => {
     await drag(page, 'dragover', NOTES);
     await page.waitForSelector('#drop:popover-open');
     await shot(page, 'documents-drag');
@@ -375,7 +375,7 @@ async function documents(browser) {
     await shot(page, 'documents-added');
   });
 
-  await check('what is there as it is, and a file that the server cannot read, are told', async () => {
+  await check('what is there as it is, and a file that the server cannot read, are reported', async () => {
     await drag(page, 'drop', [NOTES[0], ['broken.pdf', 'no pdf'], ['prices.csv', 'drink,price\noolong,5\n']]);
     await added(page, '1 updated, 1 unchanged, 1 not added.');
     equal((await transfers(page))[1], ['broken.pdf', 'The file cannot be read: it is no PDF'], 'broken file');
@@ -464,7 +464,7 @@ async function documents(browser) {
     await page.click('#documents-close');
   });
 
-  await check('who may not add documents is told so, and so is who may not see them', async () => {
+  await check('users who may not add or see documents get the reason', async () => {
     const before = complaints.length;
     await page.route('**/api/documents', (route) => route.fulfill({ json: { documents: [], total: 0, may_add: false, extensions: ['md'], max_bytes: 10 } }));
     await drag(page, 'drop', NOTES);
@@ -486,7 +486,7 @@ async function documents(browser) {
     await page.route('**/api/documents', (route) => route.fulfill({ json: { documents: [], total: 0, may_add: true, extensions: ['md'], max_bytes: 2 ** 20 } }));
     await drag(page, 'drop', [['large.md', 'x'.repeat(2 ** 20 + 1)]]);
     await added(page, '1 not added.');
-    equal((await transfers(page))[0], ['large.md', 'It is larger than 1 MiB; split it'], 'told');
+    equal((await transfers(page))[0], ['large.md', 'It is larger than 1 MiB; split it'], 'reported');
     await page.unroute('**/api/documents');
     await page.click('#documents-close');
   });

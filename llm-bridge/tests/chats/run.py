@@ -28,8 +28,8 @@ MARKS = ("<tool_call", "[TOOL_CALLS]", "<|python_tag|>", "functools[")
 
 
 def repeats(text, row):
-    """Whether a text has what the model is told of the row's result, as text or in JSON."""
-    return all(part in text or json.dumps(part)[1:-1] in text for part in row.get("told", row["result"]))
+    """Whether a text has what the model learns of the row's result, as text or in JSON."""
+    return all(part in text or json.dumps(part)[1:-1] in text for part in row.get("reported", row["result"]))
 
 
 

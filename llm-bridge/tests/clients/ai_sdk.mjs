@@ -4,7 +4,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
 import {
   DEMO, ORDER, ORDER_DESCRIPTION, ORDER_SCHEMA, QUESTION, RESULT, URL_UNDER_TEST, answered, check, expect, finish,
-  ordered, told,
+  ordered, reported,
 } from './checks.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -25,7 +25,7 @@ function ownTools(inputs) {
   };
 }
 
-// The tiny model calls what it likes, unless it is told.
+// The tiny model calls what it likes, without instructions.
 const named = DEMO ? {} : { toolChoice: { type: 'tool', toolName: 'order_state' } };
 const steps = DEMO ? 5 : 1;
 
@@ -57,7 +57,7 @@ await check('its own tool, run by the package', async () => {
   });
   expect(inputs.length === 1, inputs);
   ordered(taken[0].toolCalls[0].toolName, inputs[0]);
-  told(text);
+  reported(text);
 });
 
 await check('its own tool, run by the package, streamed', async () => {
@@ -69,7 +69,7 @@ await check('its own tool, run by the package, streamed', async () => {
   expect(errors.length === 0, errors);
   expect(inputs.length === 1, inputs);
   ordered('order_state', inputs[0]);
-  told(await stream.text);
+  reported(await stream.text);
 });
 
 await check("a bad request is the package's error", async () => {

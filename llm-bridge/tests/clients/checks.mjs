@@ -52,7 +52,7 @@ export function ordered(name, input) {
   if (DEMO) expect(input.order === 4711, input);
 }
 
-export function told(text) {
+export function reported(text) {
   expect(typeof text === 'string', `no text but ${text}`);
   if (DEMO) expect(text.includes('shipped on Tuesday'), `the result is not in ${text}`);
 }

@@ -26,7 +26,7 @@ ORDER_TOOL = {
 }
 # The tiny model would never end by itself.
 BOUND = {} if DEMO else {"max_tokens": 400, "seed": 1}
-# The tiny model calls what it likes, unless it is told.
+# The tiny model calls what it likes, without instructions.
 CHOICE = {} if DEMO else {"tool_choice": {"type": "function", "function": {"name": "order_state"}}}
 MARKUP = ("<tool_call", "</tool_call", "<function=", "</function", "<parameter", '{"name"', '"arguments"', "```")
 
@@ -84,7 +84,7 @@ def ordered(name, arguments):
         expect(arguments["order"] == 4711, f"arguments {arguments}")
 
 
-def told(text):
+def reported(text):
     """The answer from the client's result."""
     expect(isinstance(text, str), f"no text but {text!r}")
     if DEMO:

@@ -6,7 +6,7 @@ import json
 import litellm
 
 from checks import (BOUND, CHOICE, DEMO, ORDER, ORDER_TOOL, QUESTION, RESULT, URL, answered, check, expect, finish,
-                    ordered, told)
+                    ordered, reported)
 
 litellm.suppress_debug_info = True
 litellm.telemetry = False
@@ -63,7 +63,7 @@ def _():
     call = message.tool_calls[0]
     ordered(call.function.name, json.loads(call.function.arguments))
     result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-    told(ask([*ORDER, message, result], tools=[ORDER_TOOL]).choices[0].message.content)
+    reported(ask([*ORDER, message, result], tools=[ORDER_TOOL]).choices[0].message.content)
 
 
 @check("its own tool, there and back, streamed")
@@ -74,7 +74,7 @@ def _():
     ordered(call.function.name, json.loads(call.function.arguments))
     result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
     chunks = ask([*ORDER, message, result], tools=[ORDER_TOOL], stream=True)
-    told("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
+    reported("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
 
 @check("a bad request is the package's error")

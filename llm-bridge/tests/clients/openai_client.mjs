@@ -3,7 +3,7 @@
 import OpenAI from 'openai';
 import {
   DEMO, ORDER, ORDER_DESCRIPTION, ORDER_SCHEMA, QUESTION, RESULT, URL_UNDER_TEST, answered, check, expect, finish,
-  ordered, told,
+  ordered, reported,
 } from './checks.mjs';
 
 const client = new OpenAI({ baseURL: `${URL_UNDER_TEST}/v1`, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
@@ -75,7 +75,7 @@ for (const stream of [false, true]) {
     });
     // A model of noise may call again and again, or call the server's tools; that the package follows is what counts.
     const text = await runner.finalContent().catch((error) => { if (DEMO) throw error; return ''; });
-    told(text ?? '');
+    reported(text ?? '');
     if (DEMO) expect(calls.length === 1, calls);
     for (const input of calls) ordered('order_state', input);
   });
@@ -92,7 +92,7 @@ await check('its own tool, there and back, by hand', async () => {
   for await (const chunk of await create({ messages: [...ORDER, message, result], tools, stream: true })) {
     text += chunk.choices[0].delta.content ?? '';
   }
-  told(text);
+  reported(text);
 });
 
 await check("a bad request is the package's error", async () => {

@@ -5,7 +5,7 @@ import json
 import openai
 
 from checks import (BOUND, CHOICE, DEMO, ORDER, ORDER_TOOL, QUESTION, RESULT, URL, answered, check, expect, finish,
-                    ordered, told)
+                    ordered, reported)
 
 client = openai.OpenAI(base_url=f"{URL}/v1", api_key="any", max_retries=0, timeout=60)
 MODEL = client.models.list().data[0].id
@@ -72,7 +72,7 @@ def _():
     ordered(call.function.name, json.loads(call.function.arguments))
     result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
     reply = ask([*ORDER, message, result], tools=[ORDER_TOOL])
-    told(reply.choices[0].message.content)
+    reported(reply.choices[0].message.content)
     expect(reply.choices[0].finish_reason in ("stop", "length"), f"{reply}")
 
 
@@ -91,7 +91,7 @@ def _():
          "function": {"name": call.function.name, "arguments": call.function.arguments}}]}
     result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
     chunks = ask([*ORDER, said, result], tools=[ORDER_TOOL], stream=True)
-    told("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
+    reported("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
 
 @check("its own tool in deltas, in the package's accumulator")

@@ -76,7 +76,7 @@ REASONS = """{%- for m in messages -%}
 {{ '<think>\n\n</think>\n\n' }}{%- endif -%}{%- endif -%}"""
 OPENS = "{% for m in messages %}{{ m.role + ': ' + (m.content or '') + '\n' }}{% endfor %}assistant:<think>\n"
 THOUGHT = "hm, a <b>sum</b>\n"
-# A template without tools in it: told in the fields of the API, they are not seen by the model.
+# A template without tools in it: reported in the fields of the API, they are not seen by the model.
 NO_TOOLS = "{% for m in messages %}{{ m.role + ': ' + (m.content or '') + '\\n' }}{% endfor %}assistant:"
 # A template that refuses them, as some do.
 REFUSES = "{% if tools %}{{ raise_exception('this template does not support tools') }}{% endif %}" + NO_TOOLS
@@ -319,7 +319,7 @@ def templates(interpreter):
 
 
 def deep_analysis(interpreter):
-    """A tool that asks the model itself: each step told over SSE, its bounds, citations, and an end when the client goes away. And names
+    """A tool that asks the model itself: each step reported over SSE, its bounds, citations, and an end when the client goes away. And names
     and relations that the model draws from documents: of noise nothing is kept."""
     call_it = '<tool_call>\n%s\n</tool_call>' % json.dumps(
         {"name": "deep_analysis", "arguments": {"question": "How are documents searched, and what is a stream of events?"}})
@@ -359,14 +359,14 @@ def deep_analysis(interpreter):
         Path(folder, "toolrack.toml").write_text(settings)
         pages = Path(folder, "pages")
         shutil.copytree(environment.REPOSITORY / "docs", pages)
-        code, told = in_folder(folder, "documents", "add", pages)
-        expect(code == 0, told)
+        code, reported = in_folder(folder, "documents", "add", pages)
+        expect(code == 0, reported)
 
         with environment.llama(interpreter, "--ctx", "65536", "--say", said) as model, \
                 environment.toolrack(f"{model}/v1", configuration=settings) as address:
             took = {}
 
-            @check("each step of a deep analysis is told, and its answer is cut at its bound")
+            @check("each step of a deep analysis is reported, and its answer is cut at its bound")
             def _():
                 got = []
                 for at, event in events(address):
@@ -406,34 +406,34 @@ def deep_analysis(interpreter):
 
             @check("a deep analysis reads less where the model has no room")
             def _():
-                code, told = in_folder(folder, "call", "deep_analysis", '{"question": "documents, tools, events, servers"}',
+                code, reported = in_folder(folder, "call", "deep_analysis", '{"question": "documents, tools, events, servers"}',
                                        "--upstream", f"{model}/v1")
-                expect(code == 0 and "That was too much for the model: reading " in told, told)
-                expect('"answer": "documents and events [1]"' in told and '"success": true' in told, told)
+                expect(code == 0 and "That was too much for the model: reading " in reported, reported)
+                expect('"answer": "documents and events [1]"' in reported and '"success": true' in reported, reported)
 
         with environment.llama(interpreter, "--ctx", "32768") as model:
 
             @check("an analysis by noise ends within its bounds")
             def _():
                 for question in ("documents and events", "What is a tool, a plugin, a source and a module?"):
-                    code, told = in_folder(folder, "call", "deep_analysis", json.dumps({"question": question}),
+                    code, reported = in_folder(folder, "call", "deep_analysis", json.dumps({"question": question}),
                                            "--upstream", f"{model}/v1")
-                    expect(told.count("Searching the documents for") <= 12 and told.count("Writing the answer from") <= 1, told)
-                    expect(code == 0 or "wrote no answer" in told, told)
+                    expect(reported.count("Searching the documents for") <= 12 and reported.count("Writing the answer from") <= 1, reported)
+                    expect(code == 0 or "wrote no answer" in reported, reported)
 
             @check("an extraction that is stopped goes on, and of noise nothing is kept")
             def _():
                 known = in_folder(folder, "call", "graph_search", '{"entity": "SQLite"}')
-                code, told = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1", stop_after=2)
-                done = re.search(r"(\d+) passages read, 0 names and 0 relations found, (\d+) tokens", told)
-                left = re.search(r"stopped with (\d+) passages to go", told)
-                expect(code == 1 and done and left and int(done[1]) > 0 and int(done[2]) > 0, told)
-                code, told = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1")
-                expect(code == 0 and f"{left[1]} passages read, 0 names and 0 relations found" in told, told)
+                code, reported = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1", stop_after=2)
+                done = re.search(r"(\d+) passages read, 0 names and 0 relations found, (\d+) tokens", reported)
+                left = re.search(r"stopped with (\d+) passages to go", reported)
+                expect(code == 1 and done and left and int(done[1]) > 0 and int(done[2]) > 0, reported)
+                code, reported = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1")
+                expect(code == 0 and f"{left[1]} passages read, 0 names and 0 relations found" in reported, reported)
                 again = in_folder(folder, "call", "graph_search", '{"entity": "SQLite"}')
                 # No name is known, so the search is off, as it was before.
-                for code, told in (known, again):
-                    expect(code == 1 and "no model has extracted names" in told, told)
+                for code, reported in (known, again):
+                    expect(code == 1 and "no model has extracted names" in reported, reported)
 
         note = Path(folder, "note.txt")
         note.write_text("At noon green tea is steeped at 75 degrees, as old Ada Lovelace says.\n")
@@ -444,12 +444,12 @@ def deep_analysis(interpreter):
             @check("names and relations that the model draws are found, and what it makes up is not")
             def _():
                 expect(in_folder(folder, "documents", "add", note)[0] == 0, "not added")
-                code, told = in_folder(folder, "documents", "extract", note, "--upstream", f"{model}/v1")
-                expect(code == 0 and "1 passage read, 3 names and 1 relation found" in told, told)
-                code, told = in_folder(folder, "call", "graph_search", '{"entity": "Green tea", "relation": "steeped_at"}')
-                expect(code == 0 and '"object": "75 degrees"' in told and "note.txt" in told, told)
-                code, told = in_folder(folder, "call", "graph_search", '{"entity": "Grace Hopper"}')
-                expect("do not name" in told, told)
+                code, reported = in_folder(folder, "documents", "extract", note, "--upstream", f"{model}/v1")
+                expect(code == 0 and "1 passage read, 3 names and 1 relation found" in reported, reported)
+                code, reported = in_folder(folder, "call", "graph_search", '{"entity": "Green tea", "relation": "steeped_at"}')
+                expect(code == 0 and '"object": "75 degrees"' in reported and "note.txt" in reported, reported)
+                code, reported = in_folder(folder, "call", "graph_search", '{"entity": "Grace Hopper"}')
+                expect("do not name" in reported, reported)
 
 
 def every(interpreter):

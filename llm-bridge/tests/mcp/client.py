@@ -124,7 +124,7 @@ async def _(connect, mode):
         expect(len(records) == before + 1 and records[-1]["success"], f"{records[-1:]}")
 
 
-@everywhere("errors are told")
+@everywhere("errors are reported")
 async def _(connect, mode):
     async with connect(mode) as client:
         for arguments in ({"expression": "1 +"}, {}):
@@ -145,7 +145,7 @@ def seen():
     return {"asked": lines.count("asked"), "left": lines.count("left")}
 
 
-@everywhere("progress is told, and a cancelled call ends")
+@everywhere("progress is reported, and a cancelled call ends")
 async def _(connect, mode):
     words = []
 
@@ -169,7 +169,7 @@ async def _(connect, mode):
         expect(audit("web_search")[-1]["error"] == "cancelled", f"{audit('web_search')[-1]}")
 
 
-@everywhere("a change of the list is told")
+@everywhere("a change of the list is reported")
 async def _(connect, mode):
     changed = anyio.Event()
 
@@ -199,7 +199,7 @@ async def _(connect, mode):
 
 @everywhere("a person approves through the client")
 async def _(connect, mode):
-    for action, content, told in (("accept", {"approve": True}, "burnt"), ("accept", {"approve": False}, None),
+    for action, content, reported in (("accept", {"approve": True}, "burnt"), ("accept", {"approve": False}, None),
                                   ("decline", None, None), ("cancel", None, None)):
         asked = []
 
@@ -211,7 +211,7 @@ async def _(connect, mode):
         async with connect(mode, elicitation_callback=answer) as client:
             result = await client.call_tool("house.burn", {"name": name})
         expect(len(asked) == 1 and "house.burn" in asked[0].message and name in asked[0].message, f"{asked}")
-        expect(result.is_error == (told is None) and (told is None or told in text(result)), f"{action}: {result}")
+        expect(result.is_error == (reported is None) and (reported is None or reported in text(result)), f"{action}: {result}")
 
 
 @everywhere("a client that cannot ask waits for an answer from elsewhere")

@@ -164,8 +164,8 @@ class Serving:
             time.sleep(0.1)
 
     def children(self):
-        told = subprocess.run(["pgrep", "-P", str(self.process.pid)], stdout=subprocess.PIPE, text=True, check=False)
-        return [int(child) for child in told.stdout.split()]
+        reported = subprocess.run(["pgrep", "-P", str(self.process.pid)], stdout=subprocess.PIPE, text=True, check=False)
+        return [int(child) for child in reported.stdout.split()]
 
 
 def servers(node, packages):
@@ -213,12 +213,12 @@ def servers(node, packages):
 
             check("servers of others: listed")(lists)
             check("servers of others: called")(calls)
-            check("servers of others: a wrong call is told")(refuses)
+            check("servers of others: a wrong call is reported")(refuses)
             check("servers of others: killed, and found again")(comes_back)
 
 
 def conformance(node, packages):
-    """Every scenario that a revision asks of a server; those that are not scored are told and not counted."""
+    """Every scenario that a revision asks of a server; those that are not scored are printed and not counted."""
     suite = packages / "conformance/dist/index.js"
     for revision in REVISIONS:
         with example("mcp_conformance") as address, tempfile.TemporaryDirectory() as folder:

@@ -101,7 +101,7 @@ def run(address, module, interpreter):
         status, reply = call("research.web_search", {"query": "rust"}, user_id="root")
         equal((status, reply["success"], reply["result"]["user"]), (200, True, "ada"))
 
-    @check("by the module's own door, with either name")
+    @check("by the module's own entry point, with either name")
     def _():
         for tool in ("web_search", "research.web_search"):
             body = {"tool_name": tool, "arguments": {"query": "test"}}
@@ -119,7 +119,7 @@ def run(address, module, interpreter):
         fails("nowhere.search", "Unknown module: nowhere", False)
         fails("nothing", "Invalid tool name format: nothing. Expected 'module.tool_name'.", False)
 
-    @check("a failure of the tool is told in its words")
+    @check("a failure of the tool is reported in its words")
     def _():
         fails("research.fail", "The index is being built.", False)
 

@@ -93,11 +93,11 @@ def run(address, folder, saved):
 
     @check("so is every other request, good or bad")
     def _():
-        told = passes(
+        reported = passes(
             folder / "schemathesis", "--config-file", HERE / "schemathesis.toml", "--no-color", "run", document,
             "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES, "--seed", SEED, "--workers", 1,
             "--generation-database", "none", "--request-timeout", 20, "--warnings", "off", "--continue-on-failure")
-        print("".join(line + "\n" for line in told.splitlines() if "generated" in line or "Tested:" in line), end="")
+        print("".join(line + "\n" for line in reported.splitlines() if "generated" in line or "Tested:" in line), end="")
 
 
 def main():

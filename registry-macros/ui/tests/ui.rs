@@ -1,4 +1,4 @@
-//! What a wrong `#[tool]` is told; see `ui/README.md`.
+//! Errors of a wrong `#[tool]`; see `ui/README.md`.
 
 #[test]
 fn b12_a_fault_is_told_on_its_token() {

@@ -131,7 +131,12 @@ impl Lowering<'_> {
         }
         match kinds.as_slice() {
             [] => {
-                // Nothing matches: the values have other types than `type`.
+                // Nothing matches: the values have other types than `type`. Of several types, null would become an alternative without values.
+                if let Some(Value::Array(types)) = schema.get("type")
+                    && let Some(first) = types.iter().find(|name| *name != "null").cloned()
+                {
+                    schema.insert("type".to_owned(), first);
+                }
                 schema.insert("enum".to_owned(), json!([]));
             }
             [kind] => {
@@ -271,7 +276,7 @@ impl Lowering<'_> {
         let objects = kept.iter().filter(|branch| branch.contains_key("properties")).count();
         if self.nulls > nulls && objects > 1 {
             return Err(format!(
-                "`{}`: of alternatives with optional properties it cannot be told which null means nothing",
+                "`{}`: of alternatives with optional properties it cannot be decided which null means nothing",
                 self.path
             ));
         }

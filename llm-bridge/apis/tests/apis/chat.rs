@@ -469,6 +469,94 @@ fn n15_functions_are_tools_and_calls_of_them_go_back_as_function_call() {
 }
 
 #[test]
+fn n15_an_answer_to_functions_has_one_call_and_reports_the_others() {
+    let call =
+        |id: &str, name: &str| ClientCall { call: Call::new(id, name, "{}"), passing: Passing::none() };
+    let begun = |id: &str, name: &str| TurnEvent::CallBegun {
+        id: id.into(),
+        name: name.into(),
+        input: CallInput::Json,
+        passing: Passing::none(),
+    };
+    let delta = |id: &str| TurnEvent::CallDelta { id: id.into(), arguments: "{}".into() };
+    let events = || {
+        vec![
+            begun("a", "f"),
+            delta("a"),
+            begun("b", "g"),
+            delta("b"),
+            TurnEvent::Calls(vec![call("a", "f"), call("b", "g"), call("c", "h")]),
+            TurnEvent::Finished { reason: FinishReason::ToolCalls, usage: Usage::default() },
+        ]
+    };
+    let asked = |stream: bool| {
+        let body = json!({
+            "messages": [{"role": "user", "content": "hi"}], "functions": [{"name": "f"}], "stream": stream,
+        });
+        let (mut encoder, mut out) = (decode(body.to_string().as_bytes()).unwrap().encoder, Vec::new());
+        events().into_iter().for_each(|event| encoder.event(event, &mut out));
+        encoder.finish(&mut out);
+        out
+    };
+    let chunks = chunks(&asked(true));
+    let calls: Vec<&Value> = chunks
+        .iter()
+        .map(|chunk| &chunk["choices"][0]["delta"]["function_call"])
+        .filter(|call| !call.is_null())
+        .collect();
+    assert_eq!(calls, [&json!({"name": "f", "arguments": ""}), &json!({"arguments": "{}"})]);
+    let notices: Vec<&str> =
+        chunks.iter().filter_map(|chunk| chunk["x_toolrack"]["message"].as_str()).collect();
+    assert!(matches!(notices[..], [g, h] if g.contains("`g`") && h.contains("`h`")), "{notices:?}");
+
+    let reply: Value = serde_json::from_slice(&asked(false)).unwrap();
+    assert_eq!(reply["choices"][0]["message"]["function_call"], json!({"name": "f", "arguments": "{}"}));
+    let notices: Vec<&str> =
+        reply["x_toolrack"].as_array().unwrap().iter().filter_map(|one| one["message"].as_str()).collect();
+    assert!(matches!(notices[..], [g, h] if g.contains("`g`") && h.contains("`h`")), "{notices:?}");
+}
+
+#[test]
+fn issue16_a_call_of_a_custom_tool_comes_in_deltas_of_its_input() {
+    let begun = TurnEvent::CallBegun {
+        id: "c".into(),
+        name: "f".into(),
+        input: CallInput::Text,
+        passing: Passing::none(),
+    };
+    let delta = TurnEvent::CallDelta { id: "c".into(), arguments: "x\ny".into() };
+    let end = TurnEvent::Finished { reason: FinishReason::ToolCalls, usage: Usage::default() };
+    let out = encoded(true, vec![begun, delta, end]);
+    let chunks = chunks(&out);
+    let calls: Vec<&Value> =
+        chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["tool_calls"][0]).collect();
+    assert_eq!(calls[0]["custom"], json!({"name": "f", "input": ""}));
+    assert_eq!(*calls[1], json!({"index": 0, "custom": {"input": "x\ny"}}));
+}
+
+#[test]
+fn issue16_each_result_in_a_message_is_sent() {
+    let result = |id: &str| {
+        let parts = vec![Content::Text(format!("of {id}")).into()];
+        Content::Result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() }).into()
+    };
+    let request = Request {
+        messages: vec![Message::new(Role::Tool, vec![result("a"), result("b")])],
+        ..Request::default()
+    };
+    let encoded = OpenAiWire.request(&request, "");
+    assert_eq!(encoded.omissions, []);
+    let body: Value = serde_json::from_slice(encoded.http.body()).unwrap();
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "tool", "tool_call_id": "a", "content": "of a"},
+            {"role": "tool", "tool_call_id": "b", "content": "of b"},
+        ])
+    );
+}
+
+#[test]
 fn g1_an_empty_finish_reason_is_none() {
     let mut decoder = OpenAiWire.decoder("text/event-stream");
     let mut pieces = Vec::new();

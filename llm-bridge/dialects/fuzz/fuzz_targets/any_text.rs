@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(rebuilt(&whole), text);
     let other = ScanOptions { deltas: !setup.options.deltas, ..setup.options };
     let other = scan(&text, &[], &setup.offered, &other);
-    // What deltas have told already cannot be mended any more.
+    // What deltas have reported already cannot be mended any more.
     if !mended(&whole) && !mended(&other) {
         assert_eq!(reading(&other), reading(&whole), "with deltas, and without: {text:?}");
     }

@@ -26,20 +26,20 @@ struct Work {
     allocated: usize,
     /// The most that was held between two pieces or at an event.
     held: usize,
-    /// All that was told.
-    told: usize,
+    /// All that was reported.
+    reported: usize,
 }
 
 fn read(text: &str, setup: &Setup) -> Work {
     let cuts = setup.cuts(text);
     let options = ScanOptions { max_call_bytes: CAP, ..setup.options.clone() };
     let (held, allocated) = (ALLOCATOR.allocated(), ALLOCATOR.total_allocated());
-    let mut work = Work { allocated: 0, held: 0, told: 0 };
+    let mut work = Work { allocated: 0, held: 0, reported: 0 };
     let mut scanner = Scanner::new(setup.offered.clone(), options);
     let now = || ALLOCATOR.allocated().saturating_sub(held);
     let mut sink = |event: Event<'_>| {
         work.held = work.held.max(now());
-        work.told += match event {
+        work.reported += match event {
             Event::Text(text) | Event::Reasoning(text) | Event::Frame(text) => text.len(),
             Event::CallBegin { name, .. } => name.len(),
             Event::CallDelta { arguments, .. } => arguments.len(),
@@ -73,11 +73,11 @@ fuzz_target!(|bytes: &[u8]| {
     let long = |length: usize| format!("{begin}{}", repeated.repeat(length / repeated.len()));
     let (short, long) = (long(SHORT), long(LONG));
     let (few, many) = (read(&short, &setup), read(&long, &setup));
-    let told = || format!("{few:?}, then {many:?}: {begin:?} and over and over {repeated:?}");
+    let reported = || format!("{few:?}, then {many:?}: {begin:?} and over and over {repeated:?}");
     // As much for each byte, with room for how buffers grow.
     let most = |few: usize| 2 * few * LONG / SHORT + (64 << 10);
-    assert!(many.allocated <= most(few.allocated), "{}", told());
-    assert!(many.told <= most(few.told), "{}", told());
+    assert!(many.allocated <= most(few.allocated), "{}", reported());
+    assert!(many.reported <= most(few.reported), "{}", reported());
     // A call, and a line that could still be a tag line; a buffer may have twice the room it needs.
-    assert!(many.held <= 4 * CAP + (80 << 10), "{}", told());
+    assert!(many.held <= 4 * CAP + (80 << 10), "{}", reported());
 });

@@ -47,7 +47,7 @@ impl Case {
     }
 
     /// The tools, or, where none are named, one without a schema for each name that is expected: some peers drop
-    /// every call to a tool they were not told of.
+    /// every call to a tool that was not offered.
     pub fn tools_or_expected(&self) -> Vec<Tool> {
         if let Some(tools) = &self.tools {
             return tools.clone();

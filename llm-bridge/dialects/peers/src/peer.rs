@@ -122,7 +122,7 @@ impl Peer {
     }
 }
 
-/// Calls that come in fragments, told apart by their number.
+/// Calls that come in fragments, distinguished by their number.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments(Vec<(usize, String, String)>);
 

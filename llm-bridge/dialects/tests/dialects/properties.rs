@@ -394,7 +394,7 @@ fn b1_bfcl_in_every_dialect() {
                 let seen = scan(&text, &dice.cuts(&text), &offered, &options);
                 let read = parsed(&seen);
                 assert_eq!(rebuilt(&seen), text);
-                // Several dialects write a call alike; only who is told tells them apart.
+                // Several dialects write a call alike; only a named dialect distinguishes them.
                 assert!(only.is_none() || read.calls.iter().all(|call| call.dialect == row.name));
                 assert_eq!(read.calls.len(), calls.len(), "{} {}\n{text}", row.name, case["id"]);
                 for (read, call) in read.calls.iter().zip(calls) {

@@ -42,7 +42,7 @@ fn b1_own_cases_in_any_pieces() {
                 assert_eq!(scan(text, &every(text, size), &offered, &options), whole, "{id} by {size}");
             }
             let read = parsed(&whole);
-            // Dialects that write a call alike are told apart only by who knows the model.
+            // Dialects that write a call alike are distinguished only by who knows the model.
             let named = only.is_none() || read.calls.iter().all(|call| call.dialect == row.name);
             if !named || !is_right(&read, &case["expect"]) {
                 wrong.push(format!("{id}, only {only:?}\n  {text:?}\n  {read:?}\n  {}", case["expect"]));

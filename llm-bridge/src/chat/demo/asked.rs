@@ -10,7 +10,7 @@ const MOST_CLAUSES: usize = 8;
 
 const QUOTES: [char; 4] = ['"', '“', '”', '`'];
 
-/// What is told apart in a question.
+/// What a question is about.
 static PLAIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let number = r"\b\d[\d,]*(?:\.\d+)?";
     let expression = format!(r"[-(]*{number}\)*(?:(?:%\s+of\s+|\s*[-+*/^×÷%]\s*)[-(]*{number}\)*)+");
@@ -50,7 +50,7 @@ pub(super) struct Asked<'q> {
     expression: Option<String>,
     url: Option<&'q str>,
     /// All behind a colon, behind `for` or `about`, and behind `in`.
-    told: Option<&'q str>,
+    reported: Option<&'q str>,
     about: Option<&'q str>,
     place: Option<&'q str>,
 }
@@ -58,13 +58,14 @@ pub(super) struct Asked<'q> {
 impl<'q> Asked<'q> {
     pub(super) fn read(text: &'q str) -> Self {
         let text = text.trim().trim_end_matches(['.', '!', '?', ';', ',']);
-        let (head, told) = text.split_once(": ").map_or((text, None), |(head, told)| (head, Some(told)));
+        let (head, reported) =
+            text.split_once(": ").map_or((text, None), |(head, reported)| (head, Some(reported)));
         let behind = |word: &str| head.split_once(word).map(|(_, behind)| behind.trim());
         let mut asked = Self {
             // What is quoted does not say what is wanted.
             search: head.split(QUOTES).step_by(2).collect(),
             words: text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect(),
-            told: told.map(str::trim),
+            reported: reported.map(str::trim),
             about: behind(" for ").or_else(|| behind(" about ")),
             place: behind(" in "),
             ..Self::default()
@@ -120,11 +121,11 @@ impl<'q> Asked<'q> {
     }
 
     fn string(&mut self, name: &str) -> Option<String> {
-        let found = match (self.quoted.pop_front().or_else(|| self.told.take()), name) {
+        let found = match (self.quoted.pop_front().or_else(|| self.reported.take()), name) {
             (None, "expression") => return self.expression.take(),
             (None, "url") => self.url.take(),
             (None, _) => self.about.take().or_else(|| self.names.pop_front()).or_else(|| self.place.take()),
-            (told, _) => told,
+            (reported, _) => reported,
         };
         found.map(str::to_owned)
     }

@@ -96,7 +96,7 @@ impl Run {
         }
     }
 
-    /// The one dialect in which the model is read, and told its tools where that is done in the prompt.
+    /// The one dialect in which the model is read, and its tools are described where that is done in the prompt.
     fn dialect(&self) -> Option<&'static str> {
         self.backend.settings().dialect_of(self.model.as_deref().unwrap_or_default())
     }

@@ -8,21 +8,20 @@ use toolrack_documents::Documents;
 use super::{EmbeddingSettings, Settings};
 use crate::server::Upload;
 
-/// The file in the data folder that holds documents where nothing else is said.
+/// The default file in the data folder.
 const FILE: &str = "documents.db";
 
 /// Where documents are kept.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DocumentSettings {
-    /// The file. Where nothing is said, documents are in the PostgreSQL database that is the store, else in `documents.db` in the data
-    /// folder.
+    /// The file. By default documents are in the store's PostgreSQL database, or in `documents.db` in the data folder.
     pub file: Option<PathBuf>,
-    /// Whether the server has its model draw names and relations from what is added, which costs a question for each passage.
+    /// Whether the server extracts names and relations from new documents, with a request to the model for each passage.
     pub extract: bool,
     /// Who may add documents over HTTP.
     pub upload: Upload,
-    /// The model that makes their vectors; without, they are found by their words alone.
+    /// The embedding model; without one, documents are found by their words only.
     pub embeddings: EmbeddingSettings,
 }
 
@@ -37,11 +36,11 @@ impl Settings {
         }
     }
 
-    /// The documents of all tenants, whether there are any or not. Whoever asks gets the same, and sees at once what another adds: a host that
-    /// provides documents to its tools provides these, as the server adds to them over HTTP. Needs a tokio runtime.
+    /// The documents of all tenants, which may be none yet. Every call returns the same instance, so tools see at once what the server adds over
+    /// HTTP. Needs a tokio runtime.
     ///
     /// # Errors
-    /// When the URL of the database is none.
+    /// When the URL of the database is invalid.
     pub fn documents(&self) -> Result<Documents, String> {
         if let Some(documents) = self.opened_documents.get() {
             return Ok(documents.clone());
@@ -55,7 +54,7 @@ impl Settings {
         Ok(self.opened_documents.get_or_init(|| self.with_embedder(documents)).clone())
     }
 
-    /// Looks what documents there are, where the host provides them: a command that calls one tool does not wait until it is known by itself.
+    /// Looks for documents now, if the host provides them: a command does not wait for the background task.
     pub(in crate::cli) async fn refresh_documents(&self) {
         if let Some(documents) = self.opened_documents.get() {
             documents.refresh().await;

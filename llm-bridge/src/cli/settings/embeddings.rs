@@ -1,4 +1,4 @@
-//! The model that makes vectors of documents.
+//! The embedding model for documents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,27 +13,27 @@ use crate::{
     cli::address,
 };
 
-/// The model that makes vectors of documents; none where it has no name.
+/// The embedding model for documents; none if it has no name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbeddingSettings {
     /// Its name on the server.
     pub model: String,
-    /// Base address of the server; the upstream of chats where nothing is said.
+    /// Base URL of the server; by default the upstream of chats.
     pub upstream: String,
     /// Key for that server; the key of the upstream of chats is sent to no other.
     pub upstream_api_key: Option<Secret>,
-    /// What is put before a question.
+    /// Text before a question.
     pub query_prefix: String,
-    /// What is put before a passage.
+    /// Text before a passage.
     pub passage_prefix: String,
 }
 
 impl EmbeddingSettings {
-    /// What is set in the environment wins. What is empty counts as not set.
+    /// Environment variables override the file. Empty values count as not set.
     ///
     /// # Errors
-    /// What cannot be meant.
+    /// When the settings are invalid.
     pub(super) fn lay_over(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
         let variable =
             |name: &str| variable(&format!("TOOLRACK_EMBEDDINGS_{name}")).filter(|value| !value.is_empty());
@@ -63,7 +63,7 @@ impl EmbeddingSettings {
 }
 
 impl Settings {
-    /// The documents with the model that makes their vectors, where one is named.
+    /// The documents with the embedding model, if one is configured.
     pub(super) fn with_embedder(&self, documents: Documents) -> Documents {
         let EmbeddingSettings { model, query_prefix, passage_prefix, .. } = self.documents.embeddings.clone();
         if model.is_empty() {
@@ -71,7 +71,7 @@ impl Settings {
         }
         let model = EmbeddingModel { name: model, query_prefix, passage_prefix };
         let kept_as = model.kept_as();
-        // Without the documents, which would hold themselves.
+        // Without the documents, to avoid a reference cycle.
         let settings = Self { opened_documents: Arc::default(), ..self.clone() };
         documents.with_embedder(Found { settings, model, kept_as, embedder: OnceCell::new() })
     }
@@ -87,7 +87,7 @@ impl Settings {
     }
 }
 
-/// The embedder of the settings, once its server was looked for.
+/// The configured embedder; its server is found on first use.
 struct Found {
     settings: Settings,
     model: EmbeddingModel,
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn c_what_cannot_be_meant_is_told() {
+    fn c_invalid_settings_are_reported() {
         for (text, fault) in [
             ("upstream = \"http://127.0.0.1:1/v1\"", "documents.embeddings.model: name the model"),
             ("query_prefix = \"q: \"", "documents.embeddings.model: name the model"),
             ("model = \"a\"\nupstream = \"here\"", "documents.embeddings.upstream: "),
         ] {
-            let told = settings(text, &[]).unwrap_err();
-            assert!(told.contains(fault), "{text}: {told}");
+            let reported = settings(text, &[]).unwrap_err();
+            assert!(reported.contains(fault), "{text}: {reported}");
         }
     }
 }

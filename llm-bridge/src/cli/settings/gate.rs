@@ -1,4 +1,4 @@
-//! The gate that is asked before calls of tools that want it.
+//! The gate that is asked before calls of tools that require it.
 
 use serde::Deserialize;
 use toolrack_http::HttpGate;
@@ -9,13 +9,13 @@ use super::{flags::Secret, webhooks::signing_secret};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GateSettings {
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// Its name in the audit; the URL's host where nothing is said.
+    /// Its name in the audit; by default the URL's host.
     pub name: Option<String>,
-    /// `whsec_` and 24 to 64 random bytes in base64, by which it knows who asks. Nothing is signed without.
+    /// The secret that signs requests: `whsec_` and 24 to 64 random bytes in base64. Without one they are not signed.
     pub secret: Option<Secret>,
-    /// The variable of the environment that holds the secret, in place of `secret`.
+    /// The environment variable with the secret, in place of `secret`.
     pub secret_env: Option<String>,
     /// Whether calls are refused when it fails.
     #[serde(default)]
@@ -26,7 +26,7 @@ impl GateSettings {
     /// The gate.
     ///
     /// # Errors
-    /// What cannot be meant, without the secret.
+    /// When a setting is invalid; the message does not show the secret.
     pub fn gate(&self) -> Result<HttpGate, String> {
         let gate = self.unsigned()?;
         let secret = signing_secret("gate", self.secret.as_ref(), self.secret_env.as_deref())?;
@@ -36,7 +36,7 @@ impl GateSettings {
         })
     }
 
-    /// Whether this can be meant. The environment is not asked: a command that makes no call needs no secret.
+    /// Checks the settings without the environment: a command that calls no tool needs no secret.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.secret_env.is_none() || self.secret.is_some() {
             return self.gate().map(drop);

@@ -44,7 +44,7 @@ use crate::{
     server::{self, Access, ServerSettings},
 };
 
-/// The file that is read where none is named.
+/// The default configuration file.
 const DEFAULT_FILE: &str = "toolrack.toml";
 
 /// All settings.
@@ -54,60 +54,60 @@ pub struct Settings {
     /// Address to serve on.
     #[serde(deserialize_with = "address::deserialize")]
     pub listen: SocketAddr,
-    /// Base address of the upstream, or `demo`; `None` to look for one.
+    /// Base URL of the upstream, or `demo`; `None` to look for one.
     pub upstream: Option<String>,
     /// Key for the upstream.
     pub upstream_api_key: Option<Secret>,
-    /// Model to ask for where the client names none.
+    /// Model for requests that name none.
     pub model: Option<String>,
-    /// Folder for what is kept.
+    /// Data folder.
     pub data_dir: PathBuf,
-    /// Key that clients have to bring.
+    /// Key that clients must send.
     pub api_key: Option<Secret>,
-    /// Names of this server beside `localhost` and plain addresses.
+    /// Names of this server besides `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
-    /// Who uses this server.
+    /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
     pub chat: Chat,
-    /// How far a turn may go.
+    /// The limits of a turn.
     pub limits: Limits,
-    /// What is set for single models.
+    /// Settings of single models.
     pub models: Models,
-    /// Where what has to last is kept.
+    /// The persistent state.
     pub store: StoreSettings,
-    /// Where documents are kept.
+    /// The documents that tools search.
     pub documents: DocumentSettings,
-    /// What is asked before a call.
+    /// Approval, concurrency and audit of calls.
     pub guard: Guard,
-    /// Who is asked before calls of tools that want a gate; nobody where nothing is said.
+    /// The gate for calls of tools that require one; none by default.
     pub gate: Option<GateSettings>,
-    /// Who is told when tools change.
+    /// The endpoints that are notified when tools change.
     pub webhooks: Vec<WebhookSettings>,
-    /// Servers of the Model Context Protocol whose tools are taken, by the names that their tools have as a prefix.
+    /// MCP servers by the prefix of their tools.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
-    /// Tools that are kept out of prompts, to be found by a search.
+    /// Tools that are left out of prompts until a search finds them.
     pub deferred_tools: Vec<ToolPattern>,
-    /// What this server calls itself where it is a module of another.
+    /// This server's name as a module of another.
     pub module_name: String,
-    /// The modules, and what holds for all of them; their keys stand at the top of the file.
+    /// The modules; their settings are top-level keys of the file.
     #[serde(skip)]
     pub modules: ModulesSettings,
-    /// The tables that belong to the host's own resources.
+    /// The host's own tables.
     #[serde(skip)]
     host: toml::Table,
     /// The file that was read.
     #[serde(skip)]
     file: Option<PathBuf>,
-    /// Whether the file has tools in it.
+    /// Whether the file has `[[tools]]`.
     #[serde(skip)]
     defines_tools: bool,
-    /// The upstream, once it was looked for.
+    /// The upstream, once found.
     #[serde(skip)]
     found_upstream: Arc<OnceCell<Upstream>>,
-    /// The documents, once somebody wanted them.
+    /// The documents, once opened.
     #[serde(skip)]
     opened_documents: Arc<OnceLock<Documents>>,
 }
@@ -145,15 +145,15 @@ impl Default for Settings {
     }
 }
 
-/// Who uses this server.
+/// The user of requests without a key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct User {
     /// The user's id.
     pub id: String,
-    /// How far the user is trusted; `None` for an admin where nobody needs a key on this machine, and else a user.
+    /// The user's level; by default admin while the server is on loopback without keys, else user.
     pub level: Option<Permission>,
-    /// The modules that may be used; all where nothing is said.
+    /// The modules that the user may use; all by default.
     pub allowed_modules: Option<Vec<String>>,
 }
 
@@ -163,24 +163,24 @@ impl Default for User {
     }
 }
 
-/// What is asked before a call.
+/// Approval, concurrency and audit of calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guard {
-    /// Whether a person is asked before a destructive call.
+    /// Whether destructive calls require human approval.
     pub approve_destructive: bool,
-    /// How long a person has to answer, in seconds.
+    /// How long an approval can be answered, in seconds.
     pub approval_seconds: u64,
-    /// Calls that run at once; 0 for any number.
+    /// Calls that run at once; 0 for no limit.
     pub max_running: usize,
-    /// Calls that wait for their turn.
+    /// Calls that wait in the queue.
     pub max_waiting: usize,
-    /// Whether the audit holds the arguments of calls, and not only their hash.
+    /// Whether the audit has the arguments of calls, not only their hash.
     pub audit_arguments: bool,
 }
 
 impl Guard {
-    /// How many calls run at once and wait.
+    /// The limits of concurrent calls.
     pub fn concurrency(&self) -> Concurrency {
         Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
     }
@@ -203,22 +203,22 @@ impl Default for Guard {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Chat {
-    /// Put before a conversation without a system message when no tool is offered.
+    /// For conversations without a system message and without tools.
     pub system_prompt: Option<String>,
-    /// The same when tools are offered.
+    /// The same with tools.
     pub system_prompt_with_tools: Option<String>,
     /// `auto`, `native` or `prompt`.
     pub tool_style: ToolStyle,
-    /// The one dialect in which text calls are read; every one where nothing is said.
+    /// The only dialect in which text calls are parsed; all by default.
     pub dialect: Option<String>,
-    /// Whether the server's template opens the model's thinking.
+    /// Whether the model server's template begins with open thinking.
     pub thinking: bool,
-    /// What to decide differently where parsers of text calls disagree.
+    /// Parsing options of text calls.
     pub parsing: ParseOptions,
 }
 
 impl Settings {
-    /// Reads the file and lays the flags over it. `host_tables` are the tables of the file that are the host's own.
+    /// Reads the file and applies the flags. `host_tables` are the host's own tables of the file.
     ///
     /// # Errors
     /// A text with file, line and what to do.
@@ -234,7 +234,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What is set in the flags wins.
+    /// Flags override the file.
     fn lay_over(&mut self, flags: Flags) -> Result<(), String> {
         let set = |text: Option<String>| text.filter(|text| !text.is_empty());
         let key = |key: Option<Secret>| key.filter(|key| !key.0.is_empty());
@@ -248,7 +248,7 @@ impl Settings {
         self.upstream = set(self.upstream.take());
         self.model = set(flags.model).or_else(|| set(self.model.take()));
         self.upstream_api_key = key(flags.upstream_api_key).or_else(|| key(self.upstream_api_key.take()));
-        // An empty flag hides the variable; it must not switch the key off.
+        // An empty flag hides the variable; it must not turn the key off.
         let variable = || std::env::var(API_KEY_VARIABLE).ok().map(Secret);
         let given = flags.api_key.and_then(|flag| key(Some(flag)).or_else(|| key(variable())));
         self.api_key = given.or_else(|| key(self.api_key.take()));
@@ -281,7 +281,7 @@ impl Settings {
         for table in host_tables {
             tables.get_mut().remove(*table);
         }
-        // What is wrong with a tool stops no other, so they are read by themselves.
+        // A faulty tool does not stop the others, so tools are read separately.
         let tools = tables.get_mut().remove("tools");
         let modules = modules::take(&mut tables).map_err(with_text)?;
         let webhook_lines = webhooks::lines(tables.get_ref(), text);
@@ -294,7 +294,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What can be written in the file and cannot be meant.
+    /// Checks values that parse but are invalid.
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
@@ -331,10 +331,10 @@ impl Settings {
         Ok(())
     }
 
-    /// A table of the host's own.
+    /// One of the host's own tables.
     ///
     /// # Errors
-    /// What does not fit.
+    /// When it does not deserialize.
     pub fn host_table<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, String> {
         match self.host.get(name) {
             None => Ok(T::default()),
@@ -356,7 +356,7 @@ impl Settings {
         self.file.as_deref()
     }
 
-    /// The files that define tools: the configuration itself, where it has `[[tools]]`, and those it names.
+    /// The files that define tools: the configuration itself, if it has `[[tools]]`, and those it names.
     pub fn tool_files(&self) -> Vec<PathBuf> {
         let own = self.file.iter().filter(|_| self.defines_tools).cloned();
         let folder = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
@@ -369,7 +369,7 @@ impl Settings {
         self.caller_at(self.user.level.unwrap_or(usual))
     }
 
-    /// Whether only programs of this machine reach the server, and need no key.
+    /// Whether the server is on loopback and needs no key.
     fn is_local(&self) -> bool {
         self.api_key.is_none() && self.listen.ip().is_loopback()
     }
@@ -384,10 +384,10 @@ impl Settings {
         self.modules.for_guest(caller)
     }
 
-    /// The model to stand in front of. Where no address is set, one is looked for, once.
+    /// The model server. Without a configured URL it is looked for, once.
     ///
     /// # Errors
-    /// When the upstream's address is none.
+    /// When the configured URL is invalid.
     pub async fn upstream(&self) -> Result<Upstream, String> {
         let idle = Duration::from_secs(self.limits.idle_seconds);
         let key = self.upstream_api_key.clone().map(|key| key.0);
@@ -418,7 +418,7 @@ impl Settings {
         }
     }
 
-    /// What the server needs to know.
+    /// The settings of the server.
     pub fn server_settings(&self, store: Arc<dyn Store>) -> ServerSettings {
         ServerSettings {
             access: Access {

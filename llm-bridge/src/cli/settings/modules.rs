@@ -1,4 +1,4 @@
-//! The modules, whose settings stand at the top of the file.
+//! The modules, whose settings are top-level keys of the file.
 
 use serde::Deserialize;
 use toml::{
@@ -18,7 +18,7 @@ pub(super) const KEYS: [&str; 7] = [
     "breaker",
 ];
 
-/// Takes what is said of modules out of the file: one struct cannot refuse unknown keys and hand some on to another.
+/// Takes the settings of modules out of the file: serde cannot flatten a struct into one that denies unknown fields.
 pub(super) fn take(file: &mut Spanned<DeTable<'_>>) -> Result<ModulesSettings, Error> {
     let span = file.span();
     let mut own = DeTable::default();
@@ -30,7 +30,7 @@ pub(super) fn take(file: &mut Spanned<DeTable<'_>>) -> Result<ModulesSettings, E
     ModulesSettings::deserialize(Deserializer::from(Spanned::new(span, own)))
 }
 
-/// Whether the modules, and the name that this server has as one, can be meant.
+/// Checks the modules, and this server's own name as a module.
 pub(super) fn check(modules: &ModulesSettings, own_name: &str) -> Result<(), String> {
     modules.check().map_err(|error| error.to_string())?;
     check_name(own_name).map_err(|rule| format!("module_name: {rule}"))?;

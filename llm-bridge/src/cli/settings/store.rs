@@ -1,23 +1,23 @@
-//! Where what has to last is kept.
+//! The persistent state.
 
 use serde::Deserialize;
 
-/// Where registrations, users, limits, approvals and the audit are kept.
+/// The store of registrations, users, limits, approvals and the audit.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSettings {
-    /// `sqlite:FILE`, or `postgres://…`; a file in the data folder where nothing is said.
+    /// `sqlite:FILE`, or `postgres://…`; by default a file in the data folder.
     pub url: Option<String>,
-    /// `redis://…`, for faster answers when several servers share a PostgreSQL.
+    /// `redis://…`, a cache for servers that share a PostgreSQL database.
     pub redis: Option<String>,
-    /// The name of this server in the audit; several servers with one store have names of their own.
+    /// The name of this server in the audit, unique among servers that share a store.
     pub server: String,
     /// What an acknowledged record survives.
     pub durability: Durability,
 }
 
 impl StoreSettings {
-    /// The PostgreSQL database, where it is one.
+    /// The URL, if it is a PostgreSQL database.
     pub fn postgres(&self) -> Option<&str> {
         let url = self.url.as_deref()?;
         (url.starts_with("postgres://") || url.starts_with("postgresql://")).then_some(url)
@@ -34,9 +34,9 @@ impl Default for StoreSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// The end of the process, in whatever way.
+    /// A crash of the process.
     #[default]
     Process,
-    /// A loss of power too; every commit waits for the disk.
+    /// A power failure too; every commit waits for the disk.
     Power,
 }

@@ -103,7 +103,7 @@ fn what_is_empty_is_not_set() {
 
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_key() {
-    for (text, told) in [
+    for (text, reported) in [
         ("[user]\nid = \"\"", "user.id: it has to be"),
         ("[user]\nid = \"a\\u0000\"", "without control characters"),
         ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be asked by ftp"),
@@ -134,7 +134,7 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
         ("allowed_hosts = [\"http://rack.lan\"]", "allowed_hosts"),
     ] {
         let error = load(text, Flags::default()).unwrap_err();
-        assert!(error.contains(told) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");
+        assert!(error.contains(reported) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");
     }
     let flags = Flags { upstream: Some("8080".into()), ..Flags::default() };
     assert!(load("", flags).unwrap_err().starts_with("--upstream: "));
@@ -170,8 +170,8 @@ fn l5_a_webhook_has_one_secret() {
         ),
     ] {
         let error = load(&format!("model = \"m\"\n{first}{second}{third}"), Flags::default()).unwrap_err();
-        let told = ["tmp", "line 9", "line 3", "webhooks.url", "secret"];
-        assert!(told.iter().all(|told| error.contains(told)), "{error}");
+        let reported = ["tmp", "line 9", "line 3", "webhooks.url", "secret"];
+        assert!(reported.iter().all(|reported| error.contains(reported)), "{error}");
         assert!(!error.contains("whsec_"), "{error}");
     }
     let tenants = entry("http://a", one) + &entry("http://a", &format!("tenant = \"acme\"\n{one}"));
@@ -203,7 +203,7 @@ fn m12_modules_are_read_from_the_top_of_the_file() {
 
 #[test]
 fn m12_a_wrong_module_is_told_with_its_line_or_name() {
-    for (text, told) in [
+    for (text, reported) in [
         ("model = \"m\"\n[module_services]\na = 1", &["line 3", "a URL, or a table"][..]),
         ("model = \"m\"\n[module_services.a]\nurl = \"http://a\"\npins = true", &["line 4", "pins", "`pin`"]),
         ("model = \"m\"\nmodule_timeout = 0", &["line 2", "greater than 0"]),
@@ -211,16 +211,16 @@ fn m12_a_wrong_module_is_told_with_its_line_or_name() {
         ("slow_module = [\"a\"]", &["line 1", "slow_module"]),
     ] {
         let error = Settings::from_toml(text, &[]).unwrap_err();
-        assert!(told.iter().all(|told| error.contains(told)), "{text}: {error}");
+        assert!(reported.iter().all(|reported| error.contains(reported)), "{text}: {error}");
     }
-    for (text, told) in [
+    for (text, reported) in [
         ("[module_services]\n\"a.b\" = \"http://a\"", "module_services.a.b"),
         ("[module_services]\na = \"research:8000\"", "module_services.a"),
         ("module_name = \"a.b\"", "module_name"),
         ("[module_services]\ntoolrack = \"http://a\"", "`module_name`"),
     ] {
         let error = Settings::from_toml(text, &[]).unwrap().check().unwrap_err();
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(reported), "{text}: {error}");
     }
 }
 
@@ -261,10 +261,10 @@ async fn p6_tools_that_ask_the_model_are_off_where_there_is_only_the_demo() {
     let (mut named, found) = (Settings::default(), Settings::default());
     assert_eq!(missing(&found), None, "nobody has looked yet");
     found.found_upstream.set(Upstream::demo()).unwrap();
-    let told = missing(&found).unwrap();
-    assert!(told.contains("start a model server, or name one with --upstream"), "{told}");
+    let reported = missing(&found).unwrap();
+    assert!(reported.contains("start a model server, or name one with --upstream"), "{reported}");
     named.upstream = Some(DEMO.to_owned());
-    assert_eq!(missing(&named), Some(told));
+    assert_eq!(missing(&named), Some(reported));
     named.upstream = Some("http://127.0.0.1:1/v1".to_owned());
     assert!(!named.upstream().await.unwrap().is_demo());
     assert_eq!(missing(&named), None);

@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn u13_an_unknown_key_gets_the_nearest() {
-        for (text, told) in [
+        for (text, reported) in [
             ("[gaurd]\nmax_running = 1", "unknown key `gaurd`; did you mean `guard`?"),
             ("modul_services = {}", "unknown key `modul_services`; did you mean `module_services`?"),
             ("serach = {}", "unknown key `serach`; did you mean `search`?"),
@@ -38,7 +38,7 @@ mod tests {
             ("[documents]\nwhere = 1", "unknown key `where`; the keys here are `file`, "),
         ] {
             let error = Settings::from_toml(text, &["search"]).unwrap_err();
-            assert!(error.contains(told) && !error.contains("expected"), "{error}");
+            assert!(error.contains(reported) && !error.contains("expected"), "{error}");
         }
     }
 }

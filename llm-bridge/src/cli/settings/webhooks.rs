@@ -1,4 +1,4 @@
-//! Who is told of changes, and how a receiver knows who tells.
+//! The webhook endpoints, and the secrets that sign their messages.
 
 use registry_core::DEFAULT_TENANT;
 use reqwest::Url;
@@ -9,20 +9,20 @@ use toolrack_http::webhook::WebhookEndpoint;
 use super::flags::Secret;
 use crate::cli::tenant;
 
-/// What stands for every tenant.
+/// Matches every tenant.
 const ALL_TENANTS: &str = "*";
 
-/// Who is told when tools are registered, switched or removed.
+/// An endpoint that is notified when tools are registered, switched or removed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookSettings {
-    /// Where to.
+    /// The endpoint's URL.
     pub url: String,
-    /// `whsec_` and 24 to 64 random bytes in base64, by which the receiver knows the message.
+    /// The secret that signs messages: `whsec_` and 24 to 64 random bytes in base64.
     pub secret: Option<Secret>,
-    /// The variable of the environment that holds the secret, in place of `secret`.
+    /// The environment variable with the secret, in place of `secret`.
     pub secret_env: Option<String>,
-    /// Whose events: those of this tenant, or of every one with `*`; those of the default tenant where nothing is said.
+    /// The tenant whose events are sent, or `*` for all; by default the default tenant.
     pub tenant: Option<String>,
 }
 
@@ -30,14 +30,14 @@ impl WebhookSettings {
     /// The endpoint.
     ///
     /// # Errors
-    /// What cannot be meant, without the secret.
+    /// When a setting is invalid; the message does not show the secret.
     pub fn endpoint(&self) -> Result<WebhookEndpoint, String> {
         let secret = signing_secret("webhooks", self.secret.as_ref(), self.secret_env.as_deref())?;
         let missing = || format!("webhooks.secret: it is missing; {MAKE_ONE}");
         self.with_secret(secret.ok_or_else(missing)?)
     }
 
-    /// Whether this can be meant. The environment is not asked: a command that tells nobody needs no secret.
+    /// Checks the settings without the environment: a command that changes nothing needs no secret.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.secret_env.is_none() || self.secret.is_some() {
             return self.endpoint().map(drop);
@@ -59,7 +59,7 @@ impl WebhookSettings {
     }
 }
 
-/// The line of the file in which each endpoint's URL is.
+/// The line number of each endpoint's URL.
 pub(super) fn lines(file: &DeTable<'_>, text: &str) -> Vec<usize> {
     let endpoints = file.get("webhooks").and_then(|endpoints| endpoints.get_ref().as_array());
     let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
@@ -73,10 +73,10 @@ pub(super) fn lines(file: &DeTable<'_>, text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Whether each URL has one secret, by which its receiver knows every message. The secrets themselves are compared as they are written.
+/// Checks that a URL that is configured twice has the same secret, so that its receiver can verify every message.
 ///
 /// # Errors
-/// The lines of two that differ.
+/// The lines of two endpoints with different secrets.
 pub(super) fn check_secrets(endpoints: &[WebhookSettings], lines: &[usize]) -> Result<(), String> {
     let parsed = |endpoint: &WebhookSettings| Url::parse(&endpoint.url).ok();
     let secret = |endpoint: &WebhookSettings| {
@@ -97,10 +97,10 @@ pub(super) fn check_secrets(endpoints: &[WebhookSettings], lines: &[usize]) -> R
 }
 
 const MAKE_ONE: &str = "make one with `echo whsec_$(openssl rand -base64 32)`";
-/// In the form of a secret; nothing is ever signed with it.
+/// A valid secret for checks; nothing is signed with it.
 const STAND_IN: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// The secret that a table names itself or by a variable of the environment; `None` where it does neither.
+/// The secret of a table, from `secret` or the environment variable; `None` if it has neither.
 pub(super) fn signing_secret(
     table: &str,
     secret: Option<&Secret>,

@@ -1,4 +1,4 @@
-//! Takes in a file that is sent, and reads it, so many at once and no more.
+//! Receives and reads uploaded files, with limits on how many at once.
 
 use std::{
     collections::HashMap,
@@ -22,25 +22,25 @@ use toolrack_documents::{Document, DocumentKind, read};
 
 use crate::server::{api_error::ApiError, body::is_sent_as, openapi::BYTES};
 
-/// So many files are held in memory at once.
+/// How many files are in memory at once.
 const TAKEN_AT_ONCE: usize = 12;
-/// And so many of one user.
+/// How many of one user.
 const TAKEN_OF_A_USER: usize = 4;
-/// So many files are read at once.
+/// How many files are read at once.
 const READ_AT_ONCE: usize = 2;
-/// A file that takes longer to come is given up.
+/// The timeout of an upload.
 const COMES_IN: Duration = Duration::from_secs(10 * 60);
-/// So is one of which so many bytes, or the rest, do not come in that time.
+/// The minimum speed of an upload: this many bytes, or the rest, within this time.
 const PORTION: usize = 256 * 1024;
 const PORTION_COMES_IN: Duration = Duration::from_secs(30);
-/// A file that takes longer to be read is given up.
+/// The timeout of reading a file.
 const READ_IN: Duration = Duration::from_secs(90);
 
-/// Takes files in and reads them.
+/// Receives files and reads them.
 #[derive(Debug, Clone)]
 pub(super) struct Intake {
     taking: Arc<Semaphore>,
-    /// How many are held of each user, by tenant and name.
+    /// How many are in memory of each user, by tenant and id.
     users: Arc<Mutex<HashMap<(String, String), usize>>>,
     reading: Arc<Semaphore>,
 }
@@ -52,36 +52,36 @@ impl Default for Intake {
     }
 }
 
-/// A file that has come whole.
+/// A file that was received.
 pub(super) struct Taken {
     pub(super) file: read::File,
     /// In bytes.
     pub(super) size: u64,
-    /// To be kept for as long as the file is in memory.
+    /// Released when the file is.
     pub(super) place: Place,
 }
 
-/// What a file takes of what may be held at once.
+/// A file's share of the limits.
 pub(super) struct Place {
     _of_all: OwnedSemaphorePermit,
     _of_the_user: UserPlace,
 }
 
-/// A file that has come and could be read.
+/// A file that was read.
 pub(super) struct Read {
     pub(super) document: Document,
-    /// Until it is kept: cutting it up and drawing names from it are work as well.
+    /// Held until the document is stored, because splitting it is work as well.
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// One of the places that a user has.
+/// A file's share of the user's limit.
 struct UserPlace {
     users: Arc<Mutex<HashMap<(String, String), usize>>>,
     user: (String, String),
 }
 
 impl UserPlace {
-    /// `None` where the user has no more.
+    /// `None` when the limit is reached.
     fn take(users: &Arc<Mutex<HashMap<(String, String), usize>>>, user: (String, String)) -> Option<Self> {
         let mut held = users.lock().unwrap_or_else(PoisonError::into_inner);
         let count = held.entry(user.clone()).or_default();
@@ -105,10 +105,10 @@ impl Drop for UserPlace {
     }
 }
 
-/// Whether something was sent as bytes, which a form of another page cannot do without asking first.
+/// Checks the content type, which a form of another page cannot send without a preflight request.
 ///
 /// # Errors
-/// Where it was not.
+/// When it is another.
 pub(super) fn check_bytes(headers: &HeaderMap) -> Result<(), ApiError> {
     if is_sent_as(headers, BYTES) {
         return Ok(());
@@ -117,26 +117,25 @@ pub(super) fn check_bytes(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message))
 }
 
-/// The kind of a file of that name.
+/// The kind of a file by its extension.
 ///
 /// # Errors
-/// Where it is of none that can be read.
+/// When it is not supported.
 pub(super) fn kind_of(name: &str) -> Result<DocumentKind, ApiError> {
     DocumentKind::of(Path::new(name)).ok_or_else(|| {
         let known = DocumentKind::ALL.into_iter().flat_map(DocumentKind::extensions);
         let known: Vec<String> = known.map(|extension| format!(".{extension}")).collect();
         let known = known.join(", ");
-        let message =
-            format!("files of this kind cannot be read; by the end of their names, these can: {known}");
+        let message = format!("files of this kind cannot be read; supported extensions: {known}");
         ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unknown_kind", message).param("name")
     })
 }
 
 impl Intake {
-    /// Waits for all the bytes of a file of a user, known by tenant and name.
+    /// Receives the bytes of a file of a user, given by tenant and id.
     ///
     /// # Errors
-    /// Where they do not come, or are too many.
+    /// When they are incomplete, too slow, or too many.
     pub(super) async fn take(
         &self,
         user: (String, String),
@@ -152,15 +151,15 @@ impl Intake {
         let of_all = Arc::clone(&self.taking).try_acquire_owned().map_err(|_| busy())?;
         let bytes = timeout(COMES_IN, whole(body)).await.unwrap_or_else(|_| Err(late()))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        // Its hash takes a while.
+        // Hashing takes time.
         let file = spawn_blocking(move || file(bytes)).await.map_err(ToolError::from)?;
         Ok(Taken { file, size, place: Place { _of_all: of_all, _of_the_user: of_the_user } })
     }
 
-    /// Makes it out, beside the server's other work.
+    /// Reads a file on the blocking thread pool.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// When it cannot be read.
     pub(super) async fn read(&self, file: read::File) -> Result<Read, ApiError> {
         let unreadable = |reason: &str| {
             let message = format!("the file cannot be read: {reason}");
@@ -168,7 +167,7 @@ impl Intake {
         };
         let permit = timeout(READ_IN, Arc::clone(&self.reading).acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or_else(busy)?;
-        // A thread cannot be ended from outside: one that is given up counts until it has come to its end.
+        // A thread cannot be stopped from outside: it keeps its permit until it ends.
         let reading = spawn_blocking(move || (file.read(), permit));
         match timeout(READ_IN, reading).await {
             Ok(Ok((Ok(document), permit))) => Ok(Read { document, permit }),
@@ -179,7 +178,7 @@ impl Intake {
     }
 }
 
-/// All that comes.
+/// The whole body.
 async fn whole(body: Body) -> Result<Vec<u8>, ApiError> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
@@ -198,9 +197,9 @@ async fn whole(body: Body) -> Result<Vec<u8>, ApiError> {
     Ok(bytes)
 }
 
-/// The error where as many files are held or read as may be.
+/// The error when a limit of concurrent files is reached.
 fn busy() -> ApiError {
-    let message = "as many documents are being added as may be at once; try again";
+    let message = "too many documents are being added at once; try again";
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).retry_after(2)
 }
 
@@ -240,7 +239,10 @@ mod tests {
     async fn p6_a_file_that_comes_too_slowly_is_given_up() {
         for (bytes, seconds) in [(1, 1), (1, 29), (1, 31), (PORTION / 4, 9)] {
             let (outcome, after) = come(repeat_n((bytes, seconds), 100)).await;
-            assert!(outcome.is_err_and(|told| told.contains("did not come in time")), "{bytes} {seconds}");
+            assert!(
+                outcome.is_err_and(|reported| reported.contains("did not come in time")),
+                "{bytes} {seconds}"
+            );
             assert_eq!(after, 30, "{bytes} bytes each {seconds} s");
         }
         let (outcome, after) = come([(40 * PORTION, 0)].into_iter().chain(repeat_n((1, 1), 100))).await;

@@ -1,11 +1,11 @@
-//! Under what path a file is kept that a user has sent.
+//! The path of an uploaded document.
 
-/// The folder of all that was sent.
+/// The folder of all uploads.
 const UPLOADS: &str = "uploads";
-/// The longest name that is taken, in bytes.
+/// The longest name, in bytes.
 const LONGEST: usize = 1024;
 
-/// The folder of what a user has sent. No two users have the same, and none has another's in it.
+/// The folder of a user's uploads. It is unique, and not inside another user's.
 pub(super) fn uploads_of(user: &str) -> String {
     let user = match user {
         "." | ".." => user.replace('.', "%2E"),
@@ -14,15 +14,15 @@ pub(super) fn uploads_of(user: &str) -> String {
     format!("{UPLOADS}/{user}")
 }
 
-/// Whether the path is of that folder, or in it.
+/// Whether the path is that folder, or inside it.
 pub(super) fn is_below(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The path for a file of that name, which may have folders before it.
+/// The path for a file name, which may include folders.
 ///
 /// # Errors
-/// What a name has to be.
+/// When the name is invalid.
 pub(super) fn upload_path(user: &str, name: &str) -> Result<String, String> {
     if name.len() > LONGEST {
         return Err(format!("the name has more than {LONGEST} bytes; give it a shorter one"));

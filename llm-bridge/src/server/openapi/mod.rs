@@ -1,7 +1,6 @@
 //! `GET /openapi.json`: all routes in the form of OpenAPI 3.1, <https://spec.openapis.org/oas/v3.1.1.html>.
 //!
-//! What a route says of itself stands beside its handler, as an [`Operation`]; the schemas are those of the types that go over
-//! the wire, as `schemars` reads them.
+//! Each route has its [`Operation`] beside its handler; `schemars` derives the schemas from the types of requests and responses.
 
 mod operation;
 mod shapes;
@@ -18,32 +17,32 @@ use serde_json::{Map, Value, json};
 pub(super) use operation::{BYTES, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonRpc, ModelList};
 
-/// What keys are called in the document.
+/// The name of the security scheme.
 const KEY: &str = "key";
-/// Where schemas lie in the document.
+/// The place of schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
 const ABOUT: &str = "A registry of tools, and a chat backend that lets a local model call them.\n\n\
-    Errors are `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}` everywhere, with a message that says what to do: also \
-    the 404 of an address that there is not, and the 405 of a method that an address does not take.\n\n\
-    `Host` has to be `localhost`, a plain address or one of the names in the configuration (else 421), and an `Origin` has to be \
-    this server's own (else 403).";
+    Errors are `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}` everywhere, with a message that says what to do. That includes \
+    the 404 of an unknown path and the 405 of an unsupported method.\n\n\
+    `Host` has to be `localhost`, an IP address or one of the configured names (else 421), and an `Origin` has to be this server's own \
+    (else 403).";
 
-const ABOUT_KEYS: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On a loopback address \
-    none is needed unless the configuration asks for one.";
+const ABOUT_KEYS: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On loopback none \
+    is needed unless `api_key` is configured.";
 
 const TAGS: [(&str, &str); 8] = [
     ("Chat", "Chat completions in the form of OpenAI's API."),
-    ("Tools", "The tools, and calls of them."),
-    ("MCP", "The tools for clients of the Model Context Protocol."),
-    ("Modules", "Tools that live elsewhere, and this server as a module of another."),
-    ("Documents", "What the tools search."),
-    ("Approvals", "Calls that wait for a person."),
+    ("Tools", "Tools and tool calls."),
+    ("MCP", "The Model Context Protocol."),
+    ("Modules", "Tools of other services, and this server as a module."),
+    ("Documents", "Documents that tools search."),
+    ("Approvals", "Human approval of calls."),
     ("Webhooks", "Messages that could not be delivered."),
-    ("Server", "The page and the server itself."),
+    ("Server", "The chat page and the server itself."),
 ];
 
-/// The whole document, as it is sent.
+/// The serialized document.
 #[derive(Clone)]
 pub(super) struct Document(Bytes);
 
@@ -88,8 +87,7 @@ impl Document {
     }
 }
 
-/// The document needs no key: it says what the program can do, which is no secret, and nothing of this server's tools or users. And
-/// what reads it, such as a generator of clients, seldom has a way to send one.
+/// Needs no key: the document describes the program, not this server's tools or users, and many code generators cannot send one.
 pub(super) async fn serve(Extension(Document(json)): Extension<Document>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }

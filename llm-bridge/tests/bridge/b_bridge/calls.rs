@@ -64,15 +64,15 @@ async fn b2_a_text_call_is_run_wherever_it_is_cut() {
         for cut in (1..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
             rack.upstream.push(Answer::text(&text[..cut]).say(&text[cut..]));
             rack.upstream.push(Answer::text("It is done."));
-            let told = rack.ask(true).await;
+            let reported = rack.ask(true).await;
             turns += 1;
             let case = format!("{dialect} cut at {cut}");
             assert_eq!(
-                told.content.split_whitespace().collect::<Vec<_>>().join(" "),
+                reported.content.split_whitespace().collect::<Vec<_>>().join(" "),
                 "One moment. It is done.",
                 "{case}"
             );
-            assert_eq!((told.finish.as_deref(), told.error.as_ref()), (Some("stop"), None), "{case}");
+            assert_eq!((reported.finish.as_deref(), reported.error.as_ref()), (Some("stop"), None), "{case}");
             assert_eq!(rack.ran().len(), turns, "{case}");
             assert_eq!(rack.ran().pop().unwrap(), (name.to_owned(), arguments.clone()), "{case}");
             let asked = rack.upstream.asked();
@@ -91,12 +91,12 @@ async fn b2_a_text_call_is_run_when_the_answer_is_not_streamed() {
         let first = format!("One moment.\n{call}\n");
         let setup = Setup::new().with_note(TextTag::new("NOTE"));
         let rack = setup.start([Answer::text(&first).into(), Answer::text("Done.").into()]).await;
-        let told = rack.ask(false).await;
+        let reported = rack.ask(false).await;
         let (name, arguments, _) = meaning(dialect);
         assert_eq!(rack.ran(), [(name.to_owned(), arguments)], "{dialect}");
-        assert_eq!(told.content.split_whitespace().collect::<Vec<_>>().join(" "), "One moment. Done.");
-        assert_eq!(told.details_of("call_started")[0]["dialect"], dialect);
-        assert_eq!(told.details_of("call_finished")[0]["success"], true);
+        assert_eq!(reported.content.split_whitespace().collect::<Vec<_>>().join(" "), "One moment. Done.");
+        assert_eq!(reported.details_of("call_started")[0]["dialect"], dialect);
+        assert_eq!(reported.details_of("call_finished")[0]["success"], true);
     }
 }
 
@@ -114,16 +114,16 @@ async fn b2_native_calls_come_in_pieces() {
             .delta(piece(1, "\"b\": 18}"))
             .finish("tool_calls");
         let rack = Setup::new().start([calls.into(), Answer::text("5 and 6.").into()]).await;
-        let told = rack.ask(stream).await;
-        assert_eq!(told.finish.as_deref(), Some("stop"));
+        let reported = rack.ask(stream).await;
+        assert_eq!(reported.finish.as_deref(), Some("stop"));
         let asked = rack.upstream.asked();
         assert!(asked[0].tools().contains(&"math_gcd"), "a legal name on the wire");
         let pairs = paired(&asked[1]);
         assert_eq!(pairs[0], ("add".into(), json!({"a": 2, "b": 3}), "sum=5".into()));
         assert_eq!(pairs[1], ("math_gcd".into(), json!({"a": 12, "b": 18}), "gcd=6".into()));
         assert_eq!(asked[1].messages()[1]["tool_calls"][0]["id"], "c1", "the server's own id stays");
-        assert_eq!(told.details_of("call_finished").len(), 2);
-        assert_eq!(told.details_of("call_started")[1]["name"], "math.gcd");
+        assert_eq!(reported.details_of("call_finished").len(), 2);
+        assert_eq!(reported.details_of("call_started")[1]["name"], "math.gcd");
     }
 }
 
@@ -160,8 +160,8 @@ async fn b2_calls_of_one_answer_run_side_by_side_and_keep_their_order() {
             .say("<tool_call>{\"name\": \"second\", \"arguments\": {}}</tool_call>")
             .call("3", "third", &json!({}));
         let rack = setup.start([calls.into(), Answer::text("All.").into()]).await;
-        let told = rack.ask(stream).await;
-        told.expect("All.");
+        let reported = rack.ask(stream).await;
+        reported.expect("All.");
         let results: Vec<String> = paired(&rack.upstream.asked()[1])
             .into_iter()
             .map(|(name, _, result)| {
@@ -171,10 +171,10 @@ async fn b2_calls_of_one_answer_run_side_by_side_and_keep_their_order() {
             .collect();
         assert_eq!(results.len(), 3);
         let started: Vec<_> =
-            told.details_of("call_started").iter().map(|call| call["name"].clone()).collect();
+            reported.details_of("call_started").iter().map(|call| call["name"].clone()).collect();
         assert_eq!(started, results);
         let finished: Vec<_> =
-            told.details_of("call_finished").iter().map(|call| call["name"].clone()).collect();
+            reported.details_of("call_finished").iter().map(|call| call["name"].clone()).collect();
         assert_eq!(finished, ["third", "second", "first"]);
     }
 }

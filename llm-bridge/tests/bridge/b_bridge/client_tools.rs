@@ -24,12 +24,12 @@ async fn b2_a_client_call_comes_back_native_however_it_was_written() {
     ] {
         for stream in [true, false] {
             let rack = Setup::new().start([answer.clone().into()]).await;
-            let told = rack.ask_with(stream, weather()).await;
-            assert_eq!(told.finish.as_deref(), Some("tool_calls"));
-            assert_eq!(told.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
-            assert_eq!(told.content.trim(), text);
-            assert!(stream || told.content_is_null == text.is_empty(), "{:?}", told.objects);
-            assert!(rack.ran().is_empty() && told.details.is_empty());
+            let reported = rack.ask_with(stream, weather()).await;
+            assert_eq!(reported.finish.as_deref(), Some("tool_calls"));
+            assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+            assert_eq!(reported.content.trim(), text);
+            assert!(stream || reported.content_is_null == text.is_empty(), "{:?}", reported.objects);
+            assert!(rack.ran().is_empty() && reported.details.is_empty());
             assert!(rack.upstream.asked()[0].tools().contains(&"weather"));
         }
     }
@@ -44,18 +44,18 @@ async fn b2_a_turn_with_calls_for_both_goes_on_with_the_whole_history() {
             .call("c1", "weather", &json!({"city": "Oslo"}))
             .call("c2", "weather", &json!({"city": "Rome"}));
         let rack = Setup::new().start([before.into(), both.into(), Answer::text("Rain.").into()]).await;
-        let told = rack.ask_with(stream, weather()).await;
-        assert_eq!(told.finish.as_deref(), Some("tool_calls"));
+        let reported = rack.ask_with(stream, weather()).await;
+        assert_eq!(reported.finish.as_deref(), Some("tool_calls"));
         let names: Vec<_> =
-            told.named_calls().into_iter().map(|(_, arguments)| arguments["city"].clone()).collect();
+            reported.named_calls().into_iter().map(|(_, arguments)| arguments["city"].clone()).collect();
         assert_eq!(names, ["Oslo", "Rome"], "the client gets only its own");
         assert_eq!(rack.ran().len(), 2, "the server's have run");
 
         let mut body = json!({"model": "m", "messages": [
             user("Go."),
-            {"role": "assistant", "content": told.content, "tool_calls": told.calls},
-            {"role": "tool", "tool_call_id": told.calls[0]["id"], "content": "rain"},
-            {"role": "tool", "tool_call_id": told.calls[1]["id"], "content": "sun"},
+            {"role": "assistant", "content": reported.content, "tool_calls": reported.calls},
+            {"role": "tool", "tool_call_id": reported.calls[0]["id"], "content": "rain"},
+            {"role": "tool", "tool_call_id": reported.calls[1]["id"], "content": "sun"},
         ], "stream": stream});
         body["tools"] = weather()["tools"].clone();
         rack.chat(body).await.expect("Rain.");
@@ -80,12 +80,12 @@ async fn b2_a_name_of_both_is_the_clients_and_the_servers_gets_another() {
     let calls =
         Answer::new().call("1", "add_2", &json!({"a": 2, "b": 3})).call("2", "add", &json!({"city": "Oslo"}));
     let rack = Setup::new().start([calls.into()]).await;
-    let told = rack.ask_with(true, json!({"tools": [client_tool("add")]})).await;
+    let reported = rack.ask_with(true, json!({"tools": [client_tool("add")]})).await;
     let asked = rack.upstream.asked();
     let mut tools = asked[0].tools();
     tools.sort_unstable();
     assert_eq!(tools, ["add", "add_2", "math_gcd"]);
-    assert_eq!(told.named_calls(), [("add".to_owned(), json!({"city": "Oslo"}))]);
+    assert_eq!(reported.named_calls(), [("add".to_owned(), json!({"city": "Oslo"}))]);
     assert_eq!(rack.ran(), [("add".to_owned(), json!({"a": 2, "b": 3}))]);
 }
 
@@ -93,8 +93,8 @@ async fn b2_a_name_of_both_is_the_clients_and_the_servers_gets_another() {
 async fn b2_a_dotted_name_of_both_is_the_clients() {
     let call = "<tool_call>{\"name\": \"math.gcd\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
     let rack = Setup::new().start([Answer::text(call).into()]).await;
-    let told = rack.ask_with(true, json!({"tools": [client_tool("math.gcd")]})).await;
-    assert_eq!(told.named_calls(), [("math.gcd".to_owned(), json!({"city": "Oslo"}))]);
+    let reported = rack.ask_with(true, json!({"tools": [client_tool("math.gcd")]})).await;
+    assert_eq!(reported.named_calls(), [("math.gcd".to_owned(), json!({"city": "Oslo"}))]);
     assert!(rack.upstream.asked()[0].tools().contains(&"math_gcd"));
     assert!(rack.ran().is_empty());
 }
@@ -103,8 +103,8 @@ async fn b2_a_dotted_name_of_both_is_the_clients() {
 async fn b2_broken_arguments_of_a_client_call_are_the_clients_to_see() {
     let delta = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "weather", "arguments": "{\"city\": "}}]});
     let rack = Setup::new().start([Answer::new().delta(delta).finish("tool_calls").into()]).await;
-    let told = rack.ask_with(false, weather()).await;
-    assert_eq!(told.calls[0]["function"]["arguments"], "{\"city\": ");
+    let reported = rack.ask_with(false, weather()).await;
+    assert_eq!(reported.calls[0]["function"]["arguments"], "{\"city\": ");
 }
 
 /// Some servers number the calls of every answer from the start. What is remembered of one conversation must not get into
@@ -119,8 +119,8 @@ async fn b2_call_ids_that_repeat_do_not_mix_conversations() {
         )
     };
     let rack = Setup::new().start([both(10).into(), Answer::text("?").into()]).await;
-    let told = rack.ask_with(true, weather()).await;
-    assert_eq!(told.calls.len(), 1);
+    let reported = rack.ask_with(true, weather()).await;
+    assert_eq!(reported.calls.len(), 1);
     // Another conversation, from before or from elsewhere, with the ids that such a server gives.
     let messages = json!([
         user("Mine."),
@@ -138,9 +138,9 @@ async fn b2_an_id_that_is_in_the_conversation_already_is_not_given_again() {
     let call = || Reply::from(Answer::new().call("call_0", "add", &json!({"a": 1, "b": 1})));
     let other = Answer::new().call("call_0", "add", &json!({"a": 2, "b": 2}));
     let rack = Setup::new().start([call(), other.into(), Answer::text("4").into()]).await;
-    let told = rack.ask(true).await;
-    told.expect("4");
-    let ids: Vec<_> = told.details_of("call_finished").iter().map(|call| call["id"].clone()).collect();
+    let reported = rack.ask(true).await;
+    reported.expect("4");
+    let ids: Vec<_> = reported.details_of("call_finished").iter().map(|call| call["id"].clone()).collect();
     assert_ne!(ids[0], ids[1], "a page tells calls apart by their ids");
     let records = rack.outcomes();
     assert_ne!(records[0].call_id, records[1].call_id);

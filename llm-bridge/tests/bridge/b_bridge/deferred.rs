@@ -80,8 +80,8 @@ async fn b11_what_a_search_finds_is_used_in_the_turn_and_in_the_conversation() {
         assert!(asked[2..].iter().all(|later| bytes(later) == bytes(&asked[1])));
         let description = asked[0].body["tools"][2]["function"]["description"].as_str().unwrap();
         assert!(description.ends_with("How many there are: 2; by module: far (2)."), "{description}");
-        let (told, found) = last_result(&asked[1]).split_once('\n').unwrap();
-        assert!(told.contains("can be called from now on"), "{told}");
+        let (reported, found) = last_result(&asked[1]).split_once('\n').unwrap();
+        assert!(reported.contains("can be called from now on"), "{reported}");
         let found: Value = serde_json::from_str(found).unwrap();
         assert_eq!(found, asked[1].body["tools"][3]["function"]);
         assert_eq!(found["parameters"], place());
@@ -244,8 +244,8 @@ async fn b11_the_clients_tools_keep_their_names_and_their_place() {
     let call = Answer::new().call("w", "far_weather_2", &json!({"city": "Oslo"}));
     let client = Answer::new().call("c", SEARCH_TOOLS, &json!({"city": "Oslo"}));
     let rack = setup().start([search.into(), call.into(), client.into()]).await;
-    let told = rack.ask_with(true, tools.clone()).await;
-    assert_eq!(told.named_calls(), [(SEARCH_TOOLS.to_owned(), json!({"city": "Oslo"}))]);
+    let reported = rack.ask_with(true, tools.clone()).await;
+    assert_eq!(reported.named_calls(), [(SEARCH_TOOLS.to_owned(), json!({"city": "Oslo"}))]);
     assert_eq!(rack.ran(), [("far.weather".to_owned(), json!({"city": "Oslo"}))]);
     let asked = rack.upstream.asked();
     let first = ["add", "math_gcd", "search_tools_2", SEARCH_TOOLS, "far_weather"];
@@ -255,8 +255,8 @@ async fn b11_the_clients_tools_keep_their_names_and_their_place() {
     // The client goes on with its result.
     let mut body = json!({"messages": [
         user("Go."),
-        {"role": "assistant", "content": null, "tool_calls": told.calls},
-        {"role": "tool", "tool_call_id": told.calls[0]["id"], "content": "nothing"},
+        {"role": "assistant", "content": null, "tool_calls": reported.calls},
+        {"role": "tool", "tool_call_id": reported.calls[0]["id"], "content": "nothing"},
     ]});
     body.as_object_mut().unwrap().extend(tools.as_object().unwrap().clone());
     rack.upstream.push(Reply::text("Grey."));
@@ -395,8 +395,8 @@ async fn b4_what_is_offered_in_a_chat_is_what_the_provider_takes() {
     assert_eq!(asked.tools(), ["add", "math_gcd_2", "math_gcd"]);
     assert_eq!(defined.left_out[0].tool, "odd");
     let choice = json!({"tool_choice": {"type": "function", "function": {"name": "odd"}}});
-    let told = rack.ask_with(true, choice).await;
-    assert!(told.status == 400 && told.failure().contains("`odd`"), "{}", told.failure());
+    let reported = rack.ask_with(true, choice).await;
+    assert!(reported.status == 400 && reported.failure().contains("`odd`"), "{}", reported.failure());
     assert_eq!(asked.body["tools"][2]["function"]["parameters"]["properties"]["list"]["items"], json!({}));
     assert_eq!(asked.body["tools"][0]["function"]["parameters"], two_numbers());
 }

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use toolrack_dialects::dialect;
 
 use super::faults::delta;
-use crate::support::{Act, Answer, Reply, Setup, Told, client_tool, event, text_event, user};
+use crate::support::{Act, Answer, Reply, Reported, Setup, client_tool, event, text_event, user};
 
 const DIALECTS: [&str; 6] = ["hermes", "qwen3_coder", "gemma4", "pythonic", "harmony", "mistral"];
 
@@ -37,16 +37,18 @@ fn stream(acts: impl IntoIterator<Item = Act>, finish: &str) -> Reply {
 }
 
 /// The pieces of tool calls in the chunks of a stream, in order.
-fn call_pieces(told: &Told) -> Vec<&Value> {
-    let calls = told.objects.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array());
+fn call_pieces(reported: &Reported) -> Vec<&Value> {
+    let calls =
+        reported.objects.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array());
     calls.flatten().collect()
 }
 
-/// Every announced call of the server's tools is begun, told and settled once.
-fn settled(told: &Told) {
-    for begun in told.details_of("call_begun") {
-        let with_id = |kind: &str| told.details_of(kind).iter().filter(|it| it["id"] == begun["id"]).count();
-        assert_eq!(with_id("call_started") + with_id("call_aborted"), 1, "{:?}", told.details);
+/// Every announced call of the server's tools is begun, reported and settled once.
+fn settled(reported: &Reported) {
+    for begun in reported.details_of("call_begun") {
+        let with_id =
+            |kind: &str| reported.details_of(kind).iter().filter(|it| it["id"] == begun["id"]).count();
+        assert_eq!(with_id("call_started") + with_id("call_aborted"), 1, "{:?}", reported.details);
     }
 }
 
@@ -63,12 +65,12 @@ async fn b2_the_deltas_of_a_clients_call_add_up_wherever_it_is_cut() {
         }
         rack.upstream.push(text.chars().fold(Answer::new(), |answer, c| answer.say(&c.to_string())));
         all.push((0, rack.ask_with(true, fields()).await));
-        for (cut, told) in all {
+        for (cut, reported) in all {
             let case = format!("{name} cut at {cut}");
-            assert_eq!(told.named_calls(), [("weather".to_owned(), json!({"city": "Oslo ☃"}))], "{case}");
-            assert_eq!((told.finish.as_deref(), told.done), (Some("tool_calls"), true), "{case}");
-            assert_eq!((told.content.trim(), told.details.len()), ("I look.", 0), "{case}");
-            let pieces = call_pieces(&told);
+            assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo ☃"}))], "{case}");
+            assert_eq!((reported.finish.as_deref(), reported.done), (Some("tool_calls"), true), "{case}");
+            assert_eq!((reported.content.trim(), reported.details.len()), ("I look.", 0), "{case}");
+            let pieces = call_pieces(&reported);
             assert_eq!(pieces[0]["function"], json!({"name": "weather", "arguments": ""}), "{case}");
             assert!(pieces.len() > 1, "{case}");
             assert!(cut > 0 || name == UNMARKED || pieces.len() > 3, "{case}: {pieces:?}");
@@ -87,16 +89,16 @@ async fn b2_the_deltas_of_a_servers_call_are_events() {
         Answer::new().delta(begin(0, "c1", "add")).delta(piece(0, "{\"a\": 2,")).delta(piece(0, "\"b\": 3}"));
     for (name, answer) in answers.into_iter().chain([("native", native)]) {
         let rack = Setup::new().start([answer.into(), Answer::text("5").into()]).await;
-        let told = rack.ask_with(true, json!({"toolrack": {"deltas": true}})).await;
-        told.expect("5");
-        let (begun, started) = (told.details_of("call_begun"), told.details_of("call_started"));
+        let reported = rack.ask_with(true, json!({"toolrack": {"deltas": true}})).await;
+        reported.expect("5");
+        let (begun, started) = (reported.details_of("call_begun"), reported.details_of("call_started"));
         assert_eq!(
             *begun[0],
             json!({"type": "call_begun", "id": started[0]["id"], "name": "add", "dialect": name})
         );
         assert_eq!((begun.len(), started.len()), (1, 1), "{name}");
         assert_eq!(started[0]["arguments"], arguments, "{name}");
-        let deltas = told.details_of("call_delta");
+        let deltas = reported.details_of("call_delta");
         assert!(
             (deltas.len() > 1 || name == UNMARKED)
                 && deltas.iter().all(|delta| delta["id"] == begun[0]["id"]),
@@ -104,9 +106,9 @@ async fn b2_the_deltas_of_a_servers_call_are_events() {
         );
         let whole: String = deltas.iter().map(|delta| delta["arguments"].as_str().unwrap()).collect();
         assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), arguments, "{name}");
-        assert_eq!(told.details_of("call_finished")[0]["id"], begun[0]["id"], "{name}");
-        assert!(told.calls.is_empty());
-        settled(&told);
+        assert_eq!(reported.details_of("call_finished")[0]["id"], begun[0]["id"], "{name}");
+        assert!(reported.calls.is_empty());
+        settled(&reported);
     }
 }
 
@@ -123,9 +125,9 @@ async fn b2_a_call_is_announced_before_it_is_whole() {
         let mut reading = rack.open_with(fields()).await;
         reading.read_to("\"weather\"").await;
         go.notify_one();
-        let told = reading.rest().await;
-        assert_eq!(told.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
-        assert_eq!(told.finish.as_deref(), Some("tool_calls"));
+        let reported = reading.rest().await;
+        assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+        assert_eq!(reported.finish.as_deref(), Some("tool_calls"));
     }
 }
 
@@ -141,11 +143,11 @@ async fn b2_native_deltas_are_passed_on_as_they_come() {
         .delta(begin(2, "c3", "weather"))
         .finish("tool_calls");
     let rack = Setup::new().start([calls.into()]).await;
-    let told = rack.ask_with(true, fields()).await;
+    let reported = rack.ask_with(true, fields()).await;
     let cities: Vec<Value> =
-        told.named_calls().into_iter().map(|(_, arguments)| arguments["city"].clone()).collect();
+        reported.named_calls().into_iter().map(|(_, arguments)| arguments["city"].clone()).collect();
     assert_eq!(cities, [json!("Oslo"), json!("Rome"), Value::Null]);
-    let told_of: Vec<(u64, &str)> = call_pieces(&told)
+    let told_of: Vec<(u64, &str)> = call_pieces(&reported)
         .iter()
         .map(|piece| (piece["index"].as_u64().unwrap(), piece["function"]["arguments"].as_str().unwrap()))
         .collect();
@@ -162,7 +164,7 @@ async fn b2_native_deltas_are_passed_on_as_they_come() {
             (2, "{}")
         ]
     );
-    assert_eq!((told.finish.as_deref(), told.content.as_str()), (Some("tool_calls"), "Both."));
+    assert_eq!((reported.finish.as_deref(), reported.content.as_str()), (Some("tool_calls"), "Both."));
 }
 
 #[tokio::test]
@@ -187,50 +189,50 @@ async fn b2_an_announced_call_that_is_none_is_taken_back() {
     ] {
         let (first, rest) = text.split_at(text.find("city").unwrap());
         let rack = Setup::new().start([Answer::text(first).say(rest).finish(finish).into()]).await;
-        let told = rack.ask_with(true, fields()).await;
+        let reported = rack.ask_with(true, fields()).await;
         assert_eq!(
-            (told.error.as_ref(), told.finish.as_deref(), told.done),
+            (reported.error.as_ref(), reported.finish.as_deref(), reported.done),
             (None, Some(finish), true),
             "{text}"
         );
-        assert_eq!(told.content, text, "it is text after all");
-        let aborted = told.details_of("call_aborted");
-        let [aborted] = aborted.as_slice() else { panic!("{:?}", told.details) };
+        assert_eq!(reported.content, text, "it is text after all");
+        let aborted = reported.details_of("call_aborted");
+        let [aborted] = aborted.as_slice() else { panic!("{:?}", reported.details) };
         assert_eq!((&aborted["type"], &aborted["name"]), (&json!("call_aborted"), &json!("weather")));
         let source = aborted["source"].as_str().unwrap();
         assert!(text.starts_with(source) && source.starts_with(first), "{aborted}");
-        assert_eq!(aborted["id"], told.calls[0]["id"]);
+        assert_eq!(aborted["id"], reported.calls[0]["id"]);
         assert!(aborted["reason"].as_str().unwrap().contains(reason), "{aborted}");
 
         // Another call of the same answer stands.
         if finish == "stop" && text.ends_with('>') {
             let rack = Setup::new().start([Answer::text(first).say(rest).say("\n").say(&whole).into()]).await;
-            let told = rack.ask_with(true, fields()).await;
-            assert_eq!((told.finish.as_deref(), told.calls.len()), (Some("tool_calls"), 2));
-            assert_eq!(told.details_of("call_aborted")[0]["id"], told.calls[0]["id"]);
-            assert_eq!(told.calls[1]["function"]["arguments"], "{\"city\":\"Rome\"}");
+            let reported = rack.ask_with(true, fields()).await;
+            assert_eq!((reported.finish.as_deref(), reported.calls.len()), (Some("tool_calls"), 2));
+            assert_eq!(reported.details_of("call_aborted")[0]["id"], reported.calls[0]["id"]);
+            assert_eq!(reported.calls[1]["function"]["arguments"], "{\"city\":\"Rome\"}");
 
             // What comes with the piece that shows it to be none was never sent.
             let rack = Setup::new().start([Answer::text(text).into()]).await;
-            let told = rack.ask_with(true, fields()).await;
-            assert_eq!((told.content.as_str(), told.finish.as_deref()), (text, Some("stop")));
-            assert!(told.calls.is_empty() && told.details_of("call_aborted").is_empty());
-            assert!(!told.details_of("notice").is_empty());
+            let reported = rack.ask_with(true, fields()).await;
+            assert_eq!((reported.content.as_str(), reported.finish.as_deref()), (text, Some("stop")));
+            assert!(reported.calls.is_empty() && reported.details_of("call_aborted").is_empty());
+            assert!(!reported.details_of("notice").is_empty());
         }
     }
 
     let native = Answer::new().delta(begin(0, "c", "weather")).delta(piece(0, "{\"city\"")).finish("length");
     let rack = Setup::new().start([native.into()]).await;
-    let told = rack.ask_with(true, fields()).await;
-    assert_eq!(told.finish.as_deref(), Some("length"));
-    let aborted = told.details_of("call_aborted")[0];
-    assert_eq!((&aborted["id"], &aborted["source"]), (&told.calls[0]["id"], &json!("")));
+    let reported = rack.ask_with(true, fields()).await;
+    assert_eq!(reported.finish.as_deref(), Some("length"));
+    let aborted = reported.details_of("call_aborted")[0];
+    assert_eq!((&aborted["id"], &aborted["source"]), (&reported.calls[0]["id"], &json!("")));
 
     let server = Answer::text("<tool_call>\n{\"name\": \"add\", \"arguments\": {").say("\"a\": 1");
     let rack = Setup::new().start([server.into()]).await;
-    let told = rack.ask_with(true, fields()).await;
-    assert_eq!((told.finish.as_deref(), told.details_of("call_aborted").len()), (Some("stop"), 1));
-    settled(&told);
+    let reported = rack.ask_with(true, fields()).await;
+    assert_eq!((reported.finish.as_deref(), reported.details_of("call_aborted").len()), (Some("stop"), 1));
+    settled(&reported);
     assert!(rack.ran().is_empty());
 }
 
@@ -243,21 +245,27 @@ async fn b2_a_turn_with_announced_calls_for_both_goes_on_with_the_whole_history(
             .say(&written("gemma4", "weather", &json!({"city": "Rome"})))
     };
     let rack = Setup::new().start([both().into(), Answer::text("Rain.").into()]).await;
-    let told = rack.ask_with(true, fields()).await;
+    let reported = rack.ask_with(true, fields()).await;
     let mut cities: Vec<_> =
-        told.named_calls().iter().map(|(_, arguments)| arguments["city"].to_string()).collect();
+        reported.named_calls().iter().map(|(_, arguments)| arguments["city"].to_string()).collect();
     cities.sort();
     assert_eq!(
-        (told.finish.as_deref(), cities),
+        (reported.finish.as_deref(), cities),
         (Some("tool_calls"), vec!["\"Oslo\"".to_owned(), "\"Rome\"".to_owned()])
     );
-    assert_eq!((told.details_of("call_begun").len(), told.details_of("call_finished").len()), (1, 1));
-    assert!(told.calls.iter().all(|call| call["id"] != "call_0"), "an id that other conversations have too");
-    settled(&told);
+    assert_eq!((reported.details_of("call_begun").len(), reported.details_of("call_finished").len()), (1, 1));
+    assert!(
+        reported.calls.iter().all(|call| call["id"] != "call_0"),
+        "an id that other conversations have too"
+    );
+    settled(&reported);
     let mut messages =
-        vec![user("Go."), json!({"role": "assistant", "content": null, "tool_calls": told.calls})];
+        vec![user("Go."), json!({"role": "assistant", "content": null, "tool_calls": reported.calls})];
     messages.extend(
-        told.calls.iter().map(|call| json!({"role": "tool", "tool_call_id": call["id"], "content": "rain"})),
+        reported
+            .calls
+            .iter()
+            .map(|call| json!({"role": "tool", "tool_call_id": call["id"], "content": "rain"})),
     );
     rack.chat(json!({"model": "m", "messages": messages, "tools": fields()["tools"]})).await.expect("Rain.");
     let asked = rack.upstream.asked();
@@ -283,10 +291,10 @@ async fn b2_one_call_at_a_time_is_announced_as_one() {
         let rack = Setup::new().start([answer.into()]).await;
         let mut fields = fields();
         fields["parallel_tool_calls"] = false.into();
-        let told = rack.ask_with(true, fields).await;
-        assert_eq!(told.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
-        assert_eq!(told.finish.as_deref(), Some("tool_calls"));
-        assert!(!told.details_of("notice").is_empty() && told.details_of("call_aborted").is_empty());
+        let reported = rack.ask_with(true, fields).await;
+        assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+        assert_eq!(reported.finish.as_deref(), Some("tool_calls"));
+        assert!(!reported.details_of("notice").is_empty() && reported.details_of("call_aborted").is_empty());
     }
 }
 
@@ -299,10 +307,10 @@ async fn b2_a_turn_that_is_stopped_takes_announced_calls_back() {
         &json!({"a": 1, "b": 1}),
     );
     let rack = Setup::new().chat(|chat| chat.limits.max_calls = 0).start([both.into()]).await;
-    let told = rack.ask_with(true, fields()).await;
-    assert_eq!(told.finish.as_deref(), Some("stop"));
-    assert_eq!(told.details_of("call_aborted")[0]["id"], told.calls[0]["id"]);
-    settled(&told);
+    let reported = rack.ask_with(true, fields()).await;
+    assert_eq!(reported.finish.as_deref(), Some("stop"));
+    assert_eq!(reported.details_of("call_aborted")[0]["id"], reported.calls[0]["id"]);
+    settled(&reported);
 
     // By the time, in the middle of a call.
     let half = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Os";
@@ -310,15 +318,15 @@ async fn b2_a_turn_that_is_stopped_takes_announced_calls_back() {
         .chat(|chat| chat.limits.max_seconds = 1)
         .start([Reply::stream([text_event(half), Act::Stall])])
         .await;
-    let told = rack.ask_with(true, fields()).await;
-    assert_eq!((told.finish.as_deref(), told.details_of("call_aborted").len()), (Some("stop"), 1));
+    let reported = rack.ask_with(true, fields()).await;
+    assert_eq!((reported.finish.as_deref(), reported.details_of("call_aborted").len()), (Some("stop"), 1));
 
     // By the model server.
     for first in [text_event(half), event(&delta(&begin(0, "x", "weather")))] {
         let rack = Setup::new().start([Reply::stream([first, Act::Cut])]).await;
-        let told = rack.ask_with(true, fields()).await;
-        assert_eq!(told.details_of("call_aborted")[0]["id"], told.calls[0]["id"]);
-        assert!(told.error.is_some() && told.finish.is_none());
+        let reported = rack.ask_with(true, fields()).await;
+        assert_eq!(reported.details_of("call_aborted")[0]["id"], reported.calls[0]["id"]);
+        assert!(reported.error.is_some() && reported.finish.is_none());
     }
 }
 
@@ -336,11 +344,15 @@ async fn b2_what_the_server_began_to_read_and_could_not_is_taken_back() {
             event(&json!({"error": {"message": format!("Failed to parse input at pos 11: {raw}")}})),
         ]));
         let rack = Setup::new().start([failing].into_iter().chain(more.map(Reply::from))).await;
-        let told = rack.ask_with(true, fields()).await;
-        assert_eq!((told.finish.as_deref(), told.calls.len()), (Some("tool_calls"), 2), "{told:?}");
-        let aborted = told.details_of("call_aborted");
-        assert_eq!((aborted.len(), &aborted[0]["id"]), (1, &told.calls[0]["id"]));
-        assert_eq!(told.calls[1]["function"]["arguments"], "{\"city\":\"Oslo\"}");
+        let reported = rack.ask_with(true, fields()).await;
+        assert_eq!(
+            (reported.finish.as_deref(), reported.calls.len()),
+            (Some("tool_calls"), 2),
+            "{reported:?}"
+        );
+        let aborted = reported.details_of("call_aborted");
+        assert_eq!((aborted.len(), &aborted[0]["id"]), (1, &reported.calls[0]["id"]));
+        assert_eq!(reported.calls[1]["function"]["arguments"], "{\"city\":\"Oslo\"}");
     }
 }
 
@@ -355,9 +367,13 @@ async fn b2_without_deltas_a_call_is_one_piece() {
     for answer in [native, text] {
         for extension in [json!({}), json!({"deltas": false})] {
             let rack = Setup::new().start([answer.clone().into()]).await;
-            let told = rack.ask_with(true, json!({"tools": fields()["tools"], "toolrack": extension})).await;
-            assert_eq!((call_pieces(&told).len(), told.objects.len(), told.details.len()), (1, 2, 0));
-            assert_eq!(told.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+            let reported =
+                rack.ask_with(true, json!({"tools": fields()["tools"], "toolrack": extension})).await;
+            assert_eq!(
+                (call_pieces(&reported).len(), reported.objects.len(), reported.details.len()),
+                (1, 2, 0)
+            );
+            assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
         }
     }
 }
@@ -365,9 +381,9 @@ async fn b2_without_deltas_a_call_is_one_piece() {
 #[tokio::test]
 async fn b2_deltas_without_a_stream_are_refused() {
     let rack = Setup::new().start([]).await;
-    let told = rack.ask_with(false, fields()).await;
-    assert_eq!(told.status, 400);
-    assert!(told.failure().contains("\"stream\": true"), "{}", told.failure());
-    assert_eq!(told.error.unwrap()["param"], "toolrack.deltas");
+    let reported = rack.ask_with(false, fields()).await;
+    assert_eq!(reported.status, 400);
+    assert!(reported.failure().contains("\"stream\": true"), "{}", reported.failure());
+    assert_eq!(reported.error.unwrap()["param"], "toolrack.deltas");
     assert!(rack.upstream.asked().is_empty());
 }

@@ -56,8 +56,8 @@ async fn b2_a_model_without_tools_is_driven_in_its_own_dialect() {
                 Answer::text("5 and 6").into(),
             ])
             .await;
-        let told = rack.ask(true).await;
-        assert!(told.content.ends_with("5 and 6"), "{name}: {told:?}");
+        let reported = rack.ask(true).await;
+        assert!(reported.content.ends_with("5 and 6"), "{name}: {reported:?}");
         let ran =
             [("add".to_owned(), json!({"a": 2, "b": 3})), ("math.gcd".to_owned(), json!({"a": 12, "b": 18}))];
         assert_eq!(rack.ran(), ran, "{name}");
@@ -139,9 +139,9 @@ async fn b2_a_models_own_dialect_narrows_what_is_read() {
             chat.dialect = Some("glm45");
         });
         let rack = setup.start([Answer::text(&call(written)).into(), Answer::text("5").into()]).await;
-        let told = rack.ask_with(true, json!({"model": model})).await;
-        assert_eq!(rack.ran().len(), ran, "{model} {written}: {told:?}");
-        assert_eq!(told.content.trim() == call(written), ran == 0, "{model} {written}: {told:?}");
+        let reported = rack.ask_with(true, json!({"model": model})).await;
+        assert_eq!(rack.ran().len(), ran, "{model} {written}: {reported:?}");
+        assert_eq!(reported.content.trim() == call(written), ran == 0, "{model} {written}: {reported:?}");
     }
     // The model that is asked where the client names none counts as well.
     let rack = Setup::new()

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Answer, Reply, Scripted, Setup, Told, event, text_event};
+use crate::support::{Act, Answer, Reply, Reported, Scripted, Setup, event, text_event};
 
 pub(crate) const CALL: &str =
     "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}\n</tool_call>";
 
-async fn told_of(stream: bool, reply: Reply) -> Told {
+async fn told_of(stream: bool, reply: Reply) -> Reported {
     Setup::new().start([reply]).await.ask(stream).await
 }
 
@@ -40,19 +40,22 @@ async fn b2_a_truncated_stream_loses_no_text_and_says_so() {
             // What a reset throws away was never received, so the pieces get time to arrive.
             let mut stream: Vec<Act> = text.split_inclusive(' ').map(text_event).collect();
             stream.extend(acts.clone());
-            let told = told_of(true, Reply::stream(stream)).await;
+            let reported = told_of(true, Reply::stream(stream)).await;
             if end == "reset" {
-                assert!(told.error.is_some() && shown.starts_with(&told.content), "{end}: {told:?}");
+                assert!(
+                    reported.error.is_some() && shown.starts_with(&reported.content),
+                    "{end}: {reported:?}"
+                );
                 continue;
             }
             assert!(
-                told.failure().contains("broke off") || told.failure().contains("ended"),
-                "{end}: {told:?}"
+                reported.failure().contains("broke off") || reported.failure().contains("ended"),
+                "{end}: {reported:?}"
             );
-            assert!(!told.done);
+            assert!(!reported.done);
             // A whole line with a tag is a call, and calls of half an answer are not run.
             if !text.starts_with("NOTE") {
-                assert_eq!(told.content, shown, "{end}");
+                assert_eq!(reported.content, shown, "{end}");
             }
         }
     }
@@ -64,9 +67,9 @@ async fn b2_a_truncated_reply_is_a_bad_gateway() {
         let mut all = vec![Act::Send(b"{\"choices\": [{\"message\": {\"content\": \"On".to_vec())];
         all.extend(acts);
         let reply = Reply::Raw { status: 200, kind: "application/json", acts: all };
-        let told = told_of(false, reply).await;
-        assert_eq!(told.status, 502, "{told:?}");
-        assert_eq!(told.error.as_ref().unwrap()["type"], "upstream_error");
+        let reported = told_of(false, reply).await;
+        assert_eq!(reported.status, 502, "{reported:?}");
+        assert_eq!(reported.error.as_ref().unwrap()["type"], "upstream_error");
     }
 }
 
@@ -74,11 +77,11 @@ async fn b2_a_truncated_reply_is_a_bad_gateway() {
 async fn b2_a_call_of_a_broken_answer_is_not_run() {
     for last in [Act::Cut, Act::Reset, event(&json!({"error": {"message": "out of memory"}}))] {
         let rack = Setup::new().start([Reply::stream([text_event(CALL), last])]).await;
-        let told = rack.ask(true).await;
-        told.failure();
+        let reported = rack.ask(true).await;
+        reported.failure();
         assert!(rack.ran().is_empty());
         let (started, finished) =
-            (told.details_of("call_started").len(), told.details_of("call_finished").len());
+            (reported.details_of("call_started").len(), reported.details_of("call_finished").len());
         assert_eq!(started, finished, "a page would show it running for ever");
     }
 }
@@ -87,11 +90,11 @@ async fn b2_a_call_of_a_broken_answer_is_not_run() {
 async fn b2_an_answer_that_was_finished_survives_a_broken_connection() {
     for last in [Act::Cut, Act::Reset] {
         // The reader has to have the end before the connection is gone.
-        let told = told_of(true, Reply::stream([text_event("All."), finish(), last.clone()])).await;
-        if told.content.is_empty() && matches!(last, Act::Reset) {
+        let reported = told_of(true, Reply::stream([text_event("All."), finish(), last.clone()])).await;
+        if reported.content.is_empty() && matches!(last, Act::Reset) {
             continue;
         }
-        told.expect("All.");
+        reported.expect("All.");
     }
 }
 
@@ -105,9 +108,9 @@ async fn b2_done_is_the_end_though_the_connection_stays_open() {
 async fn b2_a_stall_ends_after_the_idle_time() {
     let idle = |setup: &mut Setup| setup.idle = Duration::from_millis(300);
     let rack = Setup::new().with(idle).start([Reply::stream([text_event("Once <tool"), Act::Stall])]).await;
-    let told = rack.ask(true).await;
-    assert!(told.failure().contains("sent nothing"), "{told:?}");
-    assert_eq!(told.content, "Once <tool");
+    let reported = rack.ask(true).await;
+    assert!(reported.failure().contains("sent nothing"), "{reported:?}");
+    assert_eq!(reported.content, "Once <tool");
     rack.upstream.client_gone().await;
 
     let silent = Reply::Raw { status: 200, kind: "application/json", acts: vec![Act::Stall] };
@@ -143,13 +146,13 @@ async fn b2_streams_in_any_shape_are_read() {
         ("two lines", one.replace("\"choices\":", "\"choices\":\ndata: ") + &end),
     ] {
         for size in [1, 7, usize::MAX] {
-            let told = told_of(true, Reply::bytes(body.as_bytes(), size.min(body.len()))).await;
+            let reported = told_of(true, Reply::bytes(body.as_bytes(), size.min(body.len()))).await;
             assert_eq!(
-                (told.error.as_ref(), told.content.as_str()),
+                (reported.error.as_ref(), reported.content.as_str()),
                 (None, text),
                 "{shape}, pieces of {size}"
             );
-            told.expect(text);
+            reported.expect(text);
         }
     }
 }
@@ -168,9 +171,9 @@ async fn b2_invalid_utf8_does_not_end_the_answer() {
     let mut body = b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xff\xfe\xe2\x98b\"}}]}\n\n".to_vec();
     body.extend_from_slice(b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n");
     for size in [1, 1000] {
-        let told = told_of(true, Reply::bytes(&body, size)).await;
-        assert!(told.content.starts_with('a') && told.content.ends_with('b'), "{}", told.content);
-        assert_eq!(told.finish.as_deref(), Some("stop"));
+        let reported = told_of(true, Reply::bytes(&body, size)).await;
+        assert!(reported.content.starts_with('a') && reported.content.ends_with('b'), "{}", reported.content);
+        assert_eq!(reported.finish.as_deref(), Some("stop"));
     }
     let whole = b"{\"choices\":[{\"message\":{\"content\":\"a\xff\xfeb\"},\"finish_reason\":\"stop\"}]}";
     let reply = Reply::Raw { status: 200, kind: "application/json", acts: vec![Act::Send(whole.to_vec())] };
@@ -280,9 +283,9 @@ async fn b2_refusals_become_the_status_of_the_reply() {
     for (theirs, ours) in [(400, 400), (401, 502), (403, 502), (404, 404), (429, 429), (500, 502), (503, 503)]
     {
         for stream in [true, false] {
-            let told = told_of(stream, Reply::error(theirs, "because of the moon")).await;
-            assert_eq!(told.status, ours, "{theirs}");
-            assert!(told.failure().contains("because of the moon"), "{told:?}");
+            let reported = told_of(stream, Reply::error(theirs, "because of the moon")).await;
+            assert_eq!(reported.status, ours, "{theirs}");
+            assert!(reported.failure().contains("because of the moon"), "{reported:?}");
         }
     }
     let detail = Reply::json(422, &json!({"detail": "no such field"}));
@@ -296,11 +299,15 @@ async fn b2_a_page_in_place_of_an_answer_is_told_in_few_words() {
         "<p>x</p>".repeat(5000)
     );
     for stream in [true, false] {
-        let told = told_of(stream, Reply::body(502, "text/html", &page)).await;
-        assert_eq!(told.status, 502);
-        assert!(told.failure().contains("Bad gateway") && told.failure().len() < 2000, "{}", told.failure());
-        let told = told_of(stream, Reply::body(200, "text/html", &page)).await;
-        assert_eq!(told.status, 502, "{told:?}");
+        let reported = told_of(stream, Reply::body(502, "text/html", &page)).await;
+        assert_eq!(reported.status, 502);
+        assert!(
+            reported.failure().contains("Bad gateway") && reported.failure().len() < 2000,
+            "{}",
+            reported.failure()
+        );
+        let reported = told_of(stream, Reply::body(200, "text/html", &page)).await;
+        assert_eq!(reported.status, 502, "{reported:?}");
     }
 }
 
@@ -312,9 +319,12 @@ async fn b2_no_server_is_told_with_its_address() {
     drop(nobody);
     let rack = Setup::new().start_before(upstream, &base).await;
     for stream in [true, false] {
-        let told = rack.ask(stream).await;
-        assert_eq!(told.status, 502);
-        assert!(told.failure().contains(&base) && told.failure().contains("Is it running?"), "{told:?}");
+        let reported = rack.ask(stream).await;
+        assert_eq!(reported.status, 502);
+        assert!(
+            reported.failure().contains(&base) && reported.failure().contains("Is it running?"),
+            "{reported:?}"
+        );
     }
 }
 
@@ -324,7 +334,7 @@ async fn b2_a_failure_in_a_later_round_ends_the_stream_with_an_error() {
     let rack = Setup::new()
         .start([first(), Reply::error(503, "loading"), first(), Reply::error(503, "loading")])
         .await;
-    let told = rack.ask(true).await;
-    assert!(told.failure().contains("loading") && told.content == "I add." && !told.done);
+    let reported = rack.ask(true).await;
+    assert!(reported.failure().contains("loading") && reported.content == "I add." && !reported.done);
     assert_eq!(rack.ask(false).await.status, 503);
 }

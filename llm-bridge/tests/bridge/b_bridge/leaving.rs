@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::support::{Act, Answer, Reply, Setup, Slow, text_event, until, user, within};
 
-/// A tool that says `waiting` and then waits to be cancelled; `dropped` is told when its future is gone.
+/// A tool that says `waiting` and then waits to be cancelled; `dropped` is notified when its future is gone.
 fn waiting_tool(setup: Setup, dropped: &Arc<Notify>) -> Setup {
     struct OnDrop(Arc<Notify>);
     impl Drop for OnDrop {
@@ -80,12 +80,12 @@ async fn b7_the_time_limit_cancels_the_running_tool_and_says_so() {
             .chat(|chat| chat.limits.max_seconds = 1)
             .start([wait_call()])
             .await;
-        let told = rack.ask(stream).await;
-        assert_eq!(told.finish.as_deref(), Some("stop"));
-        assert!(told.content.contains("longer than 1 s"), "{}", told.content);
+        let reported = rack.ask(stream).await;
+        assert_eq!(reported.finish.as_deref(), Some("stop"));
+        assert!(reported.content.contains("longer than 1 s"), "{}", reported.content);
         within(dropped.notified()).await;
-        let finished = told.details_of("call_finished");
-        assert_eq!(finished.len(), 1, "a page would show it running for ever: {:?}", told.details);
+        let finished = reported.details_of("call_finished");
+        assert_eq!(finished.len(), 1, "a page would show it running for ever: {:?}", reported.details);
         assert_eq!(rack.outcomes()[0].error, Some(ErrorKind::Cancelled));
     }
 }
@@ -123,8 +123,8 @@ async fn b7_a_tool_that_blocks_its_thread_does_not_hold_the_stream_open() {
         .chat(|chat| chat.limits.max_seconds = 1)
         .start([Answer::new().call("c", "block", &json!({})).into()])
         .await;
-    let told = rack.ask(true).await;
-    assert!(told.content.contains("longer than 1 s") && told.done);
+    let reported = rack.ask(true).await;
+    assert!(reported.content.contains("longer than 1 s") && reported.done);
     drop(release);
 }
 
@@ -145,8 +145,8 @@ async fn b7_a_server_that_stops_lets_answers_finish() {
     rack.stop.cancel();
     until(|| std::net::TcpStream::connect(rack.address).is_err()).await;
     go.notify_one();
-    let told = reading.rest().await;
-    assert!(told.content.ends_with("two.") && told.done, "{told:?}");
+    let reported = reading.rest().await;
+    assert!(reported.content.ends_with("two.") && reported.done, "{reported:?}");
     rack.stopped().await;
 }
 
@@ -163,8 +163,8 @@ async fn b7_a_server_that_stops_ends_open_streams_after_the_grace() {
     other.read_to("call_status").await;
     rack.stop.cancel();
     for reading in [one, other] {
-        let told = reading.rest().await;
-        assert_eq!(told.error.as_ref().unwrap()["type"], "server_stopping", "{told:?}");
+        let reported = reading.rest().await;
+        assert_eq!(reported.error.as_ref().unwrap()["type"], "server_stopping", "{reported:?}");
     }
     rack.stopped().await;
     assert_eq!(rack.outcomes().len(), 1, "what was cancelled has its record before the program ends");
@@ -177,11 +177,11 @@ async fn b7_a_server_that_stops_answers_who_waits_for_a_whole_reply() {
         .with(|setup| setup.grace = Duration::from_millis(100))
         .start([Reply::Raw { status: 200, kind: "application/json", acts: vec![Act::Stall] }])
         .await;
-    let (told, ()) = tokio::join!(rack.ask(false), async {
+    let (reported, ()) = tokio::join!(rack.ask(false), async {
         until(|| !rack.upstream.asked().is_empty()).await;
         rack.stop.cancel();
     });
-    assert_eq!((told.status, &told.error.unwrap()["type"]), (503, &json!("server_stopping")));
+    assert_eq!((reported.status, &reported.error.unwrap()["type"]), (503, &json!("server_stopping")));
     rack.upstream.client_gone().await;
 }
 
@@ -225,9 +225,9 @@ async fn b7_a_slow_reader_loses_no_text() {
         .await;
     let slow = Slow::ask(rack.address, &streamed()).await;
     until_held_up().await;
-    let told = slow.read().await;
-    assert!(told.content == words.concat(), "text was lost");
-    assert_eq!((told.finish.as_deref(), told.done), (Some("stop"), true));
-    assert_eq!(told.details_of("call_finished").len(), 1);
-    assert!(!told.details_of("call_status").is_empty());
+    let reported = slow.read().await;
+    assert!(reported.content == words.concat(), "text was lost");
+    assert_eq!((reported.finish.as_deref(), reported.done), (Some("stop"), true));
+    assert_eq!(reported.details_of("call_finished").len(), 1);
+    assert!(!reported.details_of("call_status").is_empty());
 }

@@ -22,13 +22,13 @@ async fn s12_the_message_of_a_result_is_a_paragraph_of_the_answer() {
     let calls = format!("Looking.\n{}{}{}", call("find"), call("save"), call("quiet"));
     for stream in [false, true] {
         let rack = setup().start([Answer::text(&calls).into(), Answer::text("That is all.").into()]).await;
-        let told = rack.ask(stream).await;
-        told.expect("Looking.\n\nSources:\n1. https://one.example/\n\nThe disk is full.\n\nThat is all.");
+        let reported = rack.ask(stream).await;
+        reported.expect("Looking.\n\nSources:\n1. https://one.example/\n\nThe disk is full.\n\nThat is all.");
 
         // Whoever reads the details knows which piece of the text is the message of which call.
-        let marked: Vec<_> = told.details.iter().filter(|details| details["type"] == "message").collect();
-        assert_eq!(marked.len(), 2, "{:?}", told.details);
-        let finished = told
+        let marked: Vec<_> = reported.details.iter().filter(|details| details["type"] == "message").collect();
+        assert_eq!(marked.len(), 2, "{:?}", reported.details);
+        let finished = reported
             .details
             .iter()
             .find(|details| details["id"] == marked[0]["id"] && details["type"] == "call_finished");

@@ -31,12 +31,16 @@ async fn b2_a_text_call_cut_off_at_the_token_limit_is_not_run() {
     ] {
         for stream in [true, false] {
             let rack = setup().start([Answer::text(text).finish("length").into()]).await;
-            let told = rack.ask_with(stream, weather()).await;
-            assert_eq!((told.finish.as_deref(), told.error.as_ref()), (Some("length"), None), "{text}");
-            assert_eq!(told.content.trim(), text, "{text}");
-            assert!(rack.ran().is_empty() && told.calls.is_empty(), "{text}");
-            assert!(told.details_of("call_started").is_empty(), "{text}");
-            assert!(!told.details_of("notice").is_empty(), "{text}");
+            let reported = rack.ask_with(stream, weather()).await;
+            assert_eq!(
+                (reported.finish.as_deref(), reported.error.as_ref()),
+                (Some("length"), None),
+                "{text}"
+            );
+            assert_eq!(reported.content.trim(), text, "{text}");
+            assert!(rack.ran().is_empty() && reported.calls.is_empty(), "{text}");
+            assert!(reported.details_of("call_started").is_empty(), "{text}");
+            assert!(!reported.details_of("notice").is_empty(), "{text}");
         }
     }
 }
@@ -51,8 +55,8 @@ async fn b2_a_text_call_that_was_whole_at_the_token_limit_is_run() {
         for end in ["", "\n"] {
             let first = Answer::text(text).say(end).finish("length");
             let rack = Setup::new().start([first.into(), Answer::text("5").into()]).await;
-            let told = rack.ask(true).await;
-            assert_eq!(rack.ran().len(), 1, "{text}{end}: {told:?}");
+            let reported = rack.ask(true).await;
+            assert_eq!(rack.ran().len(), 1, "{text}{end}: {reported:?}");
         }
     }
 }
@@ -61,8 +65,8 @@ async fn b2_a_text_call_that_was_whole_at_the_token_limit_is_run() {
 async fn b2_calls_before_the_one_that_was_cut_off_are_run() {
     let text = format!("{CALL}\n<tool_call>\n{{\"name\": \"add\", \"arguments\": {{\"a\": 9, \"b\": 9}}");
     let rack = setup().start([Answer::text(&text).finish("length").into(), Answer::text("5").into()]).await;
-    let told = rack.ask(true).await;
-    assert_eq!(told.finish.as_deref(), Some("stop"));
+    let reported = rack.ask(true).await;
+    assert_eq!(reported.finish.as_deref(), Some("stop"));
     assert_eq!(rack.ran(), [("add".to_owned(), json!({"a": 2, "b": 3}))]);
 }
 
@@ -79,16 +83,16 @@ async fn b2_a_reply_without_an_answer_is_a_failure() {
     ] {
         for stream in [true, false] {
             let rack = Setup::new().start([Reply::json(200, &body)]).await;
-            let told = rack.ask(stream).await;
-            assert_eq!(told.status, 502, "{body}");
-            assert!(told.failure().contains(words), "{body}: {}", told.failure());
+            let reported = rack.ask(stream).await;
+            assert_eq!(reported.status, 502, "{body}");
+            assert!(reported.failure().contains(words), "{body}: {}", reported.failure());
         }
     }
     let failure = event(&json!({"object": "error", "message": "out of memory"}));
     let rack = Setup::new().start([Reply::stream([text_event("On"), failure])]).await;
-    let told = rack.ask(true).await;
-    assert!(told.failure().contains("out of memory"), "{told:?}");
-    assert!(told.objects.iter().all(|chunk| chunk.get("message").is_none()));
+    let reported = rack.ask(true).await;
+    assert!(reported.failure().contains("out of memory"), "{reported:?}");
+    assert!(reported.objects.iter().all(|chunk| chunk.get("message").is_none()));
 }
 
 #[tokio::test]
@@ -108,10 +112,11 @@ async fn b2_unknown_fields_pass_at_their_own_level() {
         chunk(json!({}), json!({"finish_reason": "stop", "stop_reason": 7})),
         done(),
     ]);
-    let told = Setup::new().start([streamed]).await.ask(true).await;
-    told.expect("No.");
+    let reported = Setup::new().start([streamed]).await.ask(true).await;
+    reported.expect("No.");
     let all = |path: &str| -> Vec<Value> {
-        told.objects
+        reported
+            .objects
             .iter()
             .filter_map(|chunk| chunk.pointer(path))
             .filter(|v| !v.is_null())
@@ -135,9 +140,9 @@ async fn b2_unknown_fields_pass_at_their_own_level() {
             "function_call": null,
         }}],
     });
-    let told = Setup::new().start([Reply::json(200, &whole)]).await.ask(false).await;
-    told.expect("No.");
-    let reply = &told.objects[0];
+    let reported = Setup::new().start([Reply::json(200, &whole)]).await.ask(false).await;
+    reported.expect("No.");
+    let reply = &reported.objects[0];
     assert_eq!(reply["service_tier"], "flex");
     assert_eq!(reply["choices"][0]["stop_reason"], 7);
     assert_eq!(reply["choices"][0]["message"]["refusal"], "I won't.");
@@ -174,10 +179,10 @@ async fn b2_one_call_at_a_time_where_that_is_asked_for() {
     ] {
         for stream in [true, false] {
             let rack = Setup::new().start([answer.clone().into(), Answer::text("5").into()]).await;
-            let told = rack.ask_with(stream, json!({"parallel_tool_calls": false})).await;
-            told.expect("5");
+            let reported = rack.ask_with(stream, json!({"parallel_tool_calls": false})).await;
+            reported.expect("5");
             assert_eq!(rack.ran(), [("add".to_owned(), json!({"a": 2, "b": 3}))]);
-            assert_eq!(told.details_of("notice").len(), 1);
+            assert_eq!(reported.details_of("notice").len(), 1);
             let asked = rack.upstream.asked();
             assert_eq!(asked[0].body["parallel_tool_calls"], false);
             assert_eq!(asked[1].messages()[1]["tool_calls"].as_array().unwrap().len(), 1);
@@ -205,8 +210,8 @@ async fn b2_arguments_that_are_not_quite_json() {
     let call = &asked[1].messages()[1]["tool_calls"][0]["function"];
     let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
     assert_eq!(arguments, json!({"INVALID_JSON": huge}), "the model sees what it wrote");
-    let told = asked[1].messages()[2]["content"].as_str().unwrap();
-    assert!(told.contains("not valid JSON") && told.contains("out of range"), "{told}");
+    let reported = asked[1].messages()[2]["content"].as_str().unwrap();
+    assert!(reported.contains("not valid JSON") && reported.contains("out of range"), "{reported}");
 }
 
 #[tokio::test]
@@ -216,8 +221,8 @@ async fn b6_an_unknown_tool_is_unknown_whatever_its_arguments() {
     let rack = Setup::new().start([calls.into(), Answer::text("Sorry.").into()]).await;
     rack.ask(true).await.expect("Sorry.");
     let asked = rack.upstream.asked();
-    let told = asked[1].messages()[2]["content"].as_str().unwrap();
-    assert!(told.contains("no tool named `ad`") && told.contains("`add`"), "{told}");
+    let reported = asked[1].messages()[2]["content"].as_str().unwrap();
+    assert!(reported.contains("no tool named `ad`") && reported.contains("`add`"), "{reported}");
 }
 
 #[tokio::test]
@@ -227,9 +232,9 @@ async fn b2_a_native_call_without_a_name_is_none() {
     for calls in unnamed {
         let events = || [event(&delta(&json!({"content": "Hm.", "tool_calls": calls}))), done()];
         let rack = Setup::new().start([Reply::stream(events())]).await;
-        let told = rack.ask(true).await;
-        told.expect("Hm.");
-        assert_eq!((rack.upstream.asked().len(), told.details_of("notice").len()), (1, 1));
+        let reported = rack.ask(true).await;
+        reported.expect("Hm.");
+        assert_eq!((rack.upstream.asked().len(), reported.details_of("notice").len()), (1, 1));
         assert!(rack.audit().is_empty());
     }
 }
@@ -245,15 +250,15 @@ async fn b2_a_call_that_is_required_is_required_in_the_prompt_too() {
         let setup = Setup::new().chat(|chat| chat.tool_style = ToolStyle::Prompt);
         let rack = setup.start([Answer::text(CALL).into(), Answer::text("5").into()]).await;
         rack.ask_with(true, json!({"tool_choice": choice})).await.expect("5");
-        let told: Vec<String> = rack
+        let reported: Vec<String> = rack
             .upstream
             .asked()
             .iter()
             .map(|asked| asked.messages()[0]["content"].as_str().unwrap().to_owned())
             .collect();
-        assert_eq!(told[0].contains("You must call"), words.is_some(), "{}", told[0]);
-        assert!(told[0].ends_with(words.unwrap_or_default()), "{}", told[0]);
-        assert!(!told[1].contains("You must call"), "asked for again there would be no end");
+        assert_eq!(reported[0].contains("You must call"), words.is_some(), "{}", reported[0]);
+        assert!(reported[0].ends_with(words.unwrap_or_default()), "{}", reported[0]);
+        assert!(!reported[1].contains("You must call"), "asked for again there would be no end");
     }
 }
 
@@ -265,8 +270,8 @@ async fn b2_lines_that_call_are_told_beside_a_system_message_of_the_client() {
         let messages = json!([{"role": "system", "content": content}, user("Go.")]);
         rack.chat(json!({"model": "m", "messages": messages})).await.expect("Hi.");
         let asked = rack.upstream.asked();
-        let told = asked[0].messages()[0].pointer(place).unwrap().as_str().unwrap();
-        assert!(told.contains("writing a line of its own") && told.contains("NOTE"), "{told}");
+        let reported = asked[0].messages()[0].pointer(place).unwrap().as_str().unwrap();
+        assert!(reported.contains("writing a line of its own") && reported.contains("NOTE"), "{reported}");
         assert!(asked[0].messages()[0].to_string().contains("Be brief."));
         assert_eq!(asked[0].messages().len(), 2);
     }
@@ -306,10 +311,10 @@ async fn b2_the_extension_takes_both_names_and_refuses_unknown_ones() {
         (json!({"allowed_modules": ["mathe"]}), "toolrack.allowed_modules", ["`mathe`", "`math`"]),
     ] {
         let rack = Setup::new().start([]).await;
-        let told = rack.ask_with(true, json!({"toolrack": extension})).await;
-        assert_eq!(told.status, 400);
-        assert!(words.iter().all(|word| told.failure().contains(word)), "{}", told.failure());
-        assert_eq!(told.error.as_ref().unwrap()["param"], param);
+        let reported = rack.ask_with(true, json!({"toolrack": extension})).await;
+        assert_eq!(reported.status, 400);
+        assert!(words.iter().all(|word| reported.failure().contains(word)), "{}", reported.failure());
+        assert_eq!(reported.error.as_ref().unwrap()["param"], param);
         assert!(rack.upstream.asked().is_empty());
     }
 }

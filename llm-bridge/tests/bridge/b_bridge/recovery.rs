@@ -27,8 +27,8 @@ async fn b2_a_call_that_the_server_could_not_read_is_read_from_its_error() {
             (true, Reply::stream([text_event("Let me "), event(&json!({"error": {"message": message}}))])),
         ] {
             let rack = Setup::new().start([reply, Answer::text("5").into()]).await;
-            let told = rack.ask(stream).await;
-            told.expect("Let me see.\n\n5");
+            let reported = rack.ask(stream).await;
+            reported.expect("Let me see.\n\n5");
             assert_eq!(rack.ran().len(), 1);
             assert_eq!(rack.upstream.asked()[1].messages()[1]["content"], "Let me see.");
         }
@@ -48,9 +48,9 @@ async fn b2_what_was_streamed_before_the_error_is_not_said_twice() {
             event(&json!({"error": {"message": message}})),
         ]);
         let rack = Setup::new().start([reply, Answer::text("5").into()]).await;
-        let told = rack.ask(true).await;
-        told.expect("Let me see.\n\n5");
-        assert_eq!(told.reasoning.trim(), "I add.");
+        let reported = rack.ask(true).await;
+        reported.expect("Let me see.\n\n5");
+        assert_eq!(reported.reasoning.trim(), "I add.");
         assert_eq!(rack.ran().len(), 1);
 
         let thinking_only = Reply::stream([
@@ -58,9 +58,9 @@ async fn b2_what_was_streamed_before_the_error_is_not_said_twice() {
             event(&json!({"error": {"message": message}})),
         ]);
         let rack = Setup::new().start([thinking_only, Answer::text("5").into()]).await;
-        let told = rack.ask(true).await;
-        told.expect("Let me see.\n\n5");
-        assert_eq!(told.reasoning.trim(), "I add.");
+        let reported = rack.ask(true).await;
+        reported.expect("Let me see.\n\n5");
+        assert_eq!(reported.reasoning.trim(), "I add.");
     }
 }
 
@@ -89,8 +89,8 @@ async fn b2_half_a_call_is_asked_for_once_more() {
 
             // Twice is enough: what there is is shown.
             let rack = Setup::new().start([reply.clone(), reply]).await;
-            let told = rack.ask(stream).await;
-            assert!(told.content.contains("\"argum"), "{told:?}");
+            let reported = rack.ask(stream).await;
+            assert!(reported.content.contains("\"argum"), "{reported:?}");
             assert!(rack.ran().is_empty());
         }
     }
@@ -126,8 +126,8 @@ async fn g2_a_refusal_of_tools_is_remembered_only_after_the_prompt_has_helped() 
     let broken_off = [text_event("Hi"), event(&json!({"error": {"message": "out of memory"}}))];
     for retry in [refusal(), Reply::error(500, "out of memory"), Reply::stream(broken_off)] {
         let rack = Setup::new().start([refusal(), retry]).await;
-        let told = rack.ask(true).await;
-        assert!(!told.failure().is_empty(), "{told:?}");
+        let reported = rack.ask(true).await;
+        assert!(!reported.failure().is_empty(), "{reported:?}");
         assert_eq!(rack.upstream.asked()[1].body.get("tools"), None, "tried in the prompt");
         rack.upstream.push(Answer::text("Hi."));
         rack.ask(true).await.expect("Hi.");

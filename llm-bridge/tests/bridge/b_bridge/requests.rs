@@ -44,8 +44,8 @@ async fn b2_tool_choice_none_and_allowed_tools_narrow_what_is_offered() {
     let asked = rack.upstream.asked();
     assert_eq!(asked[0].body.get("tools"), None);
     assert!(rack.ran().is_empty(), "what is not offered is not run");
-    let told = asked[1].messages().last().unwrap()["content"].as_str().unwrap();
-    assert!(!told.contains("Did you mean"), "{told}");
+    let reported = asked[1].messages().last().unwrap()["content"].as_str().unwrap();
+    assert!(!reported.contains("Did you mean"), "{reported}");
 
     let tools = json!([{"type": "function", "function": {"name": "math.gcd"}}, {"type": "function", "name": "weather"}]);
     let choice = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools}});
@@ -59,10 +59,10 @@ async fn b2_tool_choice_none_and_allowed_tools_narrow_what_is_offered() {
 async fn b2_a_tool_choice_that_is_not_there_is_refused() {
     let rack = Setup::new().start([]).await;
     let choice = json!({"type": "function", "function": {"name": "nothing"}});
-    let told = rack.ask_with(true, json!({"tool_choice": choice})).await;
-    assert_eq!(told.status, 400);
-    assert!(told.failure().contains("`nothing`"));
-    assert_eq!(told.error.unwrap()["param"], "tool_choice");
+    let reported = rack.ask_with(true, json!({"tool_choice": choice})).await;
+    assert_eq!(reported.status, 400);
+    assert!(reported.failure().contains("`nothing`"));
+    assert_eq!(reported.error.unwrap()["param"], "tool_choice");
     assert!(rack.upstream.asked().is_empty());
 }
 
@@ -73,17 +73,17 @@ async fn b2_unknown_fields_pass_both_ways() {
             Answer::text("Hi.").extra(json!({"timings": {"predicted_ms": 3}, "system_fingerprint": "f"}));
         let rack = Setup::new().start([answer.into()]).await;
         let fields = json!({"temperature": 0.5, "grammar": "root ::= x", "chat_template_kwargs": {"a": [1]}, "stream_options": null});
-        let told = rack.ask_with(stream, fields).await;
-        told.expect("Hi.");
+        let reported = rack.ask_with(stream, fields).await;
+        reported.expect("Hi.");
         let body = &rack.upstream.asked()[0].body;
         assert_eq!(body["temperature"], 0.5);
         assert_eq!(body["grammar"], "root ::= x");
         assert_eq!(body["chat_template_kwargs"], json!({"a": [1]}));
         assert_eq!(body["stream"], stream);
         assert_eq!(stream, body["stream_options"]["include_usage"] == true);
-        let timings: Vec<_> = told.objects.iter().filter_map(|object| object.get("timings")).collect();
+        let timings: Vec<_> = reported.objects.iter().filter_map(|object| object.get("timings")).collect();
         assert_eq!(timings, [&json!({"predicted_ms": 3})]);
-        assert!(told.objects.iter().any(|object| object["system_fingerprint"] == "f"));
+        assert!(reported.objects.iter().any(|object| object["system_fingerprint"] == "f"));
     }
 }
 
@@ -109,14 +109,14 @@ async fn b2_usage_is_summed_and_streamed_where_asked_for() {
             .start([call("add").usage(10, 2).into(), Answer::text("30").usage(20, 3).into()])
             .await;
         let fields = if stream { json!({"stream_options": {"include_usage": true}}) } else { json!({}) };
-        let told = rack.ask_with(stream, fields).await;
-        told.expect("30");
+        let reported = rack.ask_with(stream, fields).await;
+        reported.expect("30");
         let sum = json!({"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35});
-        assert_eq!(told.usage, Some(sum));
+        assert_eq!(reported.usage, Some(sum));
     }
     let rack = Setup::new().start([Answer::text("Hi.").usage(1, 1).into()]).await;
-    let told = rack.ask(true).await;
-    assert_eq!(told.usage, None);
+    let reported = rack.ask(true).await;
+    assert_eq!(reported.usage, None);
     assert_eq!(rack.upstream.asked()[0].body["stream_options"], json!({"include_usage": true}));
 }
 
@@ -153,9 +153,9 @@ async fn b2_reasoning_comes_back_as_reasoning_only() {
             Answer::text("<thi").say("nk>Hm,").say(" 2.</th").say("ink>It is 2."),
         ] {
             let rack = Setup::new().start([answer.into()]).await;
-            let told = rack.ask(stream).await;
-            told.expect("It is 2.");
-            assert_eq!(told.reasoning, "Hm, 2.");
+            let reported = rack.ask(stream).await;
+            reported.expect("It is 2.");
+            assert_eq!(reported.reasoning, "Hm, 2.");
         }
     }
 }
@@ -164,22 +164,22 @@ async fn b2_reasoning_comes_back_as_reasoning_only() {
 async fn b2_thinking_left_open_is_reasoning_and_a_call_ends_it() {
     for stream in [true, false] {
         let rack = Setup::new().start([Answer::text("<think>And then").finish("length").into()]).await;
-        let told = rack.ask(stream).await;
-        assert_eq!((told.content.as_str(), told.reasoning.as_str()), ("", "And then"));
-        assert_eq!(told.finish.as_deref(), Some("length"));
+        let reported = rack.ask(stream).await;
+        assert_eq!((reported.content.as_str(), reported.reasoning.as_str()), ("", "And then"));
+        assert_eq!(reported.finish.as_deref(), Some("length"));
 
         let call =
             "<think>I add.\n<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}</tool_call>";
         let rack = Setup::new().start([Answer::text(call).into(), Answer::text("2").into()]).await;
-        let told = rack.ask(stream).await;
-        told.expect("2");
-        assert_eq!((told.reasoning.trim(), rack.ran().len()), ("I add.", 1));
+        let reported = rack.ask(stream).await;
+        reported.expect("2");
+        assert_eq!((reported.reasoning.trim(), rack.ran().len()), ("I add.", 1));
 
         let setup = Setup::new().chat(|chat| chat.thinking = true);
         let rack = setup.start([Answer::text("Hm.</think>2").into()]).await;
-        let told = rack.ask(stream).await;
-        told.expect("2");
-        assert_eq!(told.reasoning, "Hm.");
+        let reported = rack.ask(stream).await;
+        reported.expect("2");
+        assert_eq!(reported.reasoning, "Hm.");
     }
 }
 
@@ -202,8 +202,8 @@ async fn b2_a_client_that_names_no_model_gets_the_configured_one() {
         .chat(|chat| chat.model = Some("mine".into()))
         .start([Answer::text("a").into(), Answer::text("b").into()])
         .await;
-    let told = rack.chat(json!({"messages": [user("Go.")]})).await;
-    assert_eq!(told.objects[0]["model"], "mine");
+    let reported = rack.chat(json!({"messages": [user("Go.")]})).await;
+    assert_eq!(reported.objects[0]["model"], "mine");
     rack.ask(true).await.expect("b");
     let models: Vec<_> = rack.upstream.asked().iter().map(|asked| asked.body["model"].clone()).collect();
     assert_eq!(models, ["mine", "m"]);

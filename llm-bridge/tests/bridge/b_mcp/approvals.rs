@@ -168,8 +168,8 @@ async fn b3_a_client_that_cannot_ask_waits_for_an_answer_from_elsewhere() {
         let mut peer = rack.peer(era, json!({})).await;
         let wanted = json!({"name": "erase", "arguments": {"name": "one"}, "_meta": {"progressToken": 1}});
         let id = peer.send("tools/call", wanted).await;
-        let told = peer.hears("notifications/progress").await;
-        assert!(told["params"]["message"].as_str().unwrap().contains("approve"), "{told}");
+        let reported = peer.hears("notifications/progress").await;
+        assert!(reported["params"]["message"].as_str().unwrap().contains("approve"), "{reported}");
         let approval = rack.registry.pending_approvals().await.unwrap()[0].id.clone();
         let answer = ApprovalAnswer { approve: true, by: "root".into(), reason: None };
         rack.registry.answer_approval(&approval, answer).await.unwrap();

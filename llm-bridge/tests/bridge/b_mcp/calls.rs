@@ -128,22 +128,23 @@ async fn b3_progress_rises_and_ends_with_the_call() {
         let wanted = json!({"name": "tool", "arguments": {}, "_meta": {"progressToken": "p"}});
         let answer = peer.request("tools/call", wanted).await;
         assert_eq!(text(&answer), "d");
-        let told: Vec<Value> = peer
+        let reported: Vec<Value> = peer
             .heard
             .iter()
             .filter(|message| message["method"] == "notifications/progress")
             .cloned()
             .collect();
-        let numbers: Vec<f64> = told.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
-        assert_eq!(numbers.len(), 5, "{told:?}");
+        let numbers: Vec<f64> =
+            reported.iter().map(|one| one["params"]["progress"].as_f64().unwrap()).collect();
+        assert_eq!(numbers.len(), 5, "{reported:?}");
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-        assert!(told.iter().all(|one| one["params"]["progressToken"] == "p"), "{told:?}");
-        assert_eq!(told[0]["params"]["message"], "half");
+        assert!(reported.iter().all(|one| one["params"]["progressToken"] == "p"), "{reported:?}");
+        assert_eq!(reported[0]["params"]["message"], "half");
     }
     left.lock().unwrap()[0].status("too late");
 }
 
-/// A tool that waits until it is told to stop, and says that it has begun.
+/// A tool that waits until it is stopped, and says that it has begun.
 fn waits(begun: &Arc<Notify>) -> Arc<dyn Handler> {
     let begun = Arc::clone(begun);
     handler_fn(move |_, _| {

@@ -88,12 +88,12 @@ async fn b3_a_name_that_is_none_here_is_given_another() {
         names.extend(peer.list(cursor.as_deref()).await.0);
         let renamed: Vec<_> = names.iter().filter(|name| name.starts_with("gr__")).cloned().collect();
         assert_eq!(renamed.len(), 2, "{renamed:?}");
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for name in &renamed {
-            told.push(peer::text(&peer.call(name, json!({})).await));
+            reported.push(peer::text(&peer.call(name, json!({})).await));
         }
-        told.sort();
-        assert_eq!(told, ["the first", "the second"]);
+        reported.sort();
+        assert_eq!(reported, ["the first", "the second"]);
         assert_eq!(peer::text(&peer.call("gr__e", json!({})).await), "the second", "a legal name stays");
     }
 }
@@ -126,8 +126,8 @@ async fn b3_a_client_is_told_of_changes_where_it_asks() {
     assert_eq!(first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{first}");
     for enabled in [false, true] {
         rack.registry.set_enabled("tool", enabled).unwrap();
-        let told = peer.hears("notifications/tools/list_changed").await;
-        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{told}");
+        let reported = peer.hears("notifications/tools/list_changed").await;
+        assert_eq!(reported["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id, "{reported}");
     }
     rack.closing.cancel();
     let ended = peer.answer(id).await;

@@ -27,7 +27,7 @@ impl Slow {
     }
 
     /// Reads all of it.
-    pub async fn read(mut self) -> Told {
+    pub async fn read(mut self) -> Reported {
         let mut bytes = Vec::new();
         super::within(self.0.read_to_end(&mut bytes)).await.unwrap();
         let reply = String::from_utf8(bytes).unwrap();
@@ -39,14 +39,14 @@ impl Slow {
             body.push_str(&rest[..size]);
             chunks = &rest[size + 2..];
         }
-        let mut told = Told { status: 200, ..Told::default() };
+        let mut reported = Reported { status: 200, ..Reported::default() };
         for event in body.split("\n\n").filter_map(|event| event.strip_prefix("data: ")) {
             match event {
-                "[DONE]" => told.done = true,
-                chunk => told.take_chunk(serde_json::from_str(chunk).unwrap()),
+                "[DONE]" => reported.done = true,
+                chunk => reported.take_chunk(serde_json::from_str(chunk).unwrap()),
             }
         }
-        told
+        reported
     }
 }
 
@@ -54,13 +54,13 @@ impl Slow {
 pub struct Reading {
     response: reqwest::Response,
     buffer: Vec<u8>,
-    told: Told,
+    reported: Reported,
 }
 
 impl Reading {
     pub fn new(response: reqwest::Response) -> Self {
-        let told = Told { status: response.status().as_u16(), ..Told::default() };
-        Self { response, buffer: Vec::new(), told }
+        let reported = Reported { status: response.status().as_u16(), ..Reported::default() };
+        Self { response, buffer: Vec::new(), reported }
     }
 
     /// The data of the next event; comments are passed over.
@@ -83,7 +83,7 @@ impl Reading {
     pub async fn json(&mut self) -> Value {
         let data = super::within(self.next()).await.expect("one more event");
         let chunk: Value = serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}"));
-        self.told.take_chunk(chunk.clone());
+        self.reported.take_chunk(chunk.clone());
         chunk
     }
 
@@ -98,23 +98,23 @@ impl Reading {
     }
 
     /// Reads the rest and gives all that was said.
-    pub async fn rest(mut self) -> Told {
+    pub async fn rest(mut self) -> Reported {
         while let Some(data) = super::within(self.next()).await {
-            assert!(!self.told.done, "nothing follows [DONE]: {data}");
+            assert!(!self.reported.done, "nothing follows [DONE]: {data}");
             if data == "[DONE]" {
-                self.told.done = true;
+                self.reported.done = true;
             } else {
                 let chunk = serde_json::from_str(&data).unwrap_or_else(|_| panic!("not JSON: {data}"));
-                self.told.take_chunk(chunk);
+                self.reported.take_chunk(chunk);
             }
         }
-        self.told
+        self.reported
     }
 }
 
 /// All that a reply said, streamed or not.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Reported {
     pub status: u16,
     pub content: String,
     pub content_is_null: bool,
@@ -132,7 +132,7 @@ pub struct Told {
     pub objects: Vec<Value>,
 }
 
-impl Told {
+impl Reported {
     pub async fn read(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
         let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
@@ -140,9 +140,9 @@ impl Told {
             return Reading::new(response).rest().await;
         }
         assert_eq!(kind.as_deref(), Some("application/json"));
-        let mut told = Self { status, done: true, ..Self::default() };
-        told.take_whole(response.json().await.unwrap());
-        told
+        let mut reported = Self { status, done: true, ..Self::default() };
+        reported.take_whole(response.json().await.unwrap());
+        reported
     }
 
     fn take_whole(&mut self, body: Value) {

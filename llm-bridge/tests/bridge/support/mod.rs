@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use client::{Reading, Slow, Told};
+pub use client::{Reading, Reported, Slow};
 pub use metrics::Scraped;
 pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
 
@@ -274,19 +274,19 @@ impl Rack {
     }
 
     /// Sends a request and reads the reply to its end.
-    pub async fn chat(&self, body: Value) -> Told {
+    pub async fn chat(&self, body: Value) -> Reported {
         let response = self.post(&body).await;
-        within(Told::read(response)).await
+        within(Reported::read(response)).await
     }
 
     /// Asks with a field or two beside the question.
-    pub async fn ask_with(&self, stream: bool, fields: Value) -> Told {
+    pub async fn ask_with(&self, stream: bool, fields: Value) -> Reported {
         let mut body = json!({"model": "m", "messages": [user("Go.")], "stream": stream});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         self.chat(body).await
     }
 
-    pub async fn ask(&self, stream: bool) -> Told {
+    pub async fn ask(&self, stream: bool) -> Reported {
         self.ask_with(stream, json!({})).await
     }
 

@@ -1,4 +1,4 @@
-//! One table: every door × level × persona × effect × state of a tool. What a door shows is what it lets be called, no door does what
+//! One table: every entry point × level × persona × effect × state of a tool. What an entry point shows is what it lets be called, no entry point does what
 //! another refuses, and every call leaves its record: requirements T3, T4, T5, M5, M6, B8, L3.
 
 mod site;
@@ -11,25 +11,25 @@ use registry_core::{
         audit::{AuditRecord, Phase},
     },
 };
-use site::{DOORS, Door, Site};
+use site::{ENTRY_POINTS, EntryPoint, Site};
 use table::{Fate, Row, Seen, callers, decision, fate, rows};
 
 impl Site {
-    /// Makes the calls and checks everything about each; gives what the door has said.
+    /// Makes the calls and checks everything about each; gives what the entry point has said.
     async fn check(&self, caller: &Caller, rows: &[Row], approved: bool) -> Seen {
         let (recorded, ran) = (self.audit.records().len(), self.ran.lock().unwrap().len());
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         let (shown, said) = self.turn(caller, &names).await;
         let records = self.audit.records().split_off(recorded);
         let ran: Vec<(String, String)> = self.ran.lock().unwrap().split_off(ran);
-        if self.door == Door::ChatText && !self.reads_text(caller) {
+        if self.entry == EntryPoint::ChatText && !self.reads_text(caller) {
             assert!(shown.is_empty() && said.is_empty() && records.is_empty() && ran.is_empty());
             return (shown, said);
         }
-        assert_eq!(said.len(), rows.len(), "{:?}: every call is answered, once", self.door);
+        assert_eq!(said.len(), rows.len(), "{:?}: every call is answered, once", self.entry);
         let mut expected_records = 0;
         for row in rows {
-            let cell = format!("{:?}: {} calls {}", self.door, caller.user, row.name);
+            let cell = format!("{:?}: {} calls {}", self.entry, caller.user, row.name);
             let fate = if approved { Fate::Runs } else { fate(row, caller) };
             let runs = usize::from(fate == Fate::Runs);
             let own: Vec<&AuditRecord> = records.iter().filter(|record| record.tool == row.name).collect();
@@ -44,7 +44,7 @@ impl Site {
                 assert_eq!((&record.user, record.level), (&caller.user, caller.level), "{cell}");
                 assert_eq!(
                     (record.origin.clone(), &*record.tenant),
-                    (self.door.origin(), "default"),
+                    (self.entry.origin(), "default"),
                     "{cell}"
                 );
                 assert_eq!(record.call_id, last.call_id, "{cell}");
@@ -59,7 +59,7 @@ impl Site {
             assert_eq!(shown.contains(&row.name), !refused, "{cell}: listing and calling agree");
             said[&row.name].check(fate);
         }
-        assert_eq!(records.len(), expected_records, "{:?}: no record of anything else", self.door);
+        assert_eq!(records.len(), expected_records, "{:?}: no record of anything else", self.entry);
         (shown, said)
     }
 
@@ -77,8 +77,8 @@ async fn t_every_door_lists_and_decides_and_records_alike() {
     let (rows, callers) = (rows(), callers());
     assert_eq!((rows.len(), callers.len()), (72, 12));
     let mut sites = Vec::new();
-    for door in DOORS {
-        sites.push(Site::start(door, &rows, &callers).await);
+    for entry in ENTRY_POINTS {
+        sites.push(Site::start(entry, &rows, &callers).await);
     }
     for caller in &callers {
         let waiting: Vec<Row> = rows
@@ -101,12 +101,12 @@ async fn t_every_door_lists_and_decides_and_records_alike() {
             let seen = [asked, then];
             match &first {
                 None => first = Some(seen),
-                Some(first) if site.door == Door::ChatText && !site.reads_text(caller) => {
+                Some(first) if site.entry == EntryPoint::ChatText && !site.reads_text(caller) => {
                     assert!(first.iter().all(|(shown, _)| shown.is_empty()));
                 }
-                // To the letter: the same words about the same call, whatever the door.
+                // To the letter: the same words about the same call, whatever the entry point.
                 Some(first) => {
-                    assert_eq!(*first, seen, "{:?} and {:?}, {}", sites[0].door, site.door, caller.user)
+                    assert_eq!(*first, seen, "{:?} and {:?}, {}", sites[0].entry, site.entry, caller.user)
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The doors.
+//! The entry points.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::table::{GATE, Row, Seen, State, Words};
-use crate::support::{Answer, Scripted, Told, user, within};
+use crate::support::{Answer, Reported, Scripted, user, within};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum EntryPoint {
     Library,
     CommandLine,
     Execute,
@@ -40,10 +40,15 @@ pub(crate) enum Door {
     ChatText,
 }
 
-pub(crate) const DOORS: [Door; 5] =
-    [Door::Library, Door::CommandLine, Door::Execute, Door::ChatNative, Door::ChatText];
+pub(crate) const ENTRY_POINTS: [EntryPoint; 5] = [
+    EntryPoint::Library,
+    EntryPoint::CommandLine,
+    EntryPoint::Execute,
+    EntryPoint::ChatNative,
+    EntryPoint::ChatText,
+];
 
-impl Door {
+impl EntryPoint {
     pub(crate) fn origin(self) -> Origin {
         match self {
             Self::Library => Origin::Library,
@@ -70,9 +75,9 @@ impl Gate for Warden {
     }
 }
 
-/// One door with a registry of its own behind it.
+/// One entry point with a registry of its own behind it.
 pub(crate) struct Site {
-    pub(crate) door: Door,
+    pub(crate) entry: EntryPoint,
     pub(crate) registry: Registry,
     pub(crate) audit: Arc<MemoryAudit>,
     /// Who has run what, as the tools' code saw it.
@@ -85,7 +90,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) async fn start(door: Door, rows: &[Row], callers: &[Caller]) -> Self {
+    pub(crate) async fn start(entry: EntryPoint, rows: &[Row], callers: &[Caller]) -> Self {
         let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
         let audit = Arc::new(MemoryAudit::new(100_000));
         let usage = Arc::new(MemoryUsage::default());
@@ -159,20 +164,20 @@ impl Site {
         let stop = CancellationToken::new();
         tokio::spawn(server::serve(listener, backend, settings, stop.clone()));
         let client = toolrack_http::build_client(|| Client::builder().no_proxy()).unwrap();
-        Self { door, registry, audit, ran, upstream, base, client, keys, _stop: stop.drop_guard() }
+        Self { entry, registry, audit, ran, upstream, base, client, keys, _stop: stop.drop_guard() }
     }
 
-    /// What the door shows the caller as usable, and what it says to a call of each of these.
+    /// What the entry point shows the caller as usable, and what it says to a call of each of these.
     pub(crate) async fn turn(&self, caller: &Caller, names: &[String]) -> Seen {
-        match self.door {
-            Door::Library | Door::CommandLine => self.direct(caller, names).await,
-            Door::Execute => self.execute(caller, names).await,
-            Door::ChatNative => {
+        match self.entry {
+            EntryPoint::Library | EntryPoint::CommandLine => self.direct(caller, names).await,
+            EntryPoint::Execute => self.execute(caller, names).await,
+            EntryPoint::ChatNative => {
                 let call = |answer: Answer, name: &String| answer.call(name, name, &json!({}));
                 let calls = names.iter().fold(Answer::new(), call);
                 self.chat(caller, [calls, Answer::text("Done.")], "Done.").await
             }
-            Door::ChatText => {
+            EntryPoint::ChatText => {
                 let call = |name: &String| {
                     format!("<tool_call>\n{}\n</tool_call>\n", json!({"name": name, "arguments": {}}))
                 };
@@ -193,7 +198,7 @@ impl Site {
 
     async fn direct(&self, caller: &Caller, names: &[String]) -> Seen {
         let context = self.registry.context(caller.clone()).with_approval_wait(Duration::ZERO);
-        let shown = if self.door == Door::Library {
+        let shown = if self.entry == EntryPoint::Library {
             self.registry.select(&context).tools().iter().map(|tool| tool.name().to_owned()).collect()
         } else {
             let rows = listing::rows(&self.registry, &context, false);
@@ -201,7 +206,7 @@ impl Site {
         };
         let mut said = BTreeMap::new();
         for name in names {
-            let call = ToolCall::new(name, json!({})).with_origin(self.door.origin());
+            let call = ToolCall::new(name, json!({})).with_origin(self.entry.origin());
             let outcome = self.registry.execute(&context, call).await;
             let reply = serde_json::to_value(outcome.to_reply()).unwrap();
             assert!(said.insert(name.clone(), Words::of(&reply)).is_none());
@@ -245,11 +250,11 @@ impl Site {
         let body = json!({"model": "m", "messages": [user("Go.")]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.base)).json(&body);
         let response = within(request.bearer_auth(&self.keys[&caller.user]).send()).await.unwrap();
-        let told = within(Told::read(response)).await;
-        told.expect_end(says);
+        let reported = within(Reported::read(response)).await;
+        reported.expect_end(says);
         let offered = self.upstream.asked()[first].body["tools"].as_array().cloned().unwrap_or_default();
         let shown = offered.iter().map(|tool| tool["function"]["description"].as_str().unwrap().to_owned());
-        let finished = told.details_of("call_finished");
+        let finished = reported.details_of("call_finished");
         let said = finished.iter().map(|call| (call["name"].as_str().unwrap().to_owned(), Words::of(call)));
         (shown.collect(), said.collect())
     }

@@ -101,10 +101,10 @@ pub(crate) fn decision(row: &Row, fate: Fate, approved: bool) -> Option<Decision
     Some(Decision { gate, ..Decision::new(verdict, by) })
 }
 
-/// The tools that a door shows as usable, and what it says to a call of each.
+/// The tools that an entry point shows as usable, and what it says to a call of each.
 pub(crate) type Seen = (BTreeSet<String>, BTreeMap<String, Words>);
 
-/// What a door tells whoever called, in the words that all of them have.
+/// What an entry point tells whoever called, in the words that all of them have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Words {
     pub(crate) success: bool,

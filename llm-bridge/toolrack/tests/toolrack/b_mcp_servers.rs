@@ -29,12 +29,12 @@ fn site(more: &str) -> tempfile::TempDir {
     folder
 }
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn json_of(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(output)))
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", reported(output)))
 }
 
 #[test]
@@ -45,24 +45,24 @@ fn b3_tools_of_a_configured_server_are_listed_and_called() {
         listed.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["rack.calculate", "rack.current_time"]);
     let called = toolrack(folder.path(), &["call", "rack.calculate", r#"{"expression": "6*7"}"#]);
-    assert!(called.status.success(), "{}", told(&called));
+    assert!(called.status.success(), "{}", reported(&called));
     assert!(json_of(&called)["result"].to_string().contains("42"), "{}", json_of(&called));
     let refused = toolrack(folder.path(), &["call", "rack.calculate", "{}", "--level", "guest"]);
     assert_eq!(json_of(&refused)["success"], json!(false));
     let audit = toolrack(folder.path(), &["audit"]);
-    assert!(String::from_utf8_lossy(&audit.stdout).contains("rack.calculate"), "{}", told(&audit));
+    assert!(String::from_utf8_lossy(&audit.stdout).contains("rack.calculate"), "{}", reported(&audit));
 }
 
 #[test]
 fn b3_a_server_that_cannot_be_had_stops_nothing() {
     let folder = site("[mcp_servers.gone]\ncommand = \"toolrack-no-such-program\"\n");
     let called = toolrack(folder.path(), &["call", "calculate", r#"{"expression": "6*7"}"#]);
-    assert!(called.status.success(), "{}", told(&called));
-    assert!(told(&called).contains("no tools from the MCP server gone"), "{}", told(&called));
+    assert!(called.status.success(), "{}", reported(&called));
+    assert!(reported(&called).contains("no tools from the MCP server gone"), "{}", reported(&called));
     let folder = site("timeout = 0\n");
     let wrong = toolrack(folder.path(), &["tools", "list"]);
-    assert!(!wrong.status.success() && told(&wrong).contains("greater than 0"), "{}", told(&wrong));
+    assert!(!wrong.status.success() && reported(&wrong).contains("greater than 0"), "{}", reported(&wrong));
     let folder = site("[mcp_servers.\"a.b\"]\nurl = \"http://127.0.0.1:1/mcp\"\n");
     let wrong = toolrack(folder.path(), &["tools", "list"]);
-    assert!(told(&wrong).contains("mcp_servers.a.b: a name here has"), "{}", told(&wrong));
+    assert!(reported(&wrong).contains("mcp_servers.a.b: a name here has"), "{}", reported(&wrong));
 }

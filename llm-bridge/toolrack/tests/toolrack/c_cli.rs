@@ -27,7 +27,7 @@ fn toolrack_in(folder: &Path, arguments: &[&str], variables: &[(&str, &str)], in
     program.wait_with_output().unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -55,12 +55,12 @@ fn wrong_usage_is_told_as_such() {
     for (arguments, word) in [(&["parse", "--chunk", "0"][..], "--chunk"), (&["chat", " "], "empty")] {
         let output = toolrack(arguments, &[], b"");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(told(&output).contains(word), "{}", told(&output));
+        assert!(reported(&output).contains(word), "{}", reported(&output));
     }
     let output = toolrack(&["tools", "list"], &[("TOOLRACK_LOG", "a=b=c")], b"");
-    assert!(!output.status.success() && told(&output).contains("TOOLRACK_LOG"), "{}", told(&output));
+    assert!(!output.status.success() && reported(&output).contains("TOOLRACK_LOG"), "{}", reported(&output));
     let output = toolrack(&["tools", "list", "--verbose"], &[("TOOLRACK_LOG", "a=b=c")], b"");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", reported(&output));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn b11_the_list_says_what_is_deferred_and_what_that_saves() {
     let list = |configuration: &str, arguments: &[&str]| {
         std::fs::write(folder.path().join("toolrack.toml"), configuration).unwrap();
         let output = toolrack_in(folder.path(), &[&["tools", "list"], arguments].concat(), &[], b"");
-        (String::from_utf8(output.stdout.clone()).unwrap(), told(&output))
+        (String::from_utf8(output.stdout.clone()).unwrap(), reported(&output))
     };
     let last = |text: &str| text.lines().last().unwrap().to_owned();
     let tokens = |text: &str| -> usize {
@@ -107,7 +107,7 @@ fn empty_variables_are_not_set() {
     let variables = names.map(|name| format!("TOOLRACK_{name}"));
     let variables: Vec<(&str, &str)> = variables.iter().map(|name| (name.as_str(), "")).collect();
     let output = toolrack(&["tools", "list"], &variables, b"");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", reported(&output));
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn without_a_place_for_the_record_nothing_begins() {
         let arguments = [arguments, &["--upstream", "demo", "--data-dir", "file/x"]].concat();
         let output = toolrack_in(folder.path(), &arguments, &[], b"");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        assert!(told(&output).contains("file/x"), "{}", told(&output));
-        assert!(told(&output).contains("--data-dir"), "{}", told(&output));
+        assert!(reported(&output).contains("file/x"), "{}", reported(&output));
+        assert!(reported(&output).contains("--data-dir"), "{}", reported(&output));
     }
 }
 
@@ -139,7 +139,7 @@ fn a_reader_that_has_enough_is_no_fault() {
         let mut program = command.spawn().unwrap();
         drop(program.stdout.take());
         let output = program.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), told(&output)), (Some(0), String::new()), "{arguments:?}");
+        assert_eq!((output.status.code(), reported(&output)), (Some(0), String::new()), "{arguments:?}");
     }
 }
 
@@ -150,7 +150,7 @@ fn t8_the_inbox_is_in_the_data_folder_or_where_the_settings_say() {
     let claim = |variables: &[(&str, &str)]| {
         let output =
             toolrack_in(folder.path(), &["call", "claim", r#"{"assertion": "x is y"}"#], variables, b"");
-        assert!(output.status.success(), "{}", told(&output));
+        assert!(output.status.success(), "{}", reported(&output));
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         answer["side_effects"][0].as_str().unwrap().strip_prefix("created:inbox/").unwrap().to_owned()
     };
@@ -163,7 +163,11 @@ fn t8_the_inbox_is_in_the_data_folder_or_where_the_settings_say() {
     assert!(path("other").join(name).is_file());
     std::fs::write(path("toolrack.toml"), "[inbox]\nfolders = \"notes\"\n").unwrap();
     let output = toolrack_in(folder.path(), &["call", "claim", "{}"], &[], b"");
-    assert!(told(&output).contains("[inbox]") && told(&output).contains("folders"), "{}", told(&output));
+    assert!(
+        reported(&output).contains("[inbox]") && reported(&output).contains("folders"),
+        "{}",
+        reported(&output)
+    );
     assert!(!output.status.success());
 }
 
@@ -171,8 +175,8 @@ fn t8_the_inbox_is_in_the_data_folder_or_where_the_settings_say() {
 fn t6_chat_tells_the_word_to_the_user() {
     let output =
         toolrack(&["chat", "--upstream", "demo", "Use claim: Mexico City lies at 2,240 m"], &[], b"");
-    assert!(output.status.success(), "{}", told(&output));
-    let lines = told(&output);
+    assert!(output.status.success(), "{}", reported(&output));
+    let lines = reported(&output);
     let done =
         lines.lines().skip_while(|line| !line.starts_with("· claim: done in ")).nth(1).unwrap_or_default();
     assert!(done.starts_with("  Written down in inbox/claims/"), "{lines}");
@@ -197,7 +201,7 @@ fn check_tells_of_a_length_that_llama_cpp_refuses() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("toolrack.toml"), tool(length)).unwrap();
         let output = toolrack_in(folder.path(), &["tools", "check"], &[], b"");
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &told(&output);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &reported(&output);
         let fault = "`note.lines` has a `maxLength` of 2000;";
         assert_eq!((printed.contains(fault), output.status.success()), (is_fault, !is_fault), "{printed}");
     }
@@ -210,18 +214,18 @@ fn u9_commands_that_only_read_make_no_folder_and_name_it() {
         [&["user", "list"][..], &["key", "list"], &["audit"], &["audit", "verify"], &["audit", "export"]]
     {
         let output = toolrack_in(folder.path(), command, &[], b"");
-        assert!(output.status.success(), "{command:?}: {}", told(&output));
-        assert!(told(&output).contains(".toolrack/toolrack.db"), "{command:?}: {}", told(&output));
+        assert!(output.status.success(), "{command:?}: {}", reported(&output));
+        assert!(reported(&output).contains(".toolrack/toolrack.db"), "{command:?}: {}", reported(&output));
         assert!(!folder.path().join(".toolrack").exists(), "{command:?}");
     }
     let output = toolrack_in(folder.path(), &["user", "add", "ada"], &[], b"");
-    assert!(told(&output).contains(".toolrack/toolrack.db"), "{}", told(&output));
+    assert!(reported(&output).contains(".toolrack/toolrack.db"), "{}", reported(&output));
     let output = toolrack_in(folder.path(), &["user", "list"], &[], b"");
-    assert!(told(&output).contains("1 user in /"), "{}", told(&output));
+    assert!(reported(&output).contains("1 user in /"), "{}", reported(&output));
     // U16: to the second.
     assert!(!String::from_utf8_lossy(&output.stdout).contains('.'), "{output:?}");
     let output = toolrack_in(folder.path(), &["audit", "--user", "nobody"], &[], b"");
-    assert!(told(&output).contains("no such records") && output.stdout.is_empty(), "{output:?}");
+    assert!(reported(&output).contains("no such records") && output.stdout.is_empty(), "{output:?}");
 }
 
 #[test]
@@ -230,24 +234,28 @@ fn u8_it_is_said_which_of_two_users_of_one_name_counts() {
     let run = |arguments: &[&str]| toolrack_in(folder.path(), arguments, &[], b"");
     let refused = run(&["user", "promote", "local", "admin"]);
     assert!(!refused.status.success());
-    let said = told(&refused);
+    let said = reported(&refused);
     assert!(
         said.contains("level = \"admin\"") && said.contains("[user]") && !said.contains("user add"),
         "{said}"
     );
     for arguments in [&["user", "add", "local"][..], &["user", "promote", "local", "admin"]] {
         let output = run(arguments);
-        assert!(output.status.success() && told(&output).contains("without a key"), "{}", told(&output));
+        assert!(
+            output.status.success() && reported(&output).contains("without a key"),
+            "{}",
+            reported(&output)
+        );
     }
-    assert!(!told(&run(&["user", "add", "ada"])).contains("without a key"));
+    assert!(!reported(&run(&["user", "add", "ada"])).contains("without a key"));
 }
 
 #[test]
 fn u14_a_misspelt_tool_gets_the_nearest_and_a_models_name_works() {
     let output = toolrack(&["call", "calcluate"], &[], b"");
-    assert!(told(&output).contains("did you mean `calculate`?"), "{}", told(&output));
+    assert!(reported(&output).contains("did you mean `calculate`?"), "{}", reported(&output));
     let output = toolrack(&["call", "scheduler_list_jobs", "--level", "admin"], &[], b"");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", reported(&output));
 }
 
 #[test]
@@ -255,7 +263,7 @@ fn u14_a_taken_address_is_named_with_what_to_do() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = toolrack(&["serve", "--upstream", "demo", "--listen", &address], &[], b"");
-    let said = told(&output);
+    let said = reported(&output);
     assert!(
         said.contains(&format!("{address} is already in use")) && said.contains("--listen 127.0.0.1:"),
         "{said}"
@@ -266,7 +274,7 @@ fn u14_a_taken_address_is_named_with_what_to_do() {
 fn u15_commands_in_the_chat_are_answered_without_the_model() {
     let output =
         toolrack(&["chat", "--upstream", "demo"], &[], b"/help\n/tools\n/tols\n/quit\nWhat is 2 + 2?\n");
-    let said = told(&output);
+    let said = reported(&output);
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     for part in ["/quit", "calculate: ", "did you mean /tools?"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -276,7 +284,7 @@ fn u15_commands_in_the_chat_are_answered_without_the_model() {
 #[test]
 fn u16_a_failure_of_the_model_server_is_printed_once() {
     let output = toolrack(&["chat", "--upstream", "http://127.0.0.1:1/v1", "Hello"], &[], b"");
-    assert_eq!(told(&output).matches("cannot reach").count(), 1, "{}", told(&output));
+    assert_eq!(reported(&output).matches("cannot reach").count(), 1, "{}", reported(&output));
 }
 
 #[cfg(unix)]

@@ -62,14 +62,14 @@ fn toolrack(arguments: &[&str]) -> (String, String, Option<i32>) {
 fn c5_the_bundled_tools_are_printed_as_recorded() {
     for provider in Provider::ALL {
         let allowed = "research.fetch_webpage,calculate,current_time";
-        let (list, told, code) =
+        let (list, reported, code) =
             toolrack(&["tools", "--format", provider.name(), "--allowed", allowed, "--level", "owner"]);
-        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(code, Some(0), "{reported}");
         let list: Value = serde_json::from_str(&list).unwrap();
         let faults = faults(provider, &list);
         assert!(faults.is_empty(), "{provider}: {faults:#?}");
-        let told: Vec<&str> = told.lines().collect();
-        assert_golden(&format!("bundled.{provider}.json"), &json!({"list": list, "told": told}));
+        let reported: Vec<&str> = reported.lines().collect();
+        assert_golden(&format!("bundled.{provider}.json"), &json!({"list": list, "reported": reported}));
     }
 }
 
@@ -82,20 +82,21 @@ fn c6_only_allowed_tools_are_listed_in_the_listings_own_order() {
     };
     assert_eq!(names("current_time,calculate"), ["calculate", "current_time"]);
     assert_eq!(names("calculate"), ["calculate"]);
-    let (list, told, code) = toolrack(&["tools", "--json", "--allowed", "current_time,no_such,calculate"]);
+    let (list, reported, code) =
+        toolrack(&["tools", "--json", "--allowed", "current_time,no_such,calculate"]);
     let rows: Vec<Value> = serde_json::from_str(&list).unwrap();
     assert_eq!((rows.len(), code), (2, Some(0)));
     assert_eq!(rows[0]["name"], "calculate");
-    assert!(told.contains("there is no tool `no_such`"), "{told}");
+    assert!(reported.contains("there is no tool `no_such`"), "{reported}");
 }
 
 #[test]
 fn c5_the_program_refuses_an_unknown_provider_and_names_the_known() {
     for command in [&["tools", "--format", "mistral"][..], &["tools", "list", "--format", "mistral"]] {
-        let (list, told, code) = toolrack(command);
-        assert_eq!((list.as_str(), code), ("", Some(2)), "{told}");
+        let (list, reported, code) = toolrack(command);
+        assert_eq!((list.as_str(), code), ("", Some(2)), "{reported}");
         for provider in Provider::ALL {
-            assert!(told.contains(provider.name()), "{told}");
+            assert!(reported.contains(provider.name()), "{reported}");
         }
     }
     // Strict schemas are a matter of a format, and a table is none.

@@ -90,9 +90,9 @@ async fn p6_the_documents_are_analysed_through_the_upstream() {
     })
     .await
     .unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let reported = String::from_utf8(output.stderr).unwrap();
     let reply: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {reported}"));
     assert_eq!(reply["result"]["answer"], "It is steeped at 75 degrees [1].", "{reply}");
     assert_eq!(reply["result"]["sources"][0]["section"], "Tea > Green");
     assert_eq!(reply["result"]["sources"][0]["place"], "line 5");
@@ -101,7 +101,7 @@ async fn p6_the_documents_are_analysed_through_the_upstream() {
         "Searching the documents for \"price of espresso\"",
         "Writing the answer from 1 passage",
     ] {
-        assert!(told.contains(status), "{status}: {told}");
+        assert!(reported.contains(status), "{status}: {reported}");
     }
     assert_eq!(scripted.asked().len(), 3);
 }
@@ -137,24 +137,24 @@ async fn p6_the_model_server_draws_names_from_documents_on_the_command_line() {
     std::fs::write(folder.path().join("notes/a.txt"), "one\n").unwrap();
     let run = program(folder.path(), format!("http://{}/v1", scripted.address));
     let demo = program(folder.path(), "demo".to_owned());
-    let (first, told) = tokio::task::spawn_blocking(move || {
-        let told = |output: Output| {
+    let (first, reported) = tokio::task::spawn_blocking(move || {
+        let reported = |output: Output| {
             (output.status.code(), String::from_utf8_lossy(&output.stderr).replace('\n', " "))
         };
-        let first = told(run(&["documents", "extract"]));
+        let first = reported(run(&["documents", "extract"]));
         assert!(run(&["documents", "add", "tea.txt", "notes"]).status.success());
         let more = [&["tea.txt"][..], &["notes"], &["notes", "tea.txt"], &["nowhere"], &[]].map(|paths| {
             let output = run(&[&["documents", "extract"], paths].concat());
-            told(output)
+            reported(output)
         });
         std::fs::write(folder.path().join("notes/b.txt"), "two\n").unwrap();
         std::fs::write(folder.path().join("notes/c.txt"), "three\n").unwrap();
         std::fs::write(folder.path().join("notes/d.txt"), "four\n").unwrap();
         assert!(run(&["documents", "add", "notes"]).status.success());
-        let failing = told(run(&["documents", "extract"]));
+        let failing = reported(run(&["documents", "extract"]));
         let found = run(&["call", "graph_search", "{\"entity\": \"Green Tea\"}"]);
         assert!(String::from_utf8_lossy(&found.stdout).contains("\"relation\": \"steeped_at\""));
-        let demo = told(demo(&["documents", "extract"]));
+        let demo = reported(demo(&["documents", "extract"]));
         drop(folder);
         (first, (more, failing, demo))
     })
@@ -162,8 +162,8 @@ async fn p6_the_model_server_draws_names_from_documents_on_the_command_line() {
     .unwrap();
     assert_eq!(first.0, Some(1));
     assert!(first.1.contains("there are no documents yet"), "{first:?}");
-    let (more, failing, demo) = told;
-    for (told, code, parts) in [
+    let (more, failing, demo) = reported;
+    for (reported, code, parts) in [
         (&more[0], 0, &["1 passage read, 2 names and 1 relation found, "][..]),
         (&more[1], 1, &["0 passages read", "m failed at 1 passage; extract again"]),
         (&more[2], 0, &["1 passage read, 0 names", "of 1 passage the answer of m could not be read"]),
@@ -176,9 +176,9 @@ async fn p6_the_model_server_draws_names_from_documents_on_the_command_line() {
             &["the built-in demo model answers no questions of tools; start a model server, or name one"],
         ),
     ] {
-        assert_eq!(told.0, Some(code), "{told:?}");
+        assert_eq!(reported.0, Some(code), "{reported:?}");
         for part in parts {
-            assert!(told.1.contains(part), "{part}: {told:?}");
+            assert!(reported.1.contains(part), "{part}: {reported:?}");
         }
     }
     let asked = scripted.asked();

@@ -16,7 +16,7 @@ fn toolrack(folder: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// What a run printed and told, and whether it went well.
+/// What a run printed and reported, and whether it went well.
 fn run(folder: &Path, arguments: &[&str]) -> (String, String, bool) {
     let output = toolrack(folder, arguments);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -44,8 +44,8 @@ fn folder_with_documents() -> tempfile::TempDir {
 fn p6_one_bad_file_does_not_stop_the_others() {
     let folder = folder_with_documents();
     let at = folder.path();
-    let (_, told, well) = run(at, &["documents", "add", "drinks", "bad.pdf", "prices.csv", "none.md"]);
-    assert!(!well, "{told}");
+    let (_, reported, well) = run(at, &["documents", "add", "drinks", "bad.pdf", "prices.csv", "none.md"]);
+    assert!(!well, "{reported}");
     for line in [
         "skipped drinks/.hidden.md: it is hidden",
         "cannot add bad.pdf: it is no PDF",
@@ -53,13 +53,13 @@ fn p6_one_bad_file_does_not_stop_the_others() {
         "3 added, 0 updated, 0 unchanged, 2 failed",
         "1 file of other kinds skipped",
     ] {
-        assert!(told.contains(line), "{line}: {told}");
+        assert!(reported.contains(line), "{line}: {reported}");
     }
-    let (_, told, well) = run(at, &["documents", "add", "drinks", "prices.csv"]);
-    assert!(well && told.contains("0 added, 0 updated, 3 unchanged, 0 failed"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(well && reported.contains("0 added, 0 updated, 3 unchanged, 0 failed"), "{reported}");
     fs::write(at.join("prices.csv"), "drink,price\nespresso,3\n").unwrap();
-    let (_, told, _) = run(at, &["documents", "add", "drinks", "prices.csv"]);
-    assert!(told.contains("0 added, 1 updated, 2 unchanged, 0 failed"), "{told}");
+    let (_, reported, _) = run(at, &["documents", "add", "drinks", "prices.csv"]);
+    assert!(reported.contains("0 added, 1 updated, 2 unchanged, 0 failed"), "{reported}");
     assert!(at.join(".toolrack/documents.db").exists());
 }
 
@@ -67,12 +67,12 @@ fn p6_one_bad_file_does_not_stop_the_others() {
 fn p6_documents_are_listed_searched_and_removed() {
     let folder = folder_with_documents();
     let at = folder.path();
-    let (_, told, well) = run(at, &["documents", "list"]);
-    assert!(!well && told.contains("toolrack documents add PATH"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "list"]);
+    assert!(!well && reported.contains("toolrack documents add PATH"), "{reported}");
     assert!(run(at, &["documents", "add", "drinks", "prices.csv"]).2);
-    let (printed, told, _) = run(at, &["documents", "list", "drinks"]);
+    let (printed, reported, _) = run(at, &["documents", "list", "drinks"]);
     assert!(
-        printed.contains("tea.md") && !printed.contains("prices.csv") && told.contains("2 documents"),
+        printed.contains("tea.md") && !printed.contains("prices.csv") && reported.contains("2 documents"),
         "{printed}"
     );
     let (printed, _, well) = run(at, &["documents", "search", "how hot is", "green tea?"]);
@@ -80,14 +80,17 @@ fn p6_documents_are_listed_searched_and_removed() {
         well && printed.contains("tea.md, line 5: Tea > Green") && printed.contains("75 degrees"),
         "{printed}"
     );
-    let (_, told, well) = run(at, &["documents", "search", "zebra"]);
-    assert!(!well && told.contains("nothing was found"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "search", "zebra"]);
+    assert!(!well && reported.contains("nothing was found"), "{reported}");
     // The file itself need not be there any more.
     fs::remove_file(at.join("drinks/tea.md")).unwrap();
-    let (_, told, well) = run(at, &["documents", "remove", "drinks/tea.md", "nowhere"]);
-    assert!(!well && told.contains("removed ") && told.contains("there is no document nowhere"), "{told}");
-    let (_, told, well) = run(at, &["documents", "remove", "."]);
-    assert!(well && told.matches("removed ").count() == 2, "{told}");
+    let (_, reported, well) = run(at, &["documents", "remove", "drinks/tea.md", "nowhere"]);
+    assert!(
+        !well && reported.contains("removed ") && reported.contains("there is no document nowhere"),
+        "{reported}"
+    );
+    let (_, reported, well) = run(at, &["documents", "remove", "."]);
+    assert!(well && reported.matches("removed ").count() == 2, "{reported}");
 }
 
 #[test]
@@ -145,10 +148,10 @@ fn p6_what_was_added_outlives_a_program_that_is_killed() {
     adding.wait().unwrap();
     let after = listed();
     assert!(before > 0 && after >= before, "{before} {after}");
-    let (_, told, well) = run(at, &["documents", "add", "many"]);
+    let (_, reported, well) = run(at, &["documents", "add", "many"]);
     assert!(
-        well && told.contains(&format!("{} added, 0 updated, {after} unchanged", 400 - after)),
-        "{after}: {told}"
+        well && reported.contains(&format!("{} added, 0 updated, {after} unchanged", 400 - after)),
+        "{after}: {reported}"
     );
     let (printed, _, _) = run(at, &["documents", "search", "number 399"]);
     assert!(printed.contains("399.md"), "{printed}");
@@ -160,8 +163,8 @@ fn p6_a_tenant_has_documents_of_its_own() {
     let at = folder.path();
     assert!(run(at, &["documents", "add", "drinks"]).2);
     assert!(run(at, &["documents", "--tenant", "acme", "add", "prices.csv"]).2);
-    let (printed, told, _) = run(at, &["documents", "list", "--tenant", "acme"]);
-    assert!(printed.contains("prices.csv") && told.contains("1 document"), "{printed} {told}");
+    let (printed, reported, _) = run(at, &["documents", "list", "--tenant", "acme"]);
+    assert!(printed.contains("prices.csv") && reported.contains("1 document"), "{printed} {reported}");
     let (printed, _, _) = run(at, &["documents", "list"]);
     assert!(printed.contains("tea.md") && !printed.contains("prices.csv"), "{printed}");
     for (tenant, found, other) in [("acme", "prices", "Coffee"), ("default", "Coffee", "prices")] {
@@ -169,13 +172,13 @@ fn p6_a_tenant_has_documents_of_its_own() {
             run(at, &["call", "--tenant", tenant, "retrieve_documents", "{\"query\": \"espresso\"}"]);
         assert!(printed.contains(found) && !printed.contains(other), "{tenant}: {printed}");
     }
-    let (_, told, well) = run(at, &["documents", "list", "--tenant", "other"]);
-    assert!(!well && told.contains("there are no documents yet"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "list", "--tenant", "other"]);
+    assert!(!well && reported.contains("there are no documents yet"), "{reported}");
     let files = fs::read_dir(at.join(".toolrack/documents.tenants")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     assert_eq!(names.filter(|name| name.ends_with(".db")).count(), 1, "looking leaves nothing behind");
-    let (_, told, well) = run(at, &["documents", "list", "--tenant", "*"]);
-    assert!(!well && told.contains("every tenant"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "list", "--tenant", "*"]);
+    assert!(!well && reported.contains("every tenant"), "{reported}");
 }
 
 /// A PDF with one page, which draws the object X beside its text.
@@ -207,9 +210,9 @@ fn p6_a_pdf_that_draws_itself_within_itself_ends_nothing_but_its_own_reader() {
     let at = folder.path();
     fs::write(at.join("self.pdf"), pdf("Green tea.", "/X Do")).unwrap();
     fs::write(at.join("tea.pdf"), pdf("Green tea.", "q Q")).unwrap();
-    let (_, told, well) = run(at, &["documents", "add", "self.pdf", "tea.pdf"]);
-    assert!(!well && told.contains("cannot add self.pdf: this PDF cannot be read"), "{told}");
-    assert!(told.contains("1 added, 0 updated, 0 unchanged, 1 failed"), "{told}");
+    let (_, reported, well) = run(at, &["documents", "add", "self.pdf", "tea.pdf"]);
+    assert!(!well && reported.contains("cannot add self.pdf: this PDF cannot be read"), "{reported}");
+    assert!(reported.contains("1 added, 0 updated, 0 unchanged, 1 failed"), "{reported}");
     let (found, _, _) = run(at, &["documents", "search", "green tea"]);
     assert!(found.contains("tea.pdf, page 1"), "{found}");
 }

@@ -93,7 +93,7 @@ fn command(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Com
     command
 }
 
-/// What a run printed and told, and whether it went well.
+/// What a run printed and reported, and whether it went well.
 async fn run(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> (String, String, bool) {
     let mut command = command(folder, variables, arguments);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
@@ -127,28 +127,28 @@ async fn p6_a_paraphrase_is_found_through_the_server() {
     let server = Server::start("127.0.0.1:0").await;
     let folder = folder(server.address);
     let at = folder.path();
-    let (_, told, well) = run(at, &[], &ADD).await;
-    assert!(well && told.contains("2 passages were given vectors of counts"), "{told}");
+    let (_, reported, well) = run(at, &[], &ADD).await;
+    assert!(well && reported.contains("2 passages were given vectors of counts"), "{reported}");
     let asked = server.asked();
     assert_eq!((asked.len(), asked[0].0.as_str()), (1, "Bearer secret"));
     assert_eq!((&asked[0].1["model"], &asked[0].1["encoding_format"]), (&json!("counts"), &json!("float")));
     let texts = asked[0].1["input"].as_array().unwrap();
     assert!(texts.contains(&json!("p: Garage\n\nThe automobile was mended by noon.")), "{texts:?}");
-    let (printed, told, well) = run(at, &[], &SEARCH).await;
-    assert!(well && printed.lines().next().unwrap().contains("one.md"), "{printed}{told}");
+    let (printed, reported, well) = run(at, &[], &SEARCH).await;
+    assert!(well && printed.lines().next().unwrap().contains("one.md"), "{printed}{reported}");
     assert_eq!(server.asked()[0].1["input"], json!(["q: car repaired"]));
     // By its words alone it is not found.
     fs::write(at.join("none.toml"), "upstream = \"demo\"\n").unwrap();
-    let (_, told, well) = run(at, &[WITHOUT], &SEARCH).await;
-    assert!(!well && told.contains("nothing was found"), "{told}");
+    let (_, reported, well) = run(at, &[WITHOUT], &SEARCH).await;
+    assert!(!well && reported.contains("nothing was found"), "{reported}");
 
     // What is there is left; another model, and what is put before passages, make other vectors.
     assert!(run(at, &[], &ADD).await.1.contains("0 passages were given vectors"));
     assert_eq!(server.asked(), []);
     for variable in [("TOOLRACK_EMBEDDINGS_MODEL", "other"), ("TOOLRACK_EMBEDDINGS_PASSAGE_PREFIX", "text: ")]
     {
-        let (_, told, _) = run(at, &[variable], &ADD).await;
-        assert!(told.contains("2 passages were given vectors"), "{variable:?}: {told}");
+        let (_, reported, _) = run(at, &[variable], &ADD).await;
+        assert!(reported.contains("2 passages were given vectors"), "{variable:?}: {reported}");
     }
     assert!(run(at, &[], &["documents", "remove", "one.md"]).await.2);
     let (printed, ..) = run(at, &[], &SEARCH).await;
@@ -161,17 +161,23 @@ async fn p6_without_the_server_documents_are_added_and_found_by_their_words() {
     let folder = folder(server.address);
     let at = folder.path();
     let address = server.stop().await;
-    let (_, told, well) = run(at, &[], &ADD).await;
-    assert!(well && told.contains("2 added"), "{told}");
+    let (_, reported, well) = run(at, &[], &ADD).await;
+    assert!(well && reported.contains("2 added"), "{reported}");
     for part in ["warning", "found by their words alone until", "toolrack serve", &address.to_string()] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
-    let (printed, told, well) = run(at, &[], &["documents", "search", "automobile", "mended"]).await;
-    assert!(well && printed.contains("one.md") && told.contains("by their words alone"), "{printed}{told}");
+    let (printed, reported, well) = run(at, &[], &["documents", "search", "automobile", "mended"]).await;
+    assert!(
+        well && printed.contains("one.md") && reported.contains("by their words alone"),
+        "{printed}{reported}"
+    );
     assert!(!run(at, &[], &SEARCH).await.2);
     let _server = Server::start(&address.to_string()).await;
-    let (_, told, _) = run(at, &[], &ADD).await;
-    assert!(told.contains("2 unchanged") && told.contains("2 passages were given vectors"), "{told}");
+    let (_, reported, _) = run(at, &[], &ADD).await;
+    assert!(
+        reported.contains("2 unchanged") && reported.contains("2 passages were given vectors"),
+        "{reported}"
+    );
     assert!(run(at, &[], &SEARCH).await.2);
 }
 
@@ -189,9 +195,12 @@ async fn p6_a_text_that_is_too_long_for_the_model_stops_no_other() {
     let headings: String =
         (1..=5).map(|level| format!("{} {}\n", "#".repeat(level), "long ".repeat(38))).collect();
     fs::write(at.join("two.md"), format!("{headings}\n{}\n", "tea ".repeat(380))).unwrap();
-    let (_, told, well) = run(at, &[], &ADD).await;
-    assert!(well && told.contains("1 passages were given vectors"), "{told}");
-    assert!(told.contains("1 were refused") && told.contains("input is too large to process"), "{told}");
+    let (_, reported, well) = run(at, &[], &ADD).await;
+    assert!(well && reported.contains("1 passages were given vectors"), "{reported}");
+    assert!(
+        reported.contains("1 were refused") && reported.contains("input is too large to process"),
+        "{reported}"
+    );
     assert!(run(at, &[], &SEARCH).await.0.lines().next().unwrap().contains("one.md"));
 }
 
@@ -225,7 +234,7 @@ async fn p6_the_server_gives_vectors_in_the_background() {
 #[tokio::test]
 async fn p6_a_server_that_fails_is_told_from_a_text_that_is_refused() {
     let model = EmbeddingModel { name: "m".into(), ..EmbeddingModel::default() };
-    for (status, body, is_refused, told) in [
+    for (status, body, is_refused, reported) in [
         (400, r#"{"error": {"message": "too many tokens"}}"#.to_owned(), true, "too many tokens"),
         (500, r#"{"error": {"message": "input is too large to process"}}"#.to_owned(), true, "too large"),
         (404, r#"{"error": {"message": "model m not found"}}"#.to_owned(), false, "model m not found"),
@@ -243,7 +252,7 @@ async fn p6_a_server_that_fails_is_told_from_a_text_that_is_refused() {
         let embedder = UpstreamEmbedder::new(upstream, model.clone());
         let error = embedder.embed(vec!["text".into()], TextRole::Passage).await.unwrap_err();
         assert_eq!(matches!(error, EmbedError::Refused(_)), is_refused, "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(reported), "{error}");
     }
     let embedder = UpstreamEmbedder::new(Upstream::demo(), model);
     let error = embedder.embed(vec!["text".into()], TextRole::Passage).await.unwrap_err();

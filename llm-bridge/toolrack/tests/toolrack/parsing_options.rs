@@ -52,8 +52,8 @@ fn the_program_takes_parsing_options() {
     let count = |arguments: &[&str]| run(arguments, &lines).0.lines().map(calls).collect::<Vec<_>>();
     assert_eq!(count(&["parse", "--jsonl"]), [1, 0, 1]);
     assert_eq!(count(&["parse", "--jsonl", "--parsing", "only_closed"]), [0, 0, 1]);
-    let (_, told) = run(&["parse", "--parsing", "closed"], "");
-    assert!(told.contains("--parsing") && told.contains("`only_closed`"), "{told}");
-    let (told, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"parsing\": {\"closed\": true}}");
-    assert!(told.contains("line 1") && told.contains("`only_closed`"), "{told}");
+    let (_, reported) = run(&["parse", "--parsing", "closed"], "");
+    assert!(reported.contains("--parsing") && reported.contains("`only_closed`"), "{reported}");
+    let (reported, _) = run(&["parse", "--jsonl"], "{\"input\": \"\", \"parsing\": {\"closed\": true}}");
+    assert!(reported.contains("line 1") && reported.contains("`only_closed`"), "{reported}");
 }

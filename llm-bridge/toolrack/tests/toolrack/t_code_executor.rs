@@ -38,7 +38,7 @@ struct Attack {
     name: String,
     python: Option<String>,
     shell: Option<String>,
-    told: String,
+    reported: String,
     #[serde(default)]
     works: bool,
 }
@@ -124,7 +124,7 @@ impl Server {
     }
 }
 
-/// The processes that were started in a folder: a confined one is told of it in its environment.
+/// The processes that were started in a folder: a confined one has it in its environment.
 fn left_processes(folder: &Path) -> Vec<String> {
     let home = format!("HOME={}/", folder.display());
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -183,8 +183,8 @@ async fn rows() {
         if said.contains("ESCAPED") || value.to_string().contains(SECRET) {
             harm.push("it got out".to_owned());
         }
-        if !value.to_string().contains(&attack.told) {
-            harm.push(format!("`{}` is not told", attack.told));
+        if !value.to_string().contains(&attack.reported) {
+            harm.push(format!("`{}` is not reported", attack.reported));
         }
         if attack.works && (value["exit_code"] != 0 || !value["stopped"].is_null()) {
             harm.push("it does not work".to_owned());

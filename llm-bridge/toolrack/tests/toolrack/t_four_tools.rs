@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use crate::support::{Answer, Rack, Reply, Scripted, Setup, Told};
+use crate::support::{Answer, Rack, Reply, Reported, Scripted, Setup};
 use registry_core::{
     ErrorKind, Registry,
     clock::FixedClock,
@@ -61,8 +61,8 @@ impl Site {
 }
 
 /// The side effects and results of the calls of a turn.
-fn finished(told: &Told) -> Vec<&Value> {
-    told.details_of("call_finished")
+fn finished(reported: &Reported) -> Vec<&Value> {
+    reported.details_of("call_finished")
 }
 
 #[tokio::test]
@@ -71,10 +71,11 @@ async fn t8_lines_are_calls_and_not_shown() {
         let said = "Noted.\nSOURCE: an article on boiling\nCLAIM: Water boils at 100 °C: always.\n\
                     LEARNING: structured_data pressure: 1 bar\nRESEARCH: why water boils\n";
         let site = Site::start([Answer::text(said), Answer::text("Done.")]).await;
-        let told = site.rack.ask_with(stream, json!({"toolrack": {"chat_id": "7", "confidence": 0.5}})).await;
-        let told = told.expect_end("Done.");
-        assert!(told.content.starts_with("Noted.\n\nWritten down in "), "{}", told.content);
-        assert!(!told.content.contains("CLAIM:"), "{}", told.content);
+        let reported =
+            site.rack.ask_with(stream, json!({"toolrack": {"chat_id": "7", "confidence": 0.5}})).await;
+        let reported = reported.expect_end("Done.");
+        assert!(reported.content.starts_with("Noted.\n\nWritten down in "), "{}", reported.content);
+        assert!(!reported.content.contains("CLAIM:"), "{}", reported.content);
 
         let outcomes = site.outcomes();
         let tools: Vec<&str> = outcomes.iter().map(|record| record.tool.as_str()).collect();
@@ -88,7 +89,8 @@ async fn t8_lines_are_calls_and_not_shown() {
             record.side_effects[0].clone()
         };
         assert_eq!(effect("research"), "searched:searxng:why water boils");
-        let told_effects: Vec<&Value> = finished(told).iter().map(|call| &call["side_effects"][0]).collect();
+        let told_effects: Vec<&Value> =
+            finished(reported).iter().map(|call| &call["side_effects"][0]).collect();
         for (tool, start, own, text) in [
             (
                 "source",
@@ -124,7 +126,7 @@ async fn t8_lines_are_calls_and_not_shown() {
             asked[1].messages().iter().map(|message| message["content"].to_string()).collect::<String>();
         assert!(results.contains("1. Boiling https://one.example/\\n   Heat and pressure."), "{results}");
         let message =
-            finished(told).iter().find(|call| call["name"] == "research").unwrap()["message"].clone();
+            finished(reported).iter().find(|call| call["name"] == "research").unwrap()["message"].clone();
         assert_eq!(message, "Sources for \"why water boils\":\n1. Boiling https://one.example/");
     }
 }
@@ -149,8 +151,8 @@ async fn t8_the_model_is_told_the_lines() {
 async fn t8_the_fourth_research_of_a_day_is_refused() {
     let answers = (1..=4).map(|number| Answer::text(&format!("RESEARCH: question {number}\n")));
     let site = Site::start(answers.chain([Answer::text("Done.")])).await;
-    let told = site.rack.ask(true).await;
-    told.expect_end("Done.");
+    let reported = site.rack.ask(true).await;
+    reported.expect_end("Done.");
     let outcomes = site.outcomes();
     let errors: Vec<Option<ErrorKind>> = outcomes.iter().map(|record| record.error).collect();
     assert_eq!(errors, [None, None, None, Some(ErrorKind::ToolRateLimited)]);
@@ -165,8 +167,8 @@ async fn t8_the_fourth_research_of_a_day_is_refused() {
 async fn t8_an_unknown_category_is_text_as_a_line_and_told_as_a_call() {
     let native = Answer::new().call("c", "learning", &json!({"category": "gossip", "content": "x"}));
     let site = Site::start([native, Answer::text("Well:\nLEARNING: gossip x\n")]).await;
-    let told = site.rack.ask(true).await;
-    told.expect("Well:\nLEARNING: gossip x");
+    let reported = site.rack.ask(true).await;
+    reported.expect("Well:\nLEARNING: gossip x");
     let asked = site.rack.upstream.asked();
     let result = asked[1].messages().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(result.contains("\"factual\", \"communication\" or \"structured_data\""), "{result}");
@@ -180,10 +182,10 @@ async fn t8_hostile_text_stays_in_its_file() {
     let native = Answer::new().call("c", "claim", &json!({ "assertion": hostile }));
     let too_long = Answer::new().call("d", "source", &json!({ "description": "x".repeat(1_000_000) }));
     let site = Site::start([native, too_long, Answer::text("Done.")]).await;
-    let told = site.rack.ask(true).await;
+    let reported = site.rack.ask(true).await;
     let [kept, refused] = site.outcomes().try_into().unwrap();
     let path = kept.side_effects[0].strip_prefix("created:").unwrap().to_owned();
-    told.expect(&format!("Written down in {path}\n\nDone."));
+    reported.expect(&format!("Written down in {path}\n\nDone."));
     assert!(path.starts_with("inbox/claims/2026-11-22-x-kind-y-2j-"), "{path}");
     assert!(site.file(&path).ends_with("---\n\n../../x\n---\nkind: y\n[2J\n"), "{}", site.file(&path));
     assert_eq!(refused.error, Some(ErrorKind::InvalidArguments));
@@ -206,7 +208,7 @@ async fn t8_an_inbox_that_cannot_be_written_is_said_to_the_model() {
     assert!(outcome.side_effects.is_empty());
     assert!(
         outcome.error_message.unwrap().contains(&file.display().to_string()),
-        "the operator is told where"
+        "the operator is informed where"
     );
     let asked = site.rack.upstream.asked();
     assert_eq!(

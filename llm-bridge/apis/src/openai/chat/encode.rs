@@ -5,17 +5,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{API, OF_CHOICE, OF_MESSAGE, front::error_body};
-use crate::{
-    CallInput, ClientCall, Encode, FinishReason, Framing, Passing, RawJson, TurnEvent, Usage, json::Leftover,
-    openai::Extra, passing::Fields,
+use super::{
+    API, OF_CHOICE, OF_MESSAGE,
+    call::CallJson,
+    chunk::{
+        Chunk, ChunkChoice, Delta, Logprobs, Message, OWN, Placed, Reply, ToolFields, UsageJson, WholeChoice,
+    },
+    front::error_body,
 };
-
-/// Fields that Toolrack writes itself; those of a model server are left out.
-const OWN: &[&str] = &["x_toolrack", "event"];
+use crate::{CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage, openai::Extra};
 
 /// What the chunks of a stream and a whole reply have in common.
 #[derive(Debug)]
@@ -34,6 +34,11 @@ impl Head {
         Self { id, created, model: String::new(), is_legacy }
     }
 
+    /// Whether the answer has room for a call at that index. Of functions it has only one.
+    fn has_room(&self, index: usize) -> bool {
+        !self.is_legacy || index == 0
+    }
+
     fn reason<'r>(&self, reason: &'r FinishReason) -> &'r str {
         match reason {
             FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
@@ -46,6 +51,13 @@ impl Head {
     }
 }
 
+/// What a client of functions is told of a call that its answer has no room for.
+fn no_room(name: &str) -> TurnEvent {
+    TurnEvent::Notice(format!(
+        "the model also called `{name}`, which is left out: an answer to `functions` has room for one call. Send `tools` instead"
+    ))
+}
+
 /// Encodes a turn as the chunks of a stream.
 #[derive(Debug)]
 pub(super) struct StreamEncoder {
@@ -53,8 +65,8 @@ pub(super) struct StreamEncoder {
     include_usage: bool,
     begun: bool,
     failed: bool,
-    /// The ids of the calls that have been sent, whole or in part; each is at its index.
-    calls: Vec<String>,
+    /// The ids of the calls that have been sent, whole or in part, and what their arguments are; each is at its index.
+    calls: Vec<(String, CallInput)>,
     /// Passing fields that wait for the next chunk.
     passing: Passing,
 }
@@ -131,9 +143,13 @@ impl StreamEncoder {
         out: &mut Vec<u8>,
     ) {
         let index = self.calls.len();
-        self.calls.push(id.to_owned());
-        let call = CallJson::new(id, name, arguments, input, passing);
-        self.call_chunk(CallJson { index: Some(index), ..call }, out);
+        self.calls.push((id.to_owned(), input));
+        if self.head.has_room(index) {
+            let call = CallJson::new(id, name, arguments, input, passing);
+            self.call_chunk(call.at(index), out);
+        } else {
+            self.chunk(text(""), None, ToolFields::of(&no_room(name)), out);
+        }
     }
 
     fn call_chunk(&mut self, call: CallJson<'_>, out: &mut Vec<u8>) {
@@ -146,6 +162,10 @@ impl StreamEncoder {
     }
 }
 
+fn text(text: &str) -> Delta<'_> {
+    Delta { content: Some(text), ..Delta::default() }
+}
+
 impl Encode for StreamEncoder {
     fn content_type(&self) -> &'static str {
         Framing::Sse.content_type()
@@ -155,7 +175,6 @@ impl Encode for StreamEncoder {
         if let TurnEvent::Passing(fields) = event {
             return self.pass(fields, out);
         }
-        let text = |text| Delta { content: Some(text), ..Delta::default() };
         match &event {
             TurnEvent::Model(name) => self.head.model.clone_from(name),
             TurnEvent::Text(words) => self.delta(text(words), out),
@@ -178,14 +197,16 @@ impl Encode for StreamEncoder {
                 self.begin_call((id, name, ""), *input, passing, out);
             }
             TurnEvent::CallDelta { id, arguments } => {
-                if let Some(index) = self.calls.iter().position(|call| call == id) {
-                    self.call_chunk(CallJson::delta(index, arguments), out);
+                let at =
+                    self.calls.iter().position(|(call, _)| call == id).filter(|at| self.head.has_room(*at));
+                if let Some((index, (_, input))) = at.and_then(|at| Some((at, self.calls.get(at)?))) {
+                    self.call_chunk(CallJson::delta(index, arguments, *input), out);
                 }
             }
             TurnEvent::Calls(calls) => {
                 // One call a chunk: some clients read no more. One that came in deltas has been sent.
                 for ClientCall { call, passing } in calls {
-                    if !self.calls.contains(&call.id) {
+                    if !self.calls.iter().any(|(id, _)| *id == call.id) {
                         self.begin_call((&call.id, &call.name, &call.arguments), call.input, passing, out);
                     }
                 }
@@ -271,7 +292,16 @@ impl Encode for WholeEncoder {
             }
             // The calls come whole.
             TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
-            TurnEvent::Calls(calls) => self.calls.extend(calls),
+            TurnEvent::Calls(calls) => {
+                for call in calls {
+                    if self.head.has_room(self.calls.len()) {
+                        self.calls.push(call);
+                    } else {
+                        let notice = ToolFields::of(&no_room(&call.call.name));
+                        self.details.extend(notice.map(|fields| fields.x_toolrack));
+                    }
+                }
+            }
             TurnEvent::Passing(fields) => self.extra.add(extra_of(&fields)),
             end @ (TurnEvent::Finished { .. } | TurnEvent::Failed(_)) => self.end = Some(end),
         }
@@ -337,266 +367,4 @@ fn extra_of(passing: &Passing) -> Extra {
         fields.insert(name.to_owned(), serde_json::from_str(value.get()).unwrap_or(Value::Null));
     }
     extra
-}
-
-#[derive(Serialize)]
-struct Chunk<'a> {
-    id: &'a str,
-    object: &'static str,
-    created: u64,
-    model: &'a str,
-    choices: &'a [ChunkChoice<'a>],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson<'a>>,
-    #[serde(flatten)]
-    tool: Option<ToolFields>,
-    #[serde(flatten)]
-    passing: Placed<'a>,
-}
-
-#[derive(Serialize)]
-struct ChunkChoice<'a> {
-    index: u32,
-    delta: Delta<'a>,
-    logprobs: Logprobs<'a>,
-    finish_reason: Option<&'a str>,
-    #[serde(flatten)]
-    passing: Placed<'a>,
-}
-
-#[derive(Default, Serialize)]
-struct Delta<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a [CallJson<'a>]>,
-    #[serde(flatten)]
-    passing: Placed<'a>,
-}
-
-#[derive(Serialize)]
-struct Reply<'a> {
-    id: &'a str,
-    object: &'static str,
-    created: u64,
-    model: &'a str,
-    choices: [WholeChoice<'a>; 1],
-    usage: UsageJson<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    x_toolrack: Option<&'a [Value]>,
-    #[serde(flatten)]
-    passing: &'a Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct WholeChoice<'a> {
-    index: u32,
-    message: Message<'a>,
-    logprobs: Option<Value>,
-    finish_reason: &'a str,
-    #[serde(flatten)]
-    passing: &'a Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a [CallJson<'a>]>,
-    #[serde(flatten)]
-    passing: &'a Map<String, Value>,
-}
-
-/// A call, or the next piece of its arguments.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct CallJson<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function: Option<FunctionJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    custom: Option<CustomJson<'a>>,
-    #[serde(flatten)]
-    passing: Fields<'a>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct FunctionJson<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    arguments: &'a str,
-    #[serde(flatten)]
-    passing: Leftover<'a>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct CustomJson<'a> {
-    name: &'a str,
-    input: &'a str,
-    #[serde(flatten)]
-    passing: Leftover<'a>,
-}
-
-impl<'a> CallJson<'a> {
-    pub(super) fn new(
-        id: &'a str,
-        name: &'a str,
-        arguments: &'a str,
-        input: CallInput,
-        passing: &'a Passing,
-    ) -> Self {
-        let leftover = |name| Leftover(passing.get(API, name));
-        let function = FunctionJson { name: Some(name), arguments, passing: leftover("function") };
-        let custom = CustomJson { name, input: arguments, passing: leftover("custom") };
-        let is_json = input == CallInput::Json;
-        Self {
-            index: None,
-            id: Some(id),
-            kind: Some(if is_json { "function" } else { "custom" }),
-            function: is_json.then_some(function),
-            custom: (!is_json).then_some(custom),
-            passing: Fields { fields: passing.to(API), but: &["function", "custom", "index"] },
-        }
-    }
-
-    fn delta(index: usize, arguments: &'a str) -> Self {
-        let function = FunctionJson { name: None, arguments, passing: Leftover(None) };
-        Self {
-            index: Some(index),
-            id: None,
-            kind: None,
-            function: Some(function),
-            custom: None,
-            passing: Fields { fields: &[], but: &[] },
-        }
-    }
-}
-
-/// What happens to a tool: for people (in Open WebUI's form), and for programs.
-#[derive(Serialize)]
-struct ToolFields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<Value>,
-    x_toolrack: Value,
-}
-
-impl ToolFields {
-    fn of(event: &TurnEvent) -> Option<Self> {
-        let (line, x_toolrack) = match event {
-            TurnEvent::Tool(status) => (status.line(), status.details()),
-            TurnEvent::Notice(text) => {
-                (Some((text.clone(), true)), json!({"type": "notice", "message": text}))
-            }
-            _ => return None,
-        };
-        let status = |(text, done)| json!({"type": "status", "data": {"description": text, "done": done}});
-        Some(Self { event: line.map(status), x_toolrack })
-    }
-}
-
-/// The passing fields of a place. `logprobs` has a field of its own, as SDKs expect it in each choice.
-#[derive(Clone, Copy, Default)]
-struct Placed<'a> {
-    fields: &'a [(Box<str>, RawJson)],
-    place: &'static str,
-}
-
-impl Serialize for Placed<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let here = self.fields.iter().filter_map(|(name, value)| {
-            let name = name.strip_prefix(self.place)?;
-            let is_here = match self.place {
-                "" => !name.starts_with(OF_CHOICE) && !name.starts_with(OF_MESSAGE) && !OWN.contains(&name),
-                OF_CHOICE => name != LOGPROBS,
-                _ => true,
-            };
-            is_here.then_some((name, value))
-        });
-        serializer.collect_map(here)
-    }
-}
-
-const LOGPROBS: &str = "logprobs";
-
-/// The field `logprobs` of a choice; null without any.
-struct Logprobs<'a>(&'a [(Box<str>, RawJson)]);
-
-impl Serialize for Logprobs<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let found = self.0.iter().find(|(name, _)| name.strip_prefix(OF_CHOICE) == Some(LOGPROBS));
-        found.map(|(_, value)| value).serialize(serializer)
-    }
-}
-
-#[derive(Serialize)]
-struct UsageJson<'a> {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_tokens_details: Option<PromptDetails<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    completion_tokens_details: Option<CompletionDetails<'a>>,
-    #[serde(flatten)]
-    passing: Fields<'a>,
-}
-
-#[derive(Serialize)]
-struct PromptDetails<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cached_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_write_tokens: Option<u64>,
-    #[serde(flatten)]
-    passing: Leftover<'a>,
-}
-
-#[derive(Serialize)]
-struct CompletionDetails<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_tokens: Option<u64>,
-    #[serde(flatten)]
-    passing: Leftover<'a>,
-}
-
-impl<'a> UsageJson<'a> {
-    fn of(usage: &'a Usage) -> Self {
-        let (prompt, completion) = ("prompt_tokens_details", "completion_tokens_details");
-        let (of_prompt, of_completion) = (usage.passing.get(API, prompt), usage.passing.get(API, completion));
-        let has_prompt = usage.cached.or(usage.cache_written).is_some() || of_prompt.is_some();
-        let has_completion = usage.reasoning.is_some() || of_completion.is_some();
-        Self {
-            prompt_tokens: usage.input,
-            completion_tokens: usage.output,
-            total_tokens: usage.total(),
-            prompt_tokens_details: has_prompt.then_some(PromptDetails {
-                cached_tokens: usage.cached,
-                cache_write_tokens: usage.cache_written,
-                passing: Leftover(of_prompt),
-            }),
-            completion_tokens_details: has_completion.then_some(CompletionDetails {
-                reasoning_tokens: usage.reasoning,
-                passing: Leftover(of_completion),
-            }),
-            passing: Fields {
-                fields: usage.passing.to(API),
-                but: &["prompt_tokens_details", "completion_tokens_details"],
-            },
-        }
-    }
 }

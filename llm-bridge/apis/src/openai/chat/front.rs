@@ -1,7 +1,5 @@
 //! Requests of clients, and errors as they go to them.
 
-use std::collections::HashSet;
-
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -9,10 +7,11 @@ use super::{
     API,
     encode::{StreamEncoder, WholeEncoder},
     messages::read_messages,
+    tools::{read_function, read_function_choice, read_tool, read_tool_choice, read_tools},
 };
 use crate::{
-    BadRequest, ClientTool, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing,
-    Provider, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
+    BadRequest, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing, Provider, Request,
+    ResponseFormat, Sampling, Thinking,
     front::failure_reply,
     json::{Field, Object},
 };
@@ -49,12 +48,14 @@ impl Front for OpenAiFront {
             Some(_) if body.take("tools").is_some() => {
                 return Err(body.bad("functions", "and `tools` cannot both be sent; send `tools`"));
             }
-            Some(functions) => {
-                (read_tools(functions.items()?, read_function)?, read_function_choice(function_choice)?)
-            }
-            None => {
-                (read_tools(body.items("tools")?, read_tool)?, read_tool_choice(body.take("tool_choice"))?)
-            }
+            Some(functions) => (
+                read_tools(functions.items()?, |function| read_function(function, API))?,
+                read_function_choice(function_choice)?,
+            ),
+            None => (
+                read_tools(body.items("tools")?, |tool| read_tool(tool, API))?,
+                read_tool_choice(body.take("tool_choice"))?,
+            ),
         };
         let request = Request {
             model,
@@ -196,134 +197,4 @@ fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Re
     };
     format.leave("response_format", passing);
     Ok(read)
-}
-
-fn read_tools(
-    items: Vec<Field<'_>>,
-    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
-) -> Result<Vec<ClientTool>, BadRequest> {
-    let mut names = HashSet::new();
-    let mut tools = Vec::with_capacity(items.len());
-    for item in items {
-        let place = item.bad("");
-        let tool = read(item.object()?)?;
-        if !names.insert(tool.name.clone()) {
-            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
-        }
-        tools.push(tool);
-    }
-    Ok(tools)
-}
-
-fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
-    let kind = tool.string("type")?;
-    let mut passing = Passing::of(API);
-    let (name, description, input) = match kind.as_deref() {
-        Some("function") | None => {
-            let mut function = tool.object("function")?.ok_or_else(|| tool.bad("function", "is missing"))?;
-            let read =
-                (read_name(&mut function)?, function.string("description")?, read_json(&mut function)?);
-            function.leave("function", &mut passing);
-            read
-        }
-        Some("custom") => {
-            let mut custom = tool.object("custom")?.ok_or_else(|| tool.bad("custom", "is missing"))?;
-            let input = ToolInput::Text { format: custom.value("format")? };
-            let read = (read_name(&mut custom)?, custom.string("description")?, input);
-            custom.leave("custom", &mut passing);
-            read
-        }
-        Some(other) => {
-            let message =
-                format_args!("`{other}` is not offered here; send tools of type `function` or `custom`");
-            return Err(tool.bad("type", message));
-        }
-    };
-    Ok(ClientTool { name, description, input, passing: tool.rest_with(passing) })
-}
-
-/// Reads a tool of the deprecated field `functions`.
-fn read_function(mut function: Object<'_>) -> Result<ClientTool, BadRequest> {
-    Ok(ClientTool {
-        name: read_name(&mut function)?,
-        description: function.string("description")?,
-        input: read_json(&mut function)?,
-        passing: function.rest(API),
-    })
-}
-
-fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
-    match object.string("name")? {
-        Some(name) if !name.is_empty() => Ok(name),
-        Some(_) => Err(object.bad("name", "is empty")),
-        None => Err(object.bad("name", "is missing")),
-    }
-}
-
-fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadRequest> {
-    let schema = function.value("parameters")?;
-    if schema.as_ref().is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
-        return Err(function.bad("parameters", "has to be a JSON Schema: an object"));
-    }
-    Ok(ToolInput::Json { schema, strict: function.bool("strict")? })
-}
-
-const CHOICES: &str = "has to be \"auto\", \"none\", \"required\", \
-                       {\"type\": \"function\", \"function\": {\"name\": …}} or {\"type\": \"allowed_tools\", …}";
-
-fn read_tool_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
-    let Some(field) = field else { return Ok(ToolChoice::Auto) };
-    let bad = field.bad(CHOICES);
-    if field.is_string() {
-        return match field.string()?.as_str() {
-            "auto" => Ok(ToolChoice::Auto),
-            "none" => Ok(ToolChoice::None),
-            "required" | "any" => Ok(ToolChoice::Required),
-            _ => Err(bad),
-        };
-    }
-    if !field.is_object() {
-        return Err(bad);
-    }
-    let mut choice = field.object()?;
-    if choice.string("type")?.as_deref() != Some("allowed_tools") {
-        return read_named(choice)?.map(ToolChoice::Named).ok_or(bad);
-    }
-    let inner = choice.object("allowed_tools")?;
-    let mut allowed = inner.unwrap_or(choice);
-    let required = match allowed.string("mode")?.as_deref() {
-        None | Some("auto") => false,
-        Some("required") => true,
-        Some(_) => return Err(allowed.bad("mode", "has to be \"auto\" or \"required\"")),
-    };
-    let tools = allowed.take("tools").ok_or_else(|| bad.clone())?.items()?;
-    let names = tools.into_iter().map(|tool| read_named(tool.object()?)?.ok_or_else(|| bad.clone()));
-    Ok(ToolChoice::Allowed { names: names.collect::<Result<_, _>>()?, required })
-}
-
-/// The name in `{"function": {"name"}}`, `{"custom": {"name"}}` or `{"name"}`.
-fn read_named(mut object: Object<'_>) -> Result<Option<String>, BadRequest> {
-    for inner in ["function", "custom"] {
-        if let Some(mut inner) = object.object(inner)? {
-            return inner.string("name");
-        }
-    }
-    object.string("name")
-}
-
-/// Reads the deprecated field `function_call`.
-fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
-    let Some(field) = field else { return Ok(ToolChoice::Auto) };
-    let bad = field.bad("has to be \"auto\", \"none\" or {\"name\": …}");
-    if field.is_string() {
-        return match field.string()?.as_str() {
-            "auto" => Ok(ToolChoice::Auto),
-            "none" => Ok(ToolChoice::None),
-            _ => Err(bad),
-        };
-    }
-    if !field.is_object() {
-        return Err(bad);
-    }
-    field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
 }

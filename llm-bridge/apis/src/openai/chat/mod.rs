@@ -4,10 +4,15 @@
 //! front of their name: `timings` is one of the chunk or reply, `choice.logprobs` of its choice, `message.refusal` of the message or
 //! delta.
 
+mod answer;
+mod call;
+mod chunk;
 mod decode;
 mod encode;
 mod front;
+mod message_json;
 mod messages;
+pub(crate) mod tools;
 mod wire;
 
 pub use front::OpenAiFront;

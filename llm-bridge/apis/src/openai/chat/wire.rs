@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 
 use super::{
     API,
-    decode::{StreamDecoder, WholeDecoder, failure_of},
-    encode::CallJson,
+    decode::{failure_of, read_answer, read_frame},
+    message_json::{MessageJson, is_content, messages_of},
 };
 use crate::{
-    ClientTool, Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaKind, MediaSource, Message,
-    Omission, Part, Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
-    json::Leftover, passing::Fields, wire::passing_omissions,
+    ClientTool, Content, Decode, Effort, Encoded, Failure, Framing, Omission, Part, Provider, Request,
+    ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
+    decoder::{StreamDecoder, WholeDecoder},
+    json::Leftover,
+    passing::Fields,
+    wire::passing_omissions,
 };
 
 /// OpenAI's chat completions, spoken to a model server.
@@ -50,8 +53,8 @@ impl Wire for OpenAiWire {
 
     fn decoder(&self, content_type: &str) -> Box<dyn Decode> {
         match content_type.starts_with("application/json") || content_type.starts_with("text/html") {
-            true => Box::new(WholeDecoder::default()),
-            false => Box::new(StreamDecoder::default()),
+            true => Box::new(WholeDecoder::new(read_answer)),
+            false => Box::new(StreamDecoder::new(Framing::Sse, read_frame)),
         }
     }
 
@@ -122,20 +125,6 @@ fn is_said(role: Role, part: &Part) -> bool {
     }
 }
 
-/// Whether a part can stand in `content`.
-fn is_content(part: &Part) -> bool {
-    match &part.content {
-        Content::Text(_) => true,
-        Content::Media(media) => match media.source {
-            MediaSource::Data(_) => true,
-            MediaSource::Url(_) => media.kind != MediaKind::File,
-            MediaSource::Id(_) => media.kind == MediaKind::File,
-        },
-        Content::Opaque(api, _) => *api == API,
-        _ => false,
-    }
-}
-
 #[derive(Serialize)]
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,7 +174,7 @@ impl<'a> Body<'a> {
         };
         Self {
             model: request.model.as_deref(),
-            messages: request.messages.iter().map(MessageJson).collect(),
+            messages: request.messages.iter().flat_map(messages_of).collect(),
             stream: true,
             stream_options: StreamOptions {
                 include_usage: true,
@@ -319,162 +308,5 @@ impl Serialize for ToolJson<'_> {
             map.serialize_entry(name, value)?;
         }
         map.end()
-    }
-}
-
-struct MessageJson<'a>(&'a Message);
-
-impl Serialize for MessageJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Message { role, parts, passing } = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        let word = match role {
-            Role::System => "system",
-            Role::Developer => "developer",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        };
-        map.serialize_entry("role", word)?;
-        if let Some(result) = self.0.tool_result() {
-            map.serialize_entry("tool_call_id", &result.call_id)?;
-            if let Some(name) = &result.name {
-                map.serialize_entry("name", name)?;
-            }
-            map.serialize_entry("content", &ContentJson(&result.parts))?;
-        } else {
-            let reasoning: Vec<&str> = parts.iter().filter_map(reasoning_of).collect();
-            if !reasoning.is_empty() {
-                map.serialize_entry("reasoning_content", &reasoning.concat())?;
-            }
-            let calls: Vec<CallJson<'_>> = match role {
-                Role::Assistant => parts.iter().filter_map(call_json).collect(),
-                _ => Vec::new(),
-            };
-            let content = ContentJson(parts);
-            map.serialize_entry("content", &(calls.is_empty() || !content.is_empty()).then_some(content))?;
-            if !calls.is_empty() {
-                map.serialize_entry("tool_calls", &calls)?;
-            }
-        }
-        // `function_call` has become one of the calls.
-        for (name, value) in passing.to(API).iter().filter(|(name, _)| **name != *"function_call") {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-fn reasoning_of(part: &Part) -> Option<&str> {
-    match &part.content {
-        Content::Reasoning(reasoning) => Some(&reasoning.text),
-        _ => None,
-    }
-}
-
-fn call_json(part: &Part) -> Option<CallJson<'_>> {
-    match &part.content {
-        Content::Call(call) => {
-            Some(CallJson::new(&call.id, &call.name, &call.arguments, call.input, &part.passing))
-        }
-        _ => None,
-    }
-}
-
-/// The content of a message: a text where there is nothing else, as some servers take no parts.
-#[derive(Clone, Copy)]
-struct ContentJson<'a>(&'a [Part]);
-
-impl ContentJson<'_> {
-    fn is_empty(self) -> bool {
-        !self.0.iter().any(is_content)
-    }
-}
-
-impl Serialize for ContentJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut parts = self.0.iter().filter(|part| is_content(part));
-        match (parts.next(), parts.next()) {
-            (None, _) => serializer.serialize_str(""),
-            (Some(Part { content: Content::Text(text), passing }), None) if passing.to(API).is_empty() => {
-                serializer.serialize_str(text)
-            }
-            _ => serializer.collect_seq(self.0.iter().filter(|part| is_content(part)).map(PartJson)),
-        }
-    }
-}
-
-struct PartJson<'a>(&'a Part);
-
-impl Serialize for PartJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Part { content, passing } = self.0;
-        let (kind, inner) = match content {
-            Content::Opaque(_, json) => return json.serialize(serializer),
-            Content::Media(media) => media_json(media),
-            Content::Text(text) => ("text", json!(text)),
-            _ => ("text", json!("")),
-        };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", kind)?;
-        match (&inner, passing.get(API, kind)) {
-            (Value::Object(known), leftover @ Some(_)) => {
-                #[derive(Serialize)]
-                struct Merged<'a> {
-                    #[serde(flatten)]
-                    known: &'a serde_json::Map<String, Value>,
-                    #[serde(flatten)]
-                    passing: Leftover<'a>,
-                }
-                map.serialize_entry(kind, &Merged { known, passing: Leftover(leftover) })?;
-            }
-            _ => map.serialize_entry(kind, &inner)?,
-        }
-        for (name, value) in passing.to(API).iter().filter(|(name, _)| **name != *kind) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-fn media_json(media: &Media) -> (&'static str, Value) {
-    let media_type = media.media_type.as_deref();
-    let data_url = |data: &str| format!("data:{};base64,{data}", media_type.unwrap_or_default());
-    let url = match &media.source {
-        MediaSource::Data(data) => data_url(data),
-        MediaSource::Url(url) => url.clone(),
-        MediaSource::Id(id) => id.clone(),
-    };
-    let (kind, mut inner) = match (media.kind, &media.source) {
-        (MediaKind::Image, _) => ("image_url", json!({ "url": url })),
-        (MediaKind::Video, _) => ("video_url", json!({ "url": url })),
-        (MediaKind::Audio, MediaSource::Data(data)) => {
-            let format = media_type.map(|name| match name {
-                "audio/mpeg" => "mp3",
-                "audio/x-wav" => "wav",
-                other => other.strip_prefix("audio/").unwrap_or(other),
-            });
-            let mut audio = json!({ "data": data });
-            add(&mut audio, "format", format);
-            ("input_audio", audio)
-        }
-        (MediaKind::Audio, _) => ("audio_url", json!({ "url": url })),
-        (MediaKind::File, MediaSource::Id(id)) => ("file", json!({ "file_id": id })),
-        (MediaKind::File, MediaSource::Data(data)) if media_type.is_none() => {
-            ("file", json!({ "file_data": data }))
-        }
-        (MediaKind::File, _) => ("file", json!({ "file_data": url })),
-    };
-    match media.kind {
-        MediaKind::Image => add(&mut inner, "detail", media.detail.as_deref()),
-        MediaKind::File => add(&mut inner, "filename", media.name.as_deref()),
-        _ => {}
-    }
-    (kind, inner)
-}
-
-fn add(object: &mut Value, name: &str, text: Option<&str>) {
-    if let (Value::Object(fields), Some(text)) = (object, text) {
-        fields.insert(name.to_owned(), text.into());
     }
 }

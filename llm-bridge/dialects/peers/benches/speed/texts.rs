@@ -49,7 +49,7 @@ pub(crate) fn tools() -> Vec<Tool> {
 }
 
 fn prose(bytes: usize) -> String {
-    let line = "Nothing of what is told on this line is a call, it goes on and on as answers do, and then it ends.\n";
+    let line = "Nothing of what is written on this line is a call, it goes on and on as answers do, and then it ends.\n";
     line.repeat(bytes / line.len() + 1)
 }
 

@@ -28,13 +28,13 @@ async fn start(resources: Resources) -> Rack {
     Setup::bare().with(|setup| setup.registry = registry).start([]).await
 }
 
-/// Has the model make a call: whether it went well, and what the model is told.
+/// Has the model make a call: whether it went well, and what the model gets.
 async fn called(rack: &Rack, tool: &str, arguments: &Value) -> (bool, String) {
     rack.upstream.push(Answer::new().call("c", &tool.replace('.', "_"), arguments));
     rack.upstream.push(Answer::text("Done."));
-    let told = rack.ask(true).await;
-    told.expect_end("Done.");
-    let finished = told.details_of("call_finished");
+    let reported = rack.ask(true).await;
+    reported.expect_end("Done.");
+    let finished = reported.details_of("call_finished");
     assert_eq!(finished.len(), 1, "{tool} {arguments}");
     assert_eq!(finished[0]["name"], tool);
     let asked = rack.upstream.asked();

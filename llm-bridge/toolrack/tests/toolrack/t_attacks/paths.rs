@@ -79,10 +79,10 @@ fn listing(folder: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-async fn refused(rack: &Rack, tool: &str, arguments: &Value, told: &str, faults: &mut Vec<String>) {
+async fn refused(rack: &Rack, tool: &str, arguments: &Value, reported: &str, faults: &mut Vec<String>) {
     let (success, said) = called(rack, tool, arguments).await;
-    if success || !said.contains(told) {
-        faults.push(format!("{tool} {arguments}: success {success}, `{said}` and not `{told}`"));
+    if success || !said.contains(reported) {
+        faults.push(format!("{tool} {arguments}: success {success}, `{said}` and not `{reported}`"));
     }
 }
 
@@ -100,9 +100,9 @@ async fn t8_every_attack_on_the_folder_of_files_is_refused_with_a_message() {
             let before = listing(site.0.path());
             match kind.as_str() {
                 "refused" => {
-                    let told = row[1].as_str().unwrap();
-                    refused(&rack, create, &document, told, &mut faults).await;
-                    refused(&rack, delete, &path, told, &mut faults).await;
+                    let reported = row[1].as_str().unwrap();
+                    refused(&rack, create, &document, reported, &mut faults).await;
+                    refused(&rack, delete, &path, reported, &mut faults).await;
                 }
                 "there" => {
                     refused(&rack, create, &document, "there is already", &mut faults).await;

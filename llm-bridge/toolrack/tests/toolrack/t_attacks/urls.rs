@@ -138,7 +138,7 @@ async fn t8_every_attack_on_what_is_fetched_is_refused_with_a_message() {
     let mut faults = Vec::new();
     let mut redirected = 0;
     for (kind, row) in &table {
-        let (url, told) = match kind.as_str() {
+        let (url, reported) = match kind.as_str() {
             "refused" | "allowed" => (text(&row[0]), text(&row[1])),
             "redirect" => {
                 redirected += 1;
@@ -153,15 +153,15 @@ async fn t8_every_attack_on_what_is_fetched_is_refused_with_a_message() {
         let (success, said) = called(&rack, "research.fetch_webpage", &json!({"url": url})).await;
         let after: usize = reached.iter().map(|reached| reached.load(Ordering::SeqCst)).sum();
         let what = format!("{kind} {url} ({})", row[0]);
-        if success != (kind == "allowed") || !said.contains(&told) {
-            faults.push(format!("{what}: success {success}, `{said}` and not `{told}`"));
+        if success != (kind == "allowed") || !said.contains(&reported) {
+            faults.push(format!("{what}: success {success}, `{said}` and not `{reported}`"));
         }
         if before != after || said.contains(SECRET) {
             faults.push(format!("{what} was sent"));
         }
-        // Where a name leads it is not told, or it could map the network by asking.
+        // Where a name leads it is not reported, or it could map the network by asking.
         if row[0].to_string().contains(".test") && said.contains(PRIVATE[0]) {
-            faults.push(format!("{what}: the model is told where that is: {said}"));
+            faults.push(format!("{what}: the model is informed where that is: {said}"));
         }
     }
     let count = |kind: &str| table.iter().filter(|(of, _)| of == kind).count();

@@ -8,8 +8,8 @@ use super::program::{Rack, client, mock};
 #[tokio::test]
 async fn b10_an_open_address_is_served_with_keys_only() {
     let rack = Rack::new("", &mock("count.free", ""));
-    let told = rack.does_not_serve_on("0.0.0.0:0");
-    assert!(told.contains("refusing to serve") && told.contains("toolrack key create"), "{told}");
+    let reported = rack.does_not_serve_on("0.0.0.0:0");
+    assert!(reported.contains("refusing to serve") && reported.contains("toolrack key create"), "{reported}");
     rack.done(&["user", "add", "ada"]);
     assert!(rack.does_not_serve_on("0.0.0.0:0").contains("refusing to serve"), "a user is no key");
     let (id, ada) = rack.key("ada", &[]);
@@ -115,13 +115,13 @@ async fn s5_without_any_key_the_local_user_is_an_admin() {
     rack.done(&["user", "add", "ada"]);
     let (id, ada) = rack.key("ada", &[]);
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    let (status, told) = refresh(&server).await;
+    let (status, reported) = refresh(&server).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    assert!(told.contains("set `level = \"admin\"` under [user]"), "{told}");
+    assert!(reported.contains("set `level = \"admin\"` under [user]"), "{reported}");
     let request = server.post(&client, "/api/tools/count.free", &ada, &json!({"enabled": false}));
     let refused: Value = request.send().await.unwrap().json().await.unwrap();
-    let told = refused["error"]["message"].as_str().unwrap();
-    assert!(told.contains("toolrack user promote ada admin"), "{told}");
+    let reported = refused["error"]["message"].as_str().unwrap();
+    assert!(reported.contains("toolrack user promote ada admin"), "{reported}");
     rack.done(&["key", "revoke", &id]);
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(refresh(&server).await.0, StatusCode::OK);

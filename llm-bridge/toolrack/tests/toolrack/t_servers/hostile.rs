@@ -29,7 +29,7 @@ const CALLERS: usize = 2;
 /// What is said of any module that did not answer in time, as one may not where the machine has too much to do.
 const LATE: [&str; 2] = ["it took longer than 4 s", "timed out (4s)"];
 
-/// The hostile modules: what each is called and does, what the log says of its manifest, what a caller is told, and whether it is
+/// The hostile modules: what each is called and does, what the log says of its manifest, what a caller gets, and whether it is
 /// left alone in the end.
 const HOSTILE: [(&str, Malice, &str, &str, bool); 11] = [
     ("fails", Malice::Fails, "module_manifest_error module=\"fails\" status=500", "status 500: oops", true),
@@ -136,7 +136,7 @@ async fn chat(server: &Serving, client: &reqwest::Client, number: usize) -> Dura
     took
 }
 
-/// What the user reads, what programs are told of the tools, and why it ended.
+/// What the user reads, what programs read of the tools, and why it ended.
 fn of_whole(text: &str) -> (String, Vec<Value>, String) {
     let reply: Value = serde_json::from_str(text).unwrap();
     let choice = &reply["choices"][0];
@@ -212,10 +212,10 @@ impl Process {
 async fn refreshed(server: &Serving, client: &reqwest::Client) -> BTreeMap<String, Value> {
     let began = Instant::now();
     let answer = server.post(client, "/refresh-tools", "", &json!({})).send().await.unwrap();
-    let mut told: Value = answer.json().await.unwrap();
+    let mut reported: Value = answer.json().await.unwrap();
     // One that began before has to end first.
     assert!(began.elapsed() < 2 * TIMEOUT + SLACK, "{:?}", began.elapsed());
-    let Value::Array(modules) = told["modules"].take() else { panic!("{told}") };
+    let Value::Array(modules) = reported["modules"].take() else { panic!("{reported}") };
     modules.into_iter().map(|module| (module["name"].as_str().unwrap().to_owned(), module)).collect()
 }
 
@@ -228,7 +228,7 @@ async fn stock(server: &Serving, client: &reqwest::Client, module: &str) -> Valu
     reply
 }
 
-/// Calls a hostile tool until it is told to stop. Gives the number of calls that said what was expected.
+/// Calls a hostile tool until it is stopped. Gives the number of calls that said what was expected.
 async fn call_on(
     server: Arc<Serving>,
     module: &'static str,
@@ -297,12 +297,12 @@ fn is_late(text: &str) -> bool {
     LATE.iter().any(|late| text.contains(late))
 }
 
-/// Whether what is expected is told, and nothing is told twice before there was something else to tell.
-fn is_told_once(told: &[&str], expected: &str) -> bool {
+/// Whether the expected faults are reported, and none twice in a row.
+fn is_told_once(reported: &[&str], expected: &str) -> bool {
     let causes: Vec<&str> =
-        told.iter().filter_map(|line| line.split_once(" module=")).map(|(_, cause)| cause).collect();
-    told.iter().any(|line| line.contains(expected))
-        && told.iter().all(|line| line.contains(expected) || is_late(line))
+        reported.iter().filter_map(|line| line.split_once(" module=")).map(|(_, cause)| cause).collect();
+    reported.iter().any(|line| line.contains(expected))
+        && reported.iter().all(|line| line.contains(expected) || is_late(line))
         && causes.windows(2).all(|two| two[0] != two[1])
 }
 
@@ -312,10 +312,10 @@ fn lines(log: &str, what: &str) -> usize {
 }
 
 /// Waits until something holds.
-async fn in_time(what: &str, holds: impl Fn() -> bool, told: impl Fn() -> String) {
+async fn in_time(what: &str, holds: impl Fn() -> bool, reported: impl Fn() -> String) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}: {}", told());
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: {}", reported());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -400,7 +400,7 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
     assert!(stolen["replaces"].as_str().unwrap().starts_with("tools/research/fetch_webpage.rs"), "{stolen}");
     assert_eq!(thief.calls(), 0);
 
-    // Each fault is told once, with its cause.
+    // Each fault is reported once, with its cause.
     let log = server.log();
     for (name, _, manifest, _, is_left_alone) in HOSTILE {
         let of_kinds = |kinds: &[&str]| -> Vec<&str> {
@@ -408,12 +408,15 @@ async fn m8_a_hundred_chats_go_on_while_every_module_but_one_is_hostile() {
                 |line: &&str| kinds.iter().any(|kind| line.contains(&format!("{kind} module=\"{name}\"")));
             log.lines().filter(is_one).collect()
         };
-        let told = of_kinds(&["module_manifest_error", "module_unreachable", "tool_changed"]);
-        assert!(is_told_once(&told, manifest), "{name}: {told:#?}");
-        let told = of_kinds(&["circuit_open"]);
-        let is_as_expected =
-            if is_left_alone { is_told_once(&told, "cause=") } else { told.iter().all(|line| is_late(line)) };
-        assert!(is_as_expected, "{name}: {told:#?}");
+        let reported = of_kinds(&["module_manifest_error", "module_unreachable", "tool_changed"]);
+        assert!(is_told_once(&reported, manifest), "{name}: {reported:#?}");
+        let reported = of_kinds(&["circuit_open"]);
+        let is_as_expected = if is_left_alone {
+            is_told_once(&reported, "cause=")
+        } else {
+            reported.iter().all(|line| is_late(line))
+        };
+        assert!(is_as_expected, "{name}: {reported:#?}");
     }
     let stolen: Vec<&str> =
         log.lines().filter(|line| line.contains("Replaced tool: research.fetch_webpage")).collect();

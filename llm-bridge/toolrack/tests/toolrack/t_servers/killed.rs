@@ -117,7 +117,7 @@ async fn serve_and_kill(mut server: Serving, hop: &str, next: &Arc<AtomicU64>) -
 
 /// What an export says of the calls, each by its number.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// Who was about to run a call.
     intents: BTreeMap<u64, String>,
     /// How often each user was about to run the limited tool.
@@ -126,26 +126,26 @@ struct Told {
     refused: BTreeSet<u64>,
 }
 
-fn told(records: &[Value]) -> Told {
-    let mut told = Told::default();
+fn reported(records: &[Value]) -> Reported {
+    let mut reported = Reported::default();
     for record in records {
         let n = record["arguments"]["n"].as_u64().unwrap();
         let user = record["user"].as_str().unwrap().to_owned();
         if record["phase"] == "intent" && record["tool"] == LIMITED {
-            *told.limited.entry(user.clone()).or_default() += 1;
+            *reported.limited.entry(user.clone()).or_default() += 1;
         }
         let first = match (record["phase"].as_str().unwrap(), record["error"].as_str()) {
-            ("intent", _) => told.intents.insert(n, user).is_none(),
-            ("outcome", None) => told.successes.insert(n),
-            ("outcome", Some("tool_rate_limited")) => told.refused.insert(n),
+            ("intent", _) => reported.intents.insert(n, user).is_none(),
+            ("outcome", None) => reported.successes.insert(n),
+            ("outcome", Some("tool_rate_limited")) => reported.refused.insert(n),
             _ => panic!("{record}"),
         };
         assert!(first, "twice in the audit: {record}");
     }
-    told
+    reported
 }
 
-impl Told {
+impl Reported {
     fn has(&self, answers: &[Acknowledged]) {
         for Acknowledged { n, user, ran, .. } in answers {
             assert_eq!(self.intents.get(n), ran.then_some(user), "the intent of call {n}, which ran: {ran}");
@@ -175,7 +175,7 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
 
         // Each is looked at with the server up again.
         assert_eq!(rack.verified().len(), 1, "one chain, whole after kill {kill}");
-        told(&rack.exported_calls(&["--since", &since])).has(&round);
+        reported(&rack.exported_calls(&["--since", &since])).has(&round);
         let limited = || round.iter().filter(|answer| answer.tool == LIMITED);
         if let Some(late) = limited().find(|answer| answer.ran && used_up.contains(&answer.user)) {
             panic!(
@@ -211,13 +211,16 @@ async fn killed_at_any_moment(name: &str, rack: Rack) {
     answers.extend(drained.into_iter().flatten());
 
     let chains = rack.verified();
-    let told = told(&rack.exported_calls(&[]));
-    told.has(&answers);
-    assert!(told.successes.iter().all(|n| told.intents.contains_key(n)), "no outcome without its intent");
-    assert_eq!(told.limited.len() as u64, USERS);
-    assert!(told.limited.values().all(|calls| *calls <= LIMIT), "{:?}", told.limited);
+    let reported = reported(&rack.exported_calls(&[]));
+    reported.has(&answers);
+    assert!(
+        reported.successes.iter().all(|n| reported.intents.contains_key(n)),
+        "no outcome without its intent"
+    );
+    assert_eq!(reported.limited.len() as u64, USERS);
+    assert!(reported.limited.values().all(|calls| *calls <= LIMIT), "{:?}", reported.limited);
     let (ran, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.ran);
-    let unfinished = told.intents.len() - told.successes.len();
+    let unfinished = reported.intents.len() - reported.successes.len();
     println!(
         "{name}: {kills} kills in {took:.1?}, {:.0?} to start again; {} calls acknowledged as run and {} as refused, \
          {unfinished} cut off after their intent, {early} of {USERS} users at their limit before the end; {} records, \

@@ -6,17 +6,17 @@
 mod access;
 mod commands;
 mod composed;
-mod doors;
 mod hostile;
 mod killed;
 mod measured;
 mod over_mcp;
 mod peer;
 mod program;
+mod requests;
 mod scheduled;
 mod seed_modules;
 #[allow(dead_code)] // of which the tests of the stores use more
 #[path = "../../../../../registry-core/stores/tests/stores/servers.rs"]
 mod servers;
 mod shared;
-mod told;
+mod webhooks;

@@ -1,4 +1,4 @@
-//! Modules that behave until they are told not to.
+//! Modules that behave until they are switched to misbehave.
 
 use std::sync::{
     Arc,

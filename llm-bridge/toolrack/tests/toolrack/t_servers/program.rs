@@ -65,8 +65,8 @@ impl Rack {
     #[track_caller]
     pub(crate) fn done(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "toolrack {arguments:?}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "toolrack {arguments:?}: {reported}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -93,14 +93,14 @@ impl Rack {
 
     /// How many records each chain has; all of them are whole.
     pub(crate) fn verified(&self) -> Vec<(String, u64)> {
-        let told = self.done(&["audit", "verify"]);
+        let reported = self.done(&["audit", "verify"]);
         let chain = |line: &str| {
             let (server, rest) = line.split_once(": ").unwrap();
             let (records, rest) = rest.split_once(' ').unwrap();
             assert!(rest.starts_with("records, whole"), "{line}");
             (server.to_owned(), records.parse().unwrap())
         };
-        told.lines().map(chain).collect()
+        reported.lines().map(chain).collect()
     }
 
     /// Starts `toolrack serve` on loopback and waits until it listens.
@@ -114,8 +114,8 @@ impl Rack {
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (listens, heard) = mpsc::channel();
-        let told = Arc::new(Mutex::new(String::new()));
-        let written = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&reported);
         std::thread::spawn(move || {
             // The log is read to its end, or the program would wait for somebody to do so.
             for line in log.lines().map_while(Result::ok) {
@@ -126,7 +126,7 @@ impl Rack {
                 *written.lock().unwrap() += &(line + "\n");
             }
         });
-        let mut serving = Serving { child, base: String::new(), told };
+        let mut serving = Serving { child, base: String::new(), reported };
         match heard.recv_timeout(Duration::from_secs(60)) {
             Ok(port) => serving.base = format!("http://127.0.0.1:{port}"),
             Err(_) => panic!("the server does not start: {}", serving.log()),
@@ -162,7 +162,7 @@ impl Rack {
 pub(crate) struct Serving {
     child: Child,
     pub(crate) base: String,
-    told: Arc<Mutex<String>>,
+    reported: Arc<Mutex<String>>,
 }
 
 impl Drop for Serving {
@@ -191,7 +191,7 @@ impl Serving {
 
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
-        self.told.lock().unwrap().clone()
+        self.reported.lock().unwrap().clone()
     }
 
     /// Whether it still runs.

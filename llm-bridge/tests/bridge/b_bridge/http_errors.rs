@@ -1,4 +1,4 @@
-//! The HTTP doors: what they refuse and in which form.
+//! The HTTP server: what they refuse and in which form.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

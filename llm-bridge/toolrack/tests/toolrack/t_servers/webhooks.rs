@@ -1,4 +1,4 @@
-//! Who is told and who is asked over HTTP: webhooks and the gate, as the configuration names them. Requirements T4, L5.
+//! Webhooks and the gate, as the configuration names them. Requirements T4, L5.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use super::{
     servers::postgres,
 };
 
-/// Another program: it keeps what it is sent, and answers with what it is told to.
+/// Another program: it keeps what it is sent, and answers as scripted.
 #[derive(Clone)]
 struct Listener {
     url: String,
@@ -36,8 +36,8 @@ impl Listener {
         format!("[[webhooks]]\nurl = \"{}/hook?key=hidden\"\n{more}\n", self.url)
     }
 
-    /// The tools that it was told of, each with its tenant and what has happened.
-    fn told(&self) -> Vec<String> {
+    /// The tools that it was notified of, each with its tenant and what has happened.
+    fn reported(&self) -> Vec<String> {
         let word = |message: &Value, key: &str| message["data"][key].as_str().unwrap().to_owned();
         let received = self.received.lock().unwrap();
         let line = |message| {
@@ -49,7 +49,7 @@ impl Listener {
     async fn hears(&self, count: usize) {
         let began = Instant::now();
         while self.received.lock().unwrap().len() < count {
-            assert!(began.elapsed() < Duration::from_secs(20), "it never came: {:?}", self.told());
+            assert!(began.elapsed() < Duration::from_secs(20), "it never came: {:?}", self.reported());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -69,9 +69,9 @@ async fn done(rack: &Rack, arguments: &[&str]) -> String {
     let run = move || {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = rack.run(&arguments);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "toolrack {arguments:?}: {told}");
-        told
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "toolrack {arguments:?}: {reported}");
+        reported
     };
     tokio::task::spawn_blocking(run).await.unwrap()
 }
@@ -120,10 +120,10 @@ async fn l5_each_change_is_told_once_whoever_makes_it_and_only_to_those_it_is_fo
     }
     // The time in which a server would tell of what another has done.
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(ours.told(), ["default count.free disabled", "default count.free enabled"]);
-    assert_eq!(theirs.told(), ["acme count.free disabled", "acme count.free enabled"]);
+    assert_eq!(ours.reported(), ["default count.free disabled", "default count.free enabled"]);
+    assert_eq!(theirs.reported(), ["acme count.free disabled", "acme count.free enabled"]);
     assert_eq!(
-        all.told(),
+        all.reported(),
         [
             "default count.free disabled",
             "acme count.free disabled",
@@ -146,10 +146,13 @@ async fn l5_a_command_that_nobody_hears_leaves_a_dead_letter_for_its_tenant() {
         |user: &str, tenant: &str| rack.done(&["key", "create", user, "--tenant", tenant]).trim().to_owned();
     let (root, boss, ada) = (key("root", "default"), key("root", "acme"), key("ada", "acme"));
     done(&rack, &["tools", "disable", "count.free"]).await;
-    assert_eq!(hears.told(), [""; 0], "it is for another tenant");
-    let told = done(&rack, &["tools", "disable", "count.free", "--tenant", "acme"]).await;
-    assert!(told.contains("warning: ") && told.contains("500") && !told.contains("hidden"), "{told}");
-    assert_eq!(hears.told(), ["acme count.free disabled"; 2], "two attempts");
+    assert_eq!(hears.reported(), [""; 0], "it is for another tenant");
+    let reported = done(&rack, &["tools", "disable", "count.free", "--tenant", "acme"]).await;
+    assert!(
+        reported.contains("warning: ") && reported.contains("500") && !reported.contains("hidden"),
+        "{reported}"
+    );
+    assert_eq!(hears.reported(), ["acme count.free disabled"; 2], "two attempts");
 
     let (server, client) = (rack.serve(), client());
     let buried = letters(&server, &boss).await;
@@ -211,11 +214,11 @@ async fn t4_the_gate_of_the_configuration_is_asked_through_every_door() {
     let blocked = rack.export(&["--decision", "blocked"]);
     assert!(blocked.iter().all(|record| record["decision"]["by"] == "policy"), "{blocked:?}");
 
-    // What cannot be asked is told at the start.
+    // What cannot be asked is reported at the start.
     let rack = Rack::new("", &format!("{table}secret_env = \"NOBODY_SETS_THIS\"\n"));
-    let told = rack.run(&["call", "calculate"]);
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("gate.secret_env") && told.contains("NOBODY_SETS_THIS"), "{told}");
+    let reported = rack.run(&["call", "calculate"]);
+    let reported = String::from_utf8_lossy(&reported.stderr).into_owned();
+    assert!(reported.contains("gate.secret_env") && reported.contains("NOBODY_SETS_THIS"), "{reported}");
     rack.done(&["user", "list"]);
 }
 
@@ -224,8 +227,8 @@ fn l5_nothing_is_switched_where_nobody_could_be_told() {
     let hook = "[[webhooks]]\nurl = \"http://127.0.0.1:1/\"\nsecret_env = \"NOBODY_SETS_THIS\"\n";
     let rack = Rack::new("", &(mock("count.free", "") + hook));
     let output = rack.run(&["tools", "disable", "count.free"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("webhooks.secret_env"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && reported.contains("webhooks.secret_env"), "{reported}");
     assert!(rack.does_not_serve_on("127.0.0.1:0").contains("webhooks.secret_env"));
     rack.done(&["call", "count.free"]);
     assert!(rack.done(&["tools", "list", "--json"]).contains("count.free"));

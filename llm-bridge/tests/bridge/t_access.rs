@@ -1,4 +1,4 @@
-//! Users, keys, limits and approvals through the HTTP doors: requirements B8, M9, T3, L3.
+//! Users, keys, limits and approvals through the HTTP server: requirements B8, M9, T3, L3.
 
 use std::{sync::Arc, time::Duration};
 
@@ -285,13 +285,13 @@ async fn m9_metrics_are_for_who_operates_the_server() {
     let stranger = rack.user("other", "root", Permission::Owner).await;
     assert_eq!(metrics(&rack, None).await.0, StatusCode::OK, "on loopback the user of the configuration");
     assert_eq!(metrics(&rack, Some(&root)).await.0, StatusCode::OK);
-    for (key, told) in [
+    for (key, reported) in [
         (&ada, "needs the level admin, ada has user; run `toolrack user promote ada admin`"),
         (&stranger, "needs the level admin of the tenant default; root has owner in other"),
     ] {
         let (status, body) = metrics(&rack, Some(key)).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
-        assert!(body.contains(told), "{body}");
+        assert!(body.contains(reported), "{body}");
     }
     assert_eq!(metrics(&rack, Some("trk_none")).await.0, StatusCode::UNAUTHORIZED);
 

@@ -1,25 +1,17 @@
-//! JSON of clients and model servers: objects whose fields are read one by one and whose other fields are kept.
-//!
-//! A client's request is read with [`Object`]: strictly, with the path of the field in each error. A model server's answer is read
-//! with [`Open`]: in one pass, and a field of an unexpected type is taken as missing.
+//! Requests of clients: objects whose fields are taken one by one.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt};
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor},
-    ser::SerializeMap,
-};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
+use super::fields::{AllFields, Entries};
 use crate::{BadRequest, Passing, Provider, RawJson, number::whole_number};
 
 /// The maximum depth of a request's body; what is parsed into a [`Value`] later never exceeds the limit of `serde_json`.
 const MAX_DEPTH: usize = 100;
 /// The maximum number of items in an array of a request, but for those in schemas.
 const MAX_ITEMS: usize = 16_384;
-/// The maximum number of fields in an object of a request, but for those in schemas.
-const MAX_FIELDS: usize = 1024;
 
 /// An object of a client's request, from which fields are taken.
 #[derive(Debug)]
@@ -275,198 +267,9 @@ fn is_deep(json: &str) -> bool {
     false
 }
 
-/// A field's name, borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct AllFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for AllFields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-
-        impl<'de> Visitor<'de> for Visit {
-            type Value = AllFields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(Name(name)) = map.next_key()? {
-                    if fields.len() >= MAX_FIELDS {
-                        let message = format_args!("it has more than {MAX_FIELDS} fields");
-                        return Err(serde::de::Error::custom(message));
-                    }
-                    fields.push((name, map.next_value()?));
-                }
-                Ok(AllFields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(Visit)
-    }
-}
-
-/// Writes fields as an object.
-pub(crate) struct Entries<'e, 'a>(pub(crate) &'e [(Cow<'a, str>, &'a RawValue)]);
-
-impl Serialize for Entries<'_, '_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-/// Writes the fields of a raw object; nothing for anything else. For `#[serde(flatten)]`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Leftover<'a>(pub(crate) Option<&'a RawJson>);
-
-impl Serialize for Leftover<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let object = self.0.and_then(|json| serde_json::from_str::<AllFields<'_>>(json.get()).ok());
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in object.iter().flat_map(|object| &object.0) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-/// The known fields of an object.
-pub(crate) trait Known<'de>: Default {
-    /// Reads the value of a field from `map`, if the field is known; otherwise reads nothing and returns false.
-    fn read<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error>;
-}
-
-/// An object of a model server: its known fields, and the others as they are, without nulls. Anything but an object is one without
-/// fields.
-#[derive(Debug, Default)]
-pub(crate) struct Open<'a, T> {
-    pub(crate) known: T,
-    pub(crate) rest: Vec<(Cow<'a, str>, &'a RawValue)>,
-}
-
-impl<'de, T: Known<'de>> Deserialize<'de> for Open<'de, T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit<T>(PhantomData<T>);
-
-        impl<'de, T: Known<'de>> Visitor<'de> for Visit<T> {
-            type Value = Open<'de, T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut open = Open { known: T::default(), rest: Vec::new() };
-                while let Some(Name(name)) = map.next_key()? {
-                    if open.known.read(&name, &mut map)? {
-                        continue;
-                    }
-                    let value: &'de RawValue = map.next_value()?;
-                    if value.get() != "null" {
-                        open.rest.push((name, value));
-                    }
-                }
-                Ok(open)
-            }
-
-            fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-                Ok(Open { known: T::default(), rest: Vec::new() })
-            }
-
-            fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-                self.visit_unit()
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
-                self.visit_unit()
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
-                self.visit_unit()
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-                self.visit_unit()
-            }
-
-            fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
-                self.visit_unit()
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                while items.next_element::<IgnoredAny>()?.is_some() {}
-                self.visit_unit()
-            }
-        }
-
-        deserializer.deserialize_any(Visit(PhantomData))
-    }
-}
-
-/// A text of a model server; empty if there is none or it is something else. Half a character, as from servers that cut a text
-/// anywhere, becomes U+FFFD.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Text(pub(crate) String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(text_of(value).unwrap_or_default()))
-    }
-}
-
-/// The text that a value is.
-pub(crate) fn text_of(value: &RawValue) -> Option<String> {
-    let json = value.get();
-    if !json.starts_with('"') {
-        return None;
-    }
-    serde_json::from_str(json).or_else(|_| serde_json::from_str(&replace_halves(json))).ok()
-}
-
-/// A count of a model server: `2.0` is 2, and anything else than a number from 0 on is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Count(pub(crate) Option<u64>);
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(whole_number(&mut serde_json::Deserializer::from_str(value.get())).ok()))
-    }
-}
-
-/// Replaces every escaped lone surrogate with U+FFFD.
-pub(crate) fn replace_halves(text: &str) -> String {
-    let mut mended = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, _)) = rest.split_once('\\') {
-        mended.push_str(before);
-        let escape = rest.get(before.len()..).unwrap_or_default();
-        let (taken, kept) = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
-            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, escape.get(..12)),
-            (Some(_), _) => (6, Some("\\ufffd")),
-            // A backslash and the character that it escapes.
-            (None, _) => (2, escape.get(..2)),
-        };
-        let Some(kept) = kept else { return text.to_owned() };
-        mended.push_str(kept);
-        rest = escape.get(taken..).unwrap_or_default();
-    }
-    mended + rest
-}
-
-/// The surrogate that is escaped at the start of a text.
-fn surrogate(text: &str) -> Option<u16> {
-    let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
-    (0xD800..=0xDFFF).contains(&unit).then_some(unit)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::fields::MAX_FIELDS, *};
 
     #[test]
     fn a_body_is_bounded() {
@@ -513,36 +316,6 @@ mod tests {
             let body = format!("{{\"a\": {json}}}");
             let read = Object::from_body(body.as_bytes()).and_then(|mut object| object.integer("a"));
             assert_eq!(read.ok(), number.map(Some), "{json}");
-        }
-    }
-
-    #[derive(Debug, Default)]
-    struct Known1 {
-        text: Text,
-        count: Count,
-    }
-
-    impl<'de> Known<'de> for Known1 {
-        fn read<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
-            match name {
-                "text" => self.text = map.next_value()?,
-                "count" => self.count = map.next_value()?,
-                _ => return Ok(false),
-            }
-            Ok(true)
-        }
-    }
-
-    #[test]
-    fn an_answer_may_have_other_types_and_fields() {
-        let read = |json| serde_json::from_str::<Open<'_, Known1>>(json).unwrap();
-        let open = read(r#"{"text": "a\ud83d", "x": {"y": 1}, "count": 2.0, "z": null}"#);
-        assert_eq!((open.known.text.0.as_str(), open.known.count.0), ("a\u{fffd}", Some(2)));
-        assert_eq!(open.rest.len(), 1);
-        let open = read(r#"{"text": ["a"], "count": -1}"#);
-        assert_eq!((open.known.text.0.as_str(), open.known.count.0), ("", None));
-        for json in ["null", "[1]", "\"a\"", "1.5", "true", "-1", "1"] {
-            assert!(read(json).rest.is_empty());
         }
     }
 }

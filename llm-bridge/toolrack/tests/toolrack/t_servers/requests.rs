@@ -1,4 +1,4 @@
-//! What the doors make of odd requests, and how tools are found through them: requirements T5, L5, M8, B8.
+//! What the entry points make of odd requests, and how tools are found through them: requirements T5, L5, M8, B8.
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn t5_a_call_that_is_not_understood_leaves_its_record_and_what_names_no_to
         rack.done(&["user", "add", "hop"]);
         let ((_, hop), server, client) = (rack.key("hop", &["--delegate"]), rack.serve(), client());
         let long = "x".repeat(100_000);
-        for (body, param, told) in [
+        for (body, param, reported) in [
             (json!({"tool_name": "count.free", "argumets": {}}), "body", "`argumets`"),
             (json!({"tool_name": "count.free", "arguments": {}, "user_id": 7}), "body", "string"),
             (json!({"tool_name": "count.free", "approval_wait_seconds": "long"}), "body", "number"),
@@ -35,7 +35,7 @@ async fn t5_a_call_that_is_not_understood_leaves_its_record_and_what_names_no_to
             let reply: Value = answer.json().await.unwrap();
             assert_eq!(reply["error"]["param"], param);
             let message = reply["error"]["message"].as_str().unwrap();
-            assert!(message.contains(told) && message.len() < 1000, "{message}");
+            assert!(message.contains(reported) && message.len() < 1000, "{message}");
             let [record] = rack.export(&[]).split_off(before).try_into().unwrap();
             let said = |key: &str| record[key].as_str().unwrap();
             let name = body["tool_name"].as_str().unwrap();

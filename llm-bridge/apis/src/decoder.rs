@@ -1,0 +1,115 @@
+//! The parts of [`Decode`] that the APIs share: a stream of frames, and a reply in one body.
+
+use crate::{Decode, Failure, Frame, FrameDecoder, Framing, Piece, Progress, openai::error_text};
+
+/// The maximum size of a reply that is not streamed.
+const MAX_REPLY: usize = 64 * 1024 * 1024;
+/// How much of a reply without an answer is quoted, in characters.
+const MAX_QUOTED: usize = 300;
+
+/// Reads one frame, and says how far the answer is behind it.
+type ReadFrame = fn(Frame<'_>, &mut Vec<Piece>) -> Result<Progress, Failure>;
+/// Reads a reply that is a JSON object; whether there is an answer in it.
+type ReadReply = fn(&str, &mut Vec<Piece>) -> Result<bool, Failure>;
+
+/// Decodes a stream of frames.
+#[derive(Debug)]
+pub(crate) struct StreamDecoder {
+    frames: FrameDecoder,
+    progress: Progress,
+    read: ReadFrame,
+}
+
+impl StreamDecoder {
+    pub(crate) fn new(framing: Framing, read: ReadFrame) -> Self {
+        Self { frames: FrameDecoder::new(framing), progress: Progress::Answering, read }
+    }
+}
+
+/// Reads a frame, unless the answer is over or has failed.
+fn take(
+    frame: Frame<'_>,
+    read: ReadFrame,
+    progress: &mut Progress,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), Failure> {
+    if *progress == Progress::Done {
+        return Ok(());
+    }
+    let now = read(frame, pieces);
+    *progress = now.as_ref().map_or(Progress::Done, |now| (*now).max(*progress));
+    now.map(|_| ())
+}
+
+impl Decode for StreamDecoder {
+    fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Failure> {
+        let Self { frames, progress, read } = self;
+        let mut result = Ok(());
+        let pushed = frames.push(bytes, &mut |frame| {
+            if result.is_ok() {
+                result = take(frame, *read, progress, pieces);
+            }
+        });
+        result?;
+        pushed.map_err(|_| Failure::of_upstream("a line of the model server's stream is over 16 MiB"))
+    }
+
+    fn finish(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Failure> {
+        let Self { frames, progress, read } = self;
+        let mut result = Ok(());
+        frames.finish(&mut |frame| {
+            if result.is_ok() {
+                result = take(frame, *read, progress, pieces);
+            }
+        });
+        result?;
+        if self.progress == Progress::Answering {
+            return Err(Failure::of_upstream("the model server's stream ended before its answer did"));
+        }
+        self.progress = Progress::Done;
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
+
+/// Decodes a reply that is not streamed.
+#[derive(Debug)]
+pub(crate) struct WholeDecoder {
+    body: Vec<u8>,
+    progress: Progress,
+    read: ReadReply,
+}
+
+impl WholeDecoder {
+    pub(crate) fn new(read: ReadReply) -> Self {
+        Self { body: Vec::new(), progress: Progress::Answering, read }
+    }
+}
+
+impl Decode for WholeDecoder {
+    fn push(&mut self, bytes: &[u8], _: &mut Vec<Piece>) -> Result<(), Failure> {
+        self.body.extend_from_slice(bytes);
+        if self.body.len() > MAX_REPLY {
+            return Err(Failure::of_upstream("the model server's reply is over 64 MiB"));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Failure> {
+        self.progress = Progress::Done;
+        let body = std::mem::take(&mut self.body);
+        let body = String::from_utf8_lossy(&body);
+        if body.trim_start().starts_with('{') && (self.read)(&body, pieces)? {
+            return Ok(());
+        }
+        let quoted: String = error_text(body.into_owned()).chars().take(MAX_QUOTED).collect();
+        Err(Failure::of_upstream(format!("the model server's reply has no answer in it: {quoted}")))
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}

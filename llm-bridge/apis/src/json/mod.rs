@@ -1,0 +1,12 @@
+//! JSON of clients and model servers: objects whose fields are read one by one and whose other fields are kept.
+//!
+//! A client's request is read with [`Object`]: strictly, with the path of the field in each error. A model server's answer is read
+//! with [`Open`](answer::Open): in one pass, and a field of an unexpected type is taken as missing.
+
+mod answer;
+mod fields;
+mod object;
+
+pub(crate) use answer::{Count, Known, Open, Text, each, replace_halves, text_of};
+pub(crate) use fields::{Entries, Leftover};
+pub use object::{Field, Object};

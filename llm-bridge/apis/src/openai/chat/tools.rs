@@ -1,0 +1,140 @@
+//! The tools of clients and their choice among them. Other APIs have the same shapes.
+
+use std::collections::HashSet;
+
+use crate::{
+    BadRequest, ClientTool, Passing, Provider, ToolChoice, ToolInput,
+    json::{Field, Object},
+};
+
+/// Reads a list of tools; their names have to differ.
+pub(crate) fn read_tools(
+    items: Vec<Field<'_>>,
+    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
+) -> Result<Vec<ClientTool>, BadRequest> {
+    let mut names = HashSet::new();
+    let mut tools = Vec::with_capacity(items.len());
+    for item in items {
+        let place = item.bad("");
+        let tool = read(item.object()?)?;
+        if !names.insert(tool.name.clone()) {
+            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+/// Reads `{"type": "function", "function": {…}}` or a custom tool.
+pub(crate) fn read_tool(mut tool: Object<'_>, api: Provider) -> Result<ClientTool, BadRequest> {
+    let kind = tool.string("type")?;
+    let mut passing = Passing::of(api);
+    let (name, description, input) = match kind.as_deref() {
+        Some("function") | None => {
+            let mut function = tool.object("function")?.ok_or_else(|| tool.bad("function", "is missing"))?;
+            let read =
+                (read_name(&mut function)?, function.string("description")?, read_json(&mut function)?);
+            function.leave("function", &mut passing);
+            read
+        }
+        Some("custom") => {
+            let mut custom = tool.object("custom")?.ok_or_else(|| tool.bad("custom", "is missing"))?;
+            let input = ToolInput::Text { format: custom.value("format")? };
+            let read = (read_name(&mut custom)?, custom.string("description")?, input);
+            custom.leave("custom", &mut passing);
+            read
+        }
+        Some(other) => {
+            let message =
+                format_args!("`{other}` is not offered here; send tools of type `function` or `custom`");
+            return Err(tool.bad("type", message));
+        }
+    };
+    Ok(ClientTool { name, description, input, passing: tool.rest_with(passing) })
+}
+
+/// Reads a function by itself, as in the deprecated field `functions`.
+pub(crate) fn read_function(mut function: Object<'_>, api: Provider) -> Result<ClientTool, BadRequest> {
+    Ok(ClientTool {
+        name: read_name(&mut function)?,
+        description: function.string("description")?,
+        input: read_json(&mut function)?,
+        passing: function.rest(api),
+    })
+}
+
+pub(crate) fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
+    match object.string("name")? {
+        Some(name) if !name.is_empty() => Ok(name),
+        Some(_) => Err(object.bad("name", "is empty")),
+        None => Err(object.bad("name", "is missing")),
+    }
+}
+
+pub(crate) fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadRequest> {
+    let schema = function.value("parameters")?;
+    if schema.as_ref().is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
+        return Err(function.bad("parameters", "has to be a JSON Schema: an object"));
+    }
+    Ok(ToolInput::Json { schema, strict: function.bool("strict")? })
+}
+
+const CHOICES: &str = "has to be \"auto\", \"none\", \"required\", \
+                       {\"type\": \"function\", \"function\": {\"name\": …}} or {\"type\": \"allowed_tools\", …}";
+
+pub(crate) fn read_tool_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
+    let Some(field) = field else { return Ok(ToolChoice::Auto) };
+    let bad = field.bad(CHOICES);
+    if field.is_string() {
+        return match field.string()?.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            "required" | "any" => Ok(ToolChoice::Required),
+            _ => Err(bad),
+        };
+    }
+    if !field.is_object() {
+        return Err(bad);
+    }
+    let mut choice = field.object()?;
+    if choice.string("type")?.as_deref() != Some("allowed_tools") {
+        return read_named(choice)?.map(ToolChoice::Named).ok_or(bad);
+    }
+    let inner = choice.object("allowed_tools")?;
+    let mut allowed = inner.unwrap_or(choice);
+    let required = match allowed.string("mode")?.as_deref() {
+        None | Some("auto") => false,
+        Some("required") => true,
+        Some(_) => return Err(allowed.bad("mode", "has to be \"auto\" or \"required\"")),
+    };
+    let tools = allowed.take("tools").ok_or_else(|| bad.clone())?.items()?;
+    let names = tools.into_iter().map(|tool| read_named(tool.object()?)?.ok_or_else(|| bad.clone()));
+    Ok(ToolChoice::Allowed { names: names.collect::<Result<_, _>>()?, required })
+}
+
+/// The name in `{"function": {"name"}}`, `{"custom": {"name"}}` or `{"name"}`.
+fn read_named(mut object: Object<'_>) -> Result<Option<String>, BadRequest> {
+    for inner in ["function", "custom"] {
+        if let Some(mut inner) = object.object(inner)? {
+            return inner.string("name");
+        }
+    }
+    object.string("name")
+}
+
+/// Reads the deprecated field `function_call`.
+pub(crate) fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
+    let Some(field) = field else { return Ok(ToolChoice::Auto) };
+    let bad = field.bad("has to be \"auto\", \"none\" or {\"name\": …}");
+    if field.is_string() {
+        return match field.string()?.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            _ => Err(bad),
+        };
+    }
+    if !field.is_object() {
+        return Err(bad);
+    }
+    field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
+}
