@@ -131,12 +131,7 @@ impl Lowering<'_> {
         }
         match kinds.as_slice() {
             [] => {
-                // Nothing matches: the values have other types than `type`. Of several types, null would become an alternative without values.
-                if let Some(Value::Array(types)) = schema.get("type")
-                    && let Some(first) = types.iter().find(|name| *name != "null").cloned()
-                {
-                    schema.insert("type".to_owned(), first);
-                }
+                // Nothing matches: the values have other types than `type`.
                 schema.insert("enum".to_owned(), json!([]));
             }
             [kind] => {
