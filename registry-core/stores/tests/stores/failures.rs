@@ -13,7 +13,7 @@ use toolrack_stores::{PostgresSettings, Redis, RedisManifests, SqliteSettings};
 use crate::{Place, at, chains::tamper, contract::charge};
 
 fn ada(id: &str) -> User {
-    User { id: id.into(), level: Permission::User, allowed_modules: None, created_at: at("12:00:00") }
+    User { id: id.into(), level: Permission::User, personas: Vec::new(), created_at: at("12:00:00") }
 }
 
 #[tokio::test]
