@@ -53,7 +53,6 @@ fn tools(registry: &Registry, caller: &Caller) -> String {
 #[cfg(test)]
 mod tests {
     use registry_core::{Permission, ToolPolicy, ToolSpec};
-    use serde_json::Value;
 
     use super::*;
 
