@@ -12,5 +12,6 @@ mod checker;
 mod definitions;
 mod lowering;
 mod ollama;
+mod responses;
 mod strategies;
 mod support;
