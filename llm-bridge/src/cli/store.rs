@@ -8,7 +8,7 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
-    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store},
+    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind},
 };
 use toolrack_stores::{
     Durability, PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings,
@@ -106,10 +106,15 @@ async fn open(settings: &Settings) -> Result<SqlStore, String> {
         settings::Durability::Power => Durability::Power,
     };
     match place(settings)? {
-        Place::Postgres(url) => PostgresSettings::new(url, server).open().await,
+        Place::Postgres(url) => Ok(PostgresSettings::new(url, server).open().await?),
         Place::File(file) => {
             let opened = SqliteSettings { server, durability, ..SqliteSettings::new(file) }.open().await;
-            opened.map_err(|fault| format!("{fault}. Name a folder that can be written with --data-dir"))
+            opened.map_err(|fault| match fault.kind() {
+                StoreErrorKind::Unavailable => {
+                    format!("{fault}. Name a folder that can be written with --data-dir")
+                }
+                _ => fault.into(),
+            })
         }
     }
 }
