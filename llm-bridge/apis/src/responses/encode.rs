@@ -5,11 +5,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     API,
+    event::{Delta, Event, of_item, of_part, usage_json},
     front::response_error,
     item::{Place, Status, TextKind, call_events, call_item, server_call_item},
 };
@@ -379,57 +380,4 @@ struct Ending<'a> {
 
 fn make_id(prefix: &str) -> String {
     format!("{prefix}_{:032x}", fastrand::u128(..))
-}
-
-fn usage_json(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached.unwrap_or(0), "cache_write_tokens": usage.cache_written.unwrap_or(0),
-        },
-        "output_tokens": usage.output,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning.unwrap_or(0)},
-        "total_tokens": usage.total(),
-    })
-}
-
-/// The body of an event about an item.
-fn of_item(place: &Place, field: &str, value: Value) -> Value {
-    json!({"item_id": place.id, "output_index": place.index, field: value})
-}
-
-/// The body of an event about the one part of an item.
-fn of_part(place: &Place, index: &str, field: &str, value: Value) -> Value {
-    json!({"item_id": place.id, "output_index": place.index, index: 0, field: value})
-}
-
-#[derive(Serialize)]
-struct Event<B> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    sequence_number: u64,
-    #[serde(flatten)]
-    body: B,
-}
-
-/// The next piece of a text, which is written without a value in between: there is one for each token.
-struct Delta<'a> {
-    kind: TextKind,
-    place: &'a Place,
-    delta: &'a str,
-}
-
-impl Serialize for Delta<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("item_id", &self.place.id)?;
-        map.serialize_entry("output_index", &self.place.index)?;
-        map.serialize_entry(self.kind.events().index, &0)?;
-        map.serialize_entry("delta", self.delta)?;
-        if self.kind == TextKind::Message {
-            let none: [(); 0] = [];
-            map.serialize_entry("logprobs", &none)?;
-        }
-        map.end()
-    }
 }

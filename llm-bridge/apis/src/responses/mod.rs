@@ -5,6 +5,7 @@
 //! [`Encode::id`](crate::Encode::id).
 
 mod encode;
+mod event;
 mod front;
 mod input;
 mod item;

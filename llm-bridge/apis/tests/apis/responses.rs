@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolrack_apis::{
     BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, Effort, Encode,
     Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
-    Passing, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
+    Passing, Provider, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
     ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire, openai::chat::OpenAiWire,
     responses::ResponsesFront,
 };
