@@ -5,7 +5,7 @@ use std::{future::poll_fn, task::Poll};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use crate::future::BoxFuture;
+use crate::store::{StoreError, StoreFuture};
 
 /// Runs to the end what the one who wanted it no longer waits for, such as the record of a call whose future was dropped.
 #[derive(Debug, Clone, Default)]
@@ -23,16 +23,18 @@ impl Background {
     /// Waits for it. Once begun it runs to its end, also where the one who waits is dropped.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
-        mut work: BoxFuture<'static, Result<T, String>>,
-    ) -> Result<T, String> {
+        mut work: StoreFuture<'static, T>,
+    ) -> Result<T, StoreError> {
         // Most is done at once, and needs no task.
         if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
             return done;
         }
         match Handle::try_current() {
-            Ok(runtime) => {
-                self.0.spawn_on(work, &runtime).await.unwrap_or_else(|fault| Err(fault.to_string()))
-            }
+            Ok(runtime) => self
+                .0
+                .spawn_on(work, &runtime)
+                .await
+                .unwrap_or_else(|fault| Err(StoreError::unavailable(fault))),
             Err(_) => work.await,
         }
     }

@@ -1,8 +1,11 @@
 //! Names that nothing else has.
 
-use std::sync::{
-    LazyLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    io,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use jiff::Timestamp;
@@ -10,10 +13,10 @@ use jiff::Timestamp;
 /// A name that nobody can guess, 32 hexadecimal digits from the operating system's randomness.
 ///
 /// # Errors
-/// When the system gives none; a text for the operator.
-pub fn random_id() -> Result<String, String> {
+/// When the system gives none.
+pub fn random_id() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|fault| format!("no randomness: {fault}"))?;
+    getrandom::fill(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 

@@ -193,15 +193,12 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// How long a call may take where the tool does not say.
-    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-
     /// Anyone, at any time, for 30 seconds, only looking.
     pub const fn new() -> Self {
         Self {
             permission: Permission::Guest,
             cost: Cost::Free,
-            timeout: Self::DEFAULT_TIMEOUT,
+            timeout: Duration::from_secs(30),
             cooldown: Duration::ZERO,
             daily_limit: 0,
             max_concurrent: 0,

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::content::Content;
+use crate::{
+    content::Content,
+    store::{StoreError, StoreErrorKind},
+};
 
 /// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,7 +154,7 @@ impl Serialize for ErrorKind {
 /// Why a call failed: `message` is for whoever calls, `feedback` for the model, and `detail` for the operator alone.
 ///
 /// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
-/// but becomes one with [`into_error`](ToolError::into_error).
+/// but converts into `Box<dyn Error + Send + Sync>`.
 #[derive(Clone, PartialEq)]
 pub struct ToolError(Box<Repr>);
 
@@ -196,6 +199,18 @@ impl ToolError {
     pub fn timed_out(limit: Duration) -> Self {
         Self::new(ErrorKind::Timeout, format!("Tool execution timed out ({}s).", limit.as_secs_f64()))
             .retryable()
+    }
+
+    /// A store that the call needs has failed. The message is for the caller; the store's own text belongs in the operator's log.
+    ///
+    /// Only where the store is at fault is this [`Unavailable`](ErrorKind::Unavailable), and only where that may pass is it retryable.
+    pub fn store_failed(error: &StoreError, message: impl Into<String>) -> Self {
+        let kind = match error.kind() {
+            StoreErrorKind::Invalid => ErrorKind::InvalidArguments,
+            _ => ErrorKind::Unavailable,
+        };
+        let failed = Self::new(kind, message).with_detail(error.to_string());
+        if error.is_transient() { failed.retryable() } else { failed }
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -244,7 +259,7 @@ impl ToolError {
 
     /// Names the approval that the call waits for.
     #[must_use]
-    pub fn with_approval(mut self, id: impl Into<String>) -> Self {
+    pub(crate) fn with_approval(mut self, id: impl Into<String>) -> Self {
         self.0.approval = Some(id.into());
         self
     }
@@ -287,11 +302,6 @@ impl ToolError {
     /// The id of the approval that the call waits for.
     pub fn approval(&self) -> Option<&str> {
         self.0.approval.as_deref()
-    }
-
-    /// As a standard error, for code outside of tools.
-    pub fn into_error(self) -> Box<dyn Error + Send + Sync> {
-        self.into()
     }
 }
 
@@ -349,6 +359,9 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> IntoToolError for E {
         match error.downcast::<Wrapped>() {
             Ok(wrapped) => wrapped.0,
             Err(error) => {
+                if let Some(failed) = error.downcast_ref() {
+                    return ToolError::store_failed(failed, "a store has failed; the audit says why");
+                }
                 let (text, KnownError { transient, private }) =
                     (with_causes(error.as_ref()), known(error.as_ref()));
                 let error = match private {

@@ -175,6 +175,18 @@ pub enum TurnEvent {
     Failed(Failure),
 }
 
+impl TurnEvent {
+    /// What the field `x_toolrack` of an answer says of the event, for programs; only what happens to the server's tools is said.
+    pub(crate) fn details(&self) -> Option<Value> {
+        match self {
+            Self::Tool(status) => Some(status.details()),
+            Self::Notice(text) => Some(serde_json::json!({"type": "notice", "message": text})),
+            Self::Message { id, .. } => Some(serde_json::json!({"type": "message", "id": id})),
+            _ => None,
+        }
+    }
+}
+
 /// A call of one of the client's tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCall {

@@ -1,9 +1,14 @@
 //! An API that clients speak to this server.
 
+use std::collections::HashSet;
+
 use http::request::Parts;
 use serde::Serialize;
 
-use crate::{BadRequest, Failure, Framing, Provider, Request, TurnEvent};
+use crate::{
+    BadRequest, ClientTool, Failure, Framing, Provider, Request, TurnEvent,
+    json::{Field, Object},
+};
 
 /// An API that clients speak to this server: decodes their requests and encodes what happens in the turn.
 pub trait Front: Send + Sync {
@@ -64,4 +69,31 @@ pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::R
         headers.insert("x-should-retry", value);
     }
     reply
+}
+
+/// Reads the tools of a request; two of one name are refused.
+pub(crate) fn read_tools(
+    items: Vec<Field<'_>>,
+    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
+) -> Result<Vec<ClientTool>, BadRequest> {
+    let mut names = HashSet::new();
+    let mut tools = Vec::with_capacity(items.len());
+    for item in items {
+        let place = item.bad("");
+        let tool = read(item.object()?)?;
+        if !names.insert(tool.name.clone()) {
+            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+/// Reads the name of a tool.
+pub(crate) fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
+    match object.string("name")? {
+        Some(name) if !name.is_empty() => Ok(name),
+        Some(_) => Err(object.bad("name", "is empty")),
+        None => Err(object.bad("name", "is missing")),
+    }
 }

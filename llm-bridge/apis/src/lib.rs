@@ -66,9 +66,7 @@ mod mcp {
 mod message;
 pub mod names;
 mod number;
-mod ollama {
-    pub(crate) mod tools;
-}
+pub mod ollama;
 pub mod openai;
 mod passing;
 mod provider;

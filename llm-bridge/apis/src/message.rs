@@ -1,6 +1,9 @@
 //! Messages of a conversation, and the parts that they consist of.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+};
 
 use serde_json::value::RawValue;
 
@@ -223,6 +226,17 @@ impl Call {
         let text = if text.is_empty() { "{}" } else { text };
         let object = serde_json::from_str::<&RawValue>(text).ok()?;
         object.get().starts_with('{').then_some(object)
+    }
+
+    /// The arguments as a JSON object in any case: what is none stands in the field `INVALID_JSON`, as Anthropic recommends.
+    pub(crate) fn arguments_as_object(&self) -> Cow<'_, RawValue> {
+        self.arguments_object().map_or_else(
+            || {
+                let wrapped = serde_json::json!({"INVALID_JSON": self.arguments});
+                Cow::Owned(serde_json::value::to_raw_value(&wrapped).unwrap_or_default())
+            },
+            Cow::Borrowed,
+        )
     }
 }
 

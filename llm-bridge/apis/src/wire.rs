@@ -1,8 +1,9 @@
 //! An API that this server speaks to model servers.
 
 use http::response::Parts;
+use serde::Serialize;
 
-use crate::{Content, Failure, Message, Part, Passing, Piece, Provider, Request};
+use crate::{Content, Failure, Framing, Message, Part, Passing, Piece, Provider, Request};
 
 /// An API that this server speaks to model servers: encodes requests and decodes answers.
 pub trait Wire: Send + Sync {
@@ -79,6 +80,42 @@ pub enum Progress {
     Finished,
     /// Nothing follows. The server may leave the connection open.
     Done,
+}
+
+/// A request with a JSON body, to which the definitions of tools are added as they are: they are JSON already, and many.
+pub(crate) fn post(
+    path: &'static str,
+    body: &impl Serialize,
+    definitions: &str,
+    tools: impl Iterator<Item = impl Serialize>,
+) -> http::Request<Vec<u8>> {
+    let mut json = Vec::new();
+    Framing::append_json(&mut json, body);
+    let mut tools = tools.peekable();
+    if !definitions.is_empty() || tools.peek().is_some() {
+        json.pop();
+        json.extend_from_slice(b",\"tools\":[");
+        json.extend_from_slice(definitions.as_bytes());
+        for tool in tools {
+            if !json.ends_with(b"[") {
+                json.push(b',');
+            }
+            Framing::append_json(&mut json, &tool);
+        }
+        json.extend_from_slice(b"]}");
+    }
+    let mut request = http::Request::new(json);
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = http::Uri::from_static(path);
+    let json = http::HeaderValue::from_static("application/json");
+    request.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    request
+}
+
+/// When a reply with an error status asks to come again.
+pub(crate) fn retry_after(parts: &Parts) -> Option<String> {
+    let after = parts.headers.get(http::header::RETRY_AFTER);
+    after.and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// Lists the passing fields that an API does not take; what else it cannot say its wire adds.

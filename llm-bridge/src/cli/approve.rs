@@ -50,7 +50,7 @@ pub(super) async fn ask(
     match registry.answer_approval(id, answer).await {
         // It was answered elsewhere, or has expired.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(()),
-        Err(AnswerError::Store(cause)) => Err(cause),
+        Err(AnswerError::Store(cause)) => Err(cause.into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `toolrack audit`: the audit log.
 
-use std::process::ExitCode;
+use std::{ops::ControlFlow, process::ExitCode};
 
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -158,17 +158,15 @@ pub(super) async fn run(arguments: Arguments, log: &dyn AuditLog) -> Result<Exit
         Some(Command::Verify(tenant)) => verify(&tenant.tenant, log).await,
         Some(Command::Export(filter)) => {
             let filter = filter.wanted(usize::MAX);
-            let mut read = true;
+            let mut printed = Ok(true);
             let mut write = |line: &str| {
-                read = print_line(line)?;
-                if read { Ok(()) } else { Err("standard output is closed".to_owned()) }
+                printed = print_line(line);
+                if printed == Ok(true) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
-            let exported = log.export(&filter, &mut write).await;
-            match exported {
-                Ok(written) => tell(format_args!("{written} records")),
-                // `toolrack audit export | head` is not an error.
-                Err(_) if !read => {}
-                Err(fault) => return Err(fault),
+            let written = log.export(&filter, &mut write).await?;
+            // `toolrack audit export | head` is not an error.
+            if printed? {
+                tell(format_args!("{written} records"));
             }
             Ok(ExitCode::SUCCESS)
         }

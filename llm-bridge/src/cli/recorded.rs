@@ -7,6 +7,7 @@ use registry_core::{
     ErrorKind, Origin, Permission,
     guard::audit::{AuditRecord, AuditSink, Phase, hash_arguments},
     random_id,
+    store::StoreError,
 };
 use serde_json::{Map, Value};
 
@@ -29,7 +30,7 @@ pub(super) async fn recorded<T>(
 ) -> Result<T, String> {
     let Some(change) = change else { return make.await };
     let intent = record(change)?;
-    let not_audited = |cause: String| format!("the audit could not be written: {cause}");
+    let not_audited = |cause: StoreError| format!("the audit could not be written: {cause}");
     audit.record(intent.clone()).await.map_err(not_audited)?;
     let started = Instant::now();
     let made = make.await;
@@ -51,7 +52,7 @@ fn record(change: Change) -> Result<AuditRecord, String> {
         phase: Phase::Intent,
         tool: change.command.to_owned(),
         version: None,
-        call_id: random_id()?,
+        call_id: random_id().map_err(|fault| fault.to_string())?,
         attempt: 1,
         tenant: change.tenant,
         user: operator(),

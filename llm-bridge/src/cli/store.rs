@@ -8,7 +8,7 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
-    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store},
+    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind},
 };
 use toolrack_stores::{
     PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings, schedule::Schedule,
@@ -96,10 +96,15 @@ async fn open(settings: &Settings) -> Result<SqlStore, String> {
     let server = settings.store.server.clone();
     let durability = settings.store.durability;
     match place(settings)? {
-        Place::Postgres(url) => PostgresSettings::new(url, server).open().await,
+        Place::Postgres(url) => Ok(PostgresSettings::new(url, server).open().await?),
         Place::File(file) => {
             let opened = SqliteSettings { server, durability, ..SqliteSettings::new(file) }.open().await;
-            opened.map_err(|fault| format!("{fault}. Name a folder that can be written with --data-dir"))
+            opened.map_err(|fault| match fault.kind() {
+                StoreErrorKind::Unavailable => {
+                    format!("{fault}. Name a folder that can be written with --data-dir")
+                }
+                _ => fault.into(),
+            })
         }
     }
 }

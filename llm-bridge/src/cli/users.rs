@@ -319,7 +319,8 @@ pub(super) async fn keys(command: KeyCommand, store: &dyn Store) -> Result<ExitC
     match command {
         KeyCommand::Create { user, delegate, tenant: Tenant { tenant } } => {
             known(store, &tenant, &user).await?;
-            let (key, secret) = ApiKey::generate(&tenant, &user, delegate, Timestamp::now())?;
+            let generated = ApiKey::generate(&tenant, &user, delegate, Timestamp::now());
+            let (key, secret) = generated.map_err(|fault| fault.to_string())?;
             let id = key.id.clone();
             if !store.put_key(key).await? {
                 return Err(unknown(store, &tenant, &user).await);

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use registry_core::{
     guard::approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState},
     random_id,
+    store::StoreError,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -98,16 +99,20 @@ pub(super) async fn scope(
 ) -> Result<String, ErrorData> {
     if let Some(state) = state {
         let id = approval_of(server, visitor, state)?;
-        if let Some(approval) = visitor.registry.approval(&id).await.map_err(|cause| store_failed(&cause))? {
+        if let Some(approval) = visitor.registry.approval(&id).await.map_err(store_failed)? {
             return Ok(approval.scope);
         }
     }
-    random_id().map_err(|fault| ErrorData::internal_error(fault, None))
+    random_id().map_err(|fault| ErrorData::internal_error(fault.to_string(), None))
 }
 
-fn store_failed(cause: &str) -> ErrorData {
-    tracing::error!(cause, "store_failed");
-    ErrorData::internal_error("the server's store does not answer; try again", None)
+fn store_failed(failed: StoreError) -> ErrorData {
+    tracing::error!(cause = %failed, "store_failed");
+    let message = match failed.is_transient() {
+        true => "the server's store does not answer; try again",
+        false => "the server's store has failed; its log says why",
+    };
+    ErrorData::internal_error(message, None)
 }
 
 /// The state of a form.
@@ -180,7 +185,7 @@ async fn answer_with(visitor: &Visitor, id: &str, answer: &ElicitResult) -> Resu
         Ok(Some(ApprovalState::Denied { .. })) => Ok(Answered::No),
         // If it has expired or was used, the call asks again.
         Ok(_) | Err(AnswerError::Closed | AnswerError::Unknown) => Ok(Answered::Yes),
-        Err(AnswerError::Store(cause)) => Err(store_failed(&cause)),
+        Err(AnswerError::Store(failed)) => Err(store_failed(failed)),
     }
 }
 

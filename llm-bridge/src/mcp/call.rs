@@ -84,7 +84,7 @@ fn patience(request: &RequestContext<RoleServer>) -> Duration {
 async fn open_approval(visitor: &Visitor, outcome: &ToolOutcome) -> Option<Approval> {
     let id = outcome.result.as_ref().err()?.approval()?;
     visitor.registry.approval(id).await.unwrap_or_else(|cause| {
-        tracing::error!(cause, "store_failed");
+        tracing::error!(%cause, "store_failed");
         None
     })
 }

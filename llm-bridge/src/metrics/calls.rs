@@ -9,11 +9,12 @@ use std::{
 
 use prometheus::{HistogramVec, IntCounterVec, core::Collector};
 use registry_core::{
-    BoxFuture, ErrorKind, Origin, Overview, Registry, RemoteKind, Source, Tool,
+    ErrorKind, Origin, Overview, Registry, RemoteKind, Source, Tool,
     guard::{
         audit::{AuditRecord, AuditSink, Phase},
         gate::Verdict,
     },
+    store::{StoreError, StoreFuture},
 };
 
 use super::definition::{CALL_SECONDS, CALLS, RETRIES};
@@ -134,7 +135,7 @@ impl CallMetrics {
         }
     }
 
-    async fn pass_on(&self, record: AuditRecord) -> Result<(), String> {
+    async fn pass_on(&self, record: AuditRecord) -> Result<(), StoreError> {
         match self.sink.is_enabled() {
             true => self.sink.record(record).await,
             false => Ok(()),
@@ -143,7 +144,7 @@ impl CallMetrics {
 }
 
 impl AuditSink for CallMetrics {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             // A call whose intent is not stored is counted by its outcome; a further try is not.
             let is_told = record.phase == Phase::Outcome;
@@ -225,11 +226,11 @@ mod tests {
             self.enabled
         }
 
-        fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+        fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
             let mut fails = self.fails.lock().unwrap();
             let fails = !fails.is_empty() && fails.remove(0);
             self.kept.lock().unwrap().push(record);
-            Box::pin(std::future::ready(if fails { Err("full".to_owned()) } else { Ok(()) }))
+            Box::pin(std::future::ready(if fails { Err(StoreError::unavailable("full")) } else { Ok(()) }))
         }
     }
 

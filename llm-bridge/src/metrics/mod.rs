@@ -106,7 +106,7 @@ impl Scrape {
         match registry.approvals_waiting().await {
             Ok(waiting) => self.gauges(&definition::APPROVALS, [([], waiting)])?,
             // The other metrics do not need the store.
-            Err(cause) => tracing::error!(cause, "store_failed"),
+            Err(cause) => tracing::error!(%cause, "store_failed"),
         }
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         for tool in registry.list_all(true) {

@@ -124,7 +124,7 @@ impl From<IdentityError> for ApiError {
                 let message = "this server requires a valid key: send `Authorization: Bearer KEY`";
                 Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
             }
-            IdentityError::Store(cause) => Self::store(cause),
+            IdentityError::Store(cause) => cause.into(),
         }
     }
 }

@@ -5,7 +5,10 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use registry_core::ToolError;
+use registry_core::{
+    ToolError,
+    store::{StoreError, StoreErrorKind},
+};
 use toolrack_apis::openai::error_body;
 
 /// An error as it is sent.
@@ -41,13 +44,6 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
     }
 
-    /// The store does not answer; the cause is for the log.
-    pub(super) fn store(cause: impl std::fmt::Display) -> Self {
-        tracing::error!(%cause, "store_failed");
-        let message = "the server's store does not answer; try again";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
-    }
-
     /// The field or parameter at fault.
     pub(super) fn param(self, param: &'static str) -> Self {
         Self { param: Some(param), ..self }
@@ -58,11 +54,42 @@ impl ApiError {
     }
 }
 
+/// The text of the store's error is for the log.
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(cause = %error, "store_failed");
+        match error.kind() {
+            StoreErrorKind::Unavailable => unavailable(),
+            StoreErrorKind::Conflict => Self::new(
+                StatusCode::CONFLICT,
+                "store_conflict",
+                "others change the same at the same time, and nothing was changed; try again",
+            ),
+            StoreErrorKind::Invalid => Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "the server's store cannot keep this; use names and texts without control characters",
+            ),
+            _ => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "store_corrupt",
+                "the server's store holds something that this server cannot read; its log says what",
+            ),
+        }
+    }
+}
+
 /// Of the documents' store.
 impl From<ToolError> for ApiError {
     fn from(fault: ToolError) -> Self {
-        Self::store(fault.message())
+        tracing::error!(cause = fault.detail(), "store_failed");
+        unavailable()
     }
+}
+
+fn unavailable() -> ApiError {
+    let message = "the server's store does not answer; try again";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
 }
 
 impl IntoResponse for ApiError {
@@ -73,5 +100,25 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k24_each_failure_of_the_store_has_its_status_and_says_nothing_of_the_store() {
+        let cases = [
+            (StoreError::unavailable("db.example"), StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+            (StoreError::conflict("db.example"), StatusCode::CONFLICT, "store_conflict"),
+            (StoreError::invalid("db.example"), StatusCode::BAD_REQUEST, "invalid_request_error"),
+            (StoreError::corrupt("db.example"), StatusCode::INTERNAL_SERVER_ERROR, "store_corrupt"),
+        ];
+        for (failed, status, kind) in cases {
+            let error = ApiError::from(failed);
+            assert_eq!((error.status, error.kind), (status, kind));
+            assert!(!error.message.contains("db.example"), "{}", error.message);
+        }
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) async fn list(Extension(identity): Extension<Identity>) -> Result<Json<ApprovalList>, ApiError> {
-    let pending = identity.registry.pending_approvals().await.map_err(ApiError::store)?;
+    let pending = identity.registry.pending_approvals().await?;
     let approvals = pending.iter().filter(|approval| may_answer(&identity, approval)).map(Shown::from);
     Ok(Json(ApprovalList { approvals: approvals.collect() }))
 }
@@ -109,7 +109,7 @@ pub(super) async fn answer(
     JsonBody(Answer { approve, reason }): JsonBody<Answer>,
 ) -> Result<Json<Shown>, ApiError> {
     let unknown = || ApiError::not_found("approval_not_found", format!("there is no approval `{id}`"));
-    let approval = identity.registry.approval(&id).await.map_err(ApiError::store)?;
+    let approval = identity.registry.approval(&id).await?;
     // Whether another user has it is not disclosed.
     approval.filter(|approval| may_answer(&identity, approval)).ok_or_else(unknown)?;
     let answer = ApprovalAnswer { approve, by: identity.caller.user, reason };
@@ -120,6 +120,6 @@ pub(super) async fn answer(
             let message = "this approval was answered already, or has expired; repeat the call for a new one";
             Err(ApiError::new(StatusCode::CONFLICT, "approval_closed", message))
         }
-        Err(AnswerError::Store(cause)) => Err(ApiError::store(cause)),
+        Err(AnswerError::Store(cause)) => Err(cause.into()),
     }
 }

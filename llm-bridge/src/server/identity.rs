@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, header};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
-    store::{KEY_PREFIX, hash_key},
+    Caller, CallerAuthority, DEFAULT_TENANT, Permission, Registry, StoredRegistry, ToolContext,
+    store::{KEY_PREFIX, StoreError, StoreFuture, hash_key},
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
@@ -118,8 +118,14 @@ impl Identity {
 pub(super) enum IdentityError {
     /// The key is missing or not valid.
     NoKey,
-    /// The store failed; the text is for the operator.
-    Store(String),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for IdentityError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 /// A key with the user that it is used for.
@@ -145,7 +151,7 @@ struct Key {
 }
 
 impl CallerAuthority for Key {
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(async move {
             match self.identities.opened(&self.used).await {
                 Ok(opened) => Ok(Some(opened.caller)),
@@ -195,7 +201,7 @@ impl Identities {
 
     async fn configured(&self) -> Result<Identity, IdentityError> {
         let stored = self.tenant(DEFAULT_TENANT).await?;
-        let caller = self.configured_caller().await.map_err(IdentityError::Store)?;
+        let caller = self.configured_caller().await?;
         Ok(Identity {
             registry: stored.registry().clone(),
             stored,
@@ -207,11 +213,11 @@ impl Identities {
     }
 
     /// The configured user with its current level.
-    async fn configured_caller(&self) -> Result<Caller, String> {
+    async fn configured_caller(&self) -> Result<Caller, StoreError> {
         let mut caller = self.settings.caller.clone();
         if let Some(most) = self.settings.level_with_keys.filter(|most| *most < caller.level) {
             let find = self.has_keys.try_get_with((), self.settings.store.has_keys());
-            if find.await.map_err(|cause: Arc<String>| cause.to_string())? {
+            if find.await.map_err(|error: Arc<StoreError>| StoreError::clone(&error))? {
                 caller.level = most;
             }
         }
@@ -229,14 +235,14 @@ impl Identities {
             return Ok(opened);
         }
         let store = &self.settings.store;
-        let key = store.key(&used.sha256).await.map_err(IdentityError::Store)?.ok_or(IdentityError::NoKey)?;
-        let find = async |user: &str| store.user(&key.tenant, user).await.map_err(IdentityError::Store);
-        let mut caller = self.for_guest(find(&key.user).await?.ok_or(IdentityError::NoKey)?.caller());
+        let key = store.key(&used.sha256).await?.ok_or(IdentityError::NoKey)?;
+        let mut caller =
+            self.for_guest(store.user(&key.tenant, &key.user).await?.ok_or(IdentityError::NoKey)?.caller());
         match &used.on_behalf_of {
             None => {}
             Some(user) if key.delegate => {
                 let unknown = || Caller::new(user, Permission::Guest);
-                let user = find(user).await?.map_or_else(unknown, |known| known.caller());
+                let user = store.user(&key.tenant, user).await?.map_or_else(unknown, |known| known.caller());
                 caller = caller.on_behalf_of(self.for_guest(user));
             }
             Some(_) => return Err(IdentityError::NoKey),
@@ -247,7 +253,12 @@ impl Identities {
     }
 
     /// The current user with that id; `None` if it was created after `at`, because it may be another user with the same id.
-    pub(super) async fn user(&self, tenant: &str, id: &str, at: Timestamp) -> Result<Option<Caller>, String> {
+    pub(super) async fn user(
+        &self,
+        tenant: &str,
+        id: &str,
+        at: Timestamp,
+    ) -> Result<Option<Caller>, StoreError> {
         match self.settings.store.user(tenant, id).await? {
             Some(user) => Ok((user.created_at <= at).then(|| self.for_guest(user.caller()))),
             None if tenant == DEFAULT_TENANT && id == self.settings.caller.user => {
@@ -260,13 +271,9 @@ impl Identities {
     /// The tenant's registry.
     ///
     /// # Errors
-    /// A text for the operator, when the store fails.
-    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, String> {
-        match self.tenant(tenant).await {
-            Ok(stored) => Ok(stored.registry().clone()),
-            Err(IdentityError::Store(cause)) => Err(cause),
-            Err(IdentityError::NoKey) => Err("the tenant cannot be opened".to_owned()),
-        }
+    /// When the store fails.
+    pub(super) async fn registry_of(&self, tenant: &str) -> Result<Registry, StoreError> {
+        Ok(self.tenant(tenant).await?.registry().clone())
     }
 
     /// Guests without a list of modules get the default one.
@@ -278,7 +285,7 @@ impl Identities {
     }
 
     /// The tenant's registry, attached to the store.
-    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, IdentityError> {
+    async fn tenant(&self, tenant: &str) -> Result<StoredRegistry, StoreError> {
         let cell = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(tenants.entry(tenant.to_owned()).or_default())
@@ -288,7 +295,7 @@ impl Identities {
                 DEFAULT_TENANT => self.registry.clone(),
                 other => self.registry.for_tenant(other),
             };
-            registry.attach(Arc::clone(&self.settings.store)).await.map_err(IdentityError::Store)
+            registry.attach(Arc::clone(&self.settings.store)).await
         };
         cell.get_or_try_init(attach).await.cloned()
     }

@@ -174,7 +174,7 @@ impl Body for Accepting {
 pub(super) fn not_accepted(fault: &AcceptError, unknown: &'static str) -> ApiError {
     let conflict = |kind| ApiError::new(StatusCode::CONFLICT, kind, fault.to_string());
     match fault {
-        AcceptError::NotKept(cause) => ApiError::store(cause),
+        AcceptError::NotKept(cause) => cause.clone().into(),
         AcceptError::Changed(_) => conflict("digest_changed").param("digest"),
         AcceptError::Nothing => conflict("nothing_to_accept"),
         _ => ApiError::not_found(unknown, fault.to_string()),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use registry_core::{BoxFuture, Caller, CallerAuthority, Registry, ToolContext};
+use registry_core::{
+    Caller, CallerAuthority, Registry, ToolContext,
+    store::{StoreError, StoreFuture},
+};
 use tokio_util::sync::CancellationToken;
 use toolrack_stores::schedule::{self, Host, Job, Schedule};
 
@@ -38,7 +41,7 @@ pub(super) async fn run(
 pub(super) struct Owners(pub(super) Arc<Identities>);
 
 impl Host for Owners {
-    fn context<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<(Registry, ToolContext), String>> {
+    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)> {
         Box::pin(async move {
             let registry = self.0.registry_of(&job.tenant).await?;
             let owner = Owner { identities: Arc::clone(&self.0), job: job.clone() };
@@ -55,13 +58,13 @@ struct Owner {
 }
 
 impl Owner {
-    async fn user(&self, id: &str) -> Result<Option<Caller>, String> {
+    async fn user(&self, id: &str) -> Result<Option<Caller>, StoreError> {
         self.identities.user(&self.job.tenant, id, self.job.created_at).await
     }
 }
 
 impl CallerAuthority for Owner {
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(async move {
             let Some(owner) = self.user(&self.job.owner.user).await? else { return Ok(None) };
             let Some(via) = &self.job.owner.via else { return Ok(Some(owner)) };

@@ -110,7 +110,7 @@ pub(super) async fn switch(
     identity.require(Permission::Admin, "enabling and disabling tools")?;
     match identity.stored.set_enabled(&name, enabled).await {
         Ok(_) => Ok(Json(Switched { name, enabled })),
-        Err(ChangeError::Store(cause)) => Err(ApiError::store(cause)),
+        Err(ChangeError::Store(cause)) => Err(cause.into()),
         Err(ChangeError::Rule(fault @ RegistryError::Unknown { .. })) => {
             Err(ApiError::not_found("tool_not_found", fault.to_string()))
         }

@@ -36,7 +36,7 @@ pub(super) async fn list(
 ) -> Result<Json<DeadLetterList>, ApiError> {
     identity.require(Permission::Admin, "reading dead letters")?;
     let dead_letters = match &app.webhooks {
-        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await.map_err(ApiError::store)?,
+        Some(webhooks) => webhooks.dead_letters(identity.registry.tenant()).await?,
         None => Vec::new(),
     };
     Ok(Json(DeadLetterList { dead_letters }))
@@ -57,9 +57,7 @@ pub(super) async fn redeliver(
 ) -> Result<StatusCode, ApiError> {
     identity.require(Permission::Admin, "sending dead letters")?;
     let is_queued = match &app.webhooks {
-        Some(webhooks) => {
-            webhooks.redeliver(identity.registry.tenant(), &id).await.map_err(ApiError::store)?
-        }
+        Some(webhooks) => webhooks.redeliver(identity.registry.tenant(), &id).await?,
         None => false,
     };
     if is_queued {

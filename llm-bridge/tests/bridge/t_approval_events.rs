@@ -8,7 +8,7 @@ use registry_core::{
     BoxFuture, Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::ApprovalAnswer,
-        gate::{Gate, GateAnswer, GateRequest},
+        gate::{Gate, GateAnswer, GateError, GateRequest},
     },
     handler_fn,
 };
@@ -27,7 +27,7 @@ impl Gate for Later {
         "later"
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         Box::pin(async {
             self.0.notified().await;
             Ok(GateAnswer::Pending)

@@ -9,7 +9,7 @@ use llm_bridge::{
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,
-    store::{ApiKey, MemoryStore, Store, StoreError, StoredTool, User},
+    store::{ApiKey, MemoryStore, Store, StoreError, StoreFuture, StoredTool, User},
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -25,92 +25,72 @@ struct Slow {
 }
 
 impl Store for Slow {
-    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
         Box::pin(async move {
             if tenant == "acme" {
                 self.asked.send(()).unwrap();
                 self.answers.acquire().await.unwrap().forget();
                 if self.fails {
-                    return Err("the disk of acme is gone".into());
+                    return Err(StoreError::unavailable("the disk of acme is gone"));
                 }
             }
             self.kept.tools(tenant).await
         })
     }
 
-    fn put_tool<'a>(
-        &'a self,
-        tenant: &'a str,
-        tool: StoredTool,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
         self.kept.put_tool(tenant, tool, revision)
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
         self.kept.remove_tool(tenant, tool)
     }
 
-    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
         self.kept.tenants()
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
         self.kept.users(tenant)
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         self.kept.user(tenant, id)
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
         self.kept.put_user(tenant, user)
     }
 
-    fn change_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: User,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
         self.kept.change_user(tenant, user, revision)
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.kept.remove_user(tenant, id, at)
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         self.kept.keys(tenant)
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
         self.kept.key(sha256)
     }
 
-    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn has_keys(&self) -> StoreFuture<'_, bool> {
         self.kept.has_keys()
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool> {
         self.kept.put_key(key)
     }
 
-    fn revoke_key<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.kept.revoke_key(tenant, id, at)
     }
 
-    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn revision(&self) -> StoreFuture<'_, u64> {
         self.kept.revision()
     }
 

@@ -18,7 +18,7 @@ use std::fmt;
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture,
-    guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateRequest},
+    guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest},
 };
 use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
 use serde::Deserialize;
@@ -120,7 +120,7 @@ impl HttpGate {
         Self { fails_closed: closed, ..self }
     }
 
-    async fn ask(&self, body: String) -> Result<GateAnswer, String> {
+    async fn ask(&self, body: String) -> Result<GateAnswer, GateError> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(secret) = &self.secret {
             let (id, timestamp) = (message_id(), Timestamp::now().as_second());
@@ -131,13 +131,14 @@ impl HttpGate {
         }
         // The URL may hold a secret.
         let sent = request.body(body).send().await;
-        let response = sent.map_err(describe)?;
+        let response = sent.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(format!("it answered {status}"));
+            return Err(GateError::Refused(status.to_string()));
         }
         let answer: Answer = serde_json::from_slice(&read(response).await?).map_err(|_| {
-            "its answer is not understood; it has to be {\"answer\": \"approved\"}, \"blocked\" or \"pending\"".to_owned()
+            let wanted = r#"it has to be {"answer": "approved"}, "blocked" or "pending""#;
+            GateError::InvalidAnswer(wanted.to_owned())
         })?;
         Ok(match answer.answer {
             Word::Approved => GateAnswer::Approved,
@@ -158,13 +159,17 @@ impl HttpGate {
     }
 }
 
+fn unreachable(error: reqwest::Error) -> GateError {
+    GateError::Unreachable(describe(error))
+}
+
 /// The whole answer, unless it is too long.
-async fn read(mut response: Response) -> Result<Vec<u8>, String> {
+async fn read(mut response: Response) -> Result<Vec<u8>, GateError> {
     let mut bytes = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(describe)? {
+    while let Some(piece) = response.chunk().await.map_err(unreachable)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > MAX_ANSWER {
-            return Err(format!("its answer is over {} KiB", MAX_ANSWER >> 10));
+            return Err(GateError::InvalidAnswer(format!("it is over {} KiB", MAX_ANSWER >> 10)));
         }
     }
     Ok(bytes)
@@ -179,8 +184,8 @@ impl Gate for HttpGate {
         self.fails_closed
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
-        let (caller, conversation) = (request.caller(), request.context.conversation());
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
+        let (caller, conversation) = (request.context.caller(), request.context.conversation());
         let body = json!({
             "call_id": request.context.call_id(),
             "tool": request.spec,

@@ -143,7 +143,7 @@ impl Acceptance {
     pub(super) async fn read(&self) {
         let kept = self.store.kept(&self.key, Kept::Accepted).await;
         let read = kept.and_then(|text| {
-            text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| error.to_string())
+            text.map(|text| serde_json::from_str(&text)).transpose().map_err(StoreError::corrupt)
         });
         let mut state = self.state();
         match (read, &state.known) {
@@ -151,7 +151,7 @@ impl Acceptance {
             (Ok(None), Known::Unknown) => state.known = Known::Nothing,
             // What this process knows is not forgotten because the store was emptied.
             (Ok(None), _) => state.is_kept = false,
-            (Err(cause), _) => tracing::debug!(source = self.key, cause, "accepted_not_read"),
+            (Err(cause), _) => tracing::debug!(source = self.key, %cause, "accepted_not_read"),
         }
     }
 
@@ -171,7 +171,7 @@ impl Acceptance {
             let kept = self.keep(&accepted).await;
             if let Err(cause) = &kept {
                 // It is tried again with the next list of tools.
-                tracing::warn!(source = self.key, cause, "accepted_not_kept");
+                tracing::warn!(source = self.key, %cause, "accepted_not_kept");
             }
             self.state().is_kept = kept.is_ok();
         }
@@ -191,7 +191,8 @@ impl Acceptance {
             Known::Of(accepted) => accepted.clone(),
             Known::Nothing => Accepted::default(),
             Known::Unknown => {
-                return Err(AcceptError::NotKept("what was accepted before cannot be read".to_owned()));
+                let cause = "what was accepted before cannot be read";
+                return Err(AcceptError::NotKept(StoreError::unavailable(cause)));
             }
         };
         accepted.tools.extend(tools.clone());
@@ -201,7 +202,7 @@ impl Acceptance {
     }
 
     async fn keep(&self, accepted: &Accepted) -> Result<(), StoreError> {
-        let text = serde_json::to_string(accepted).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string(accepted).map_err(StoreError::invalid)?;
         self.store.keep(&self.key, Kept::Accepted, &text).await
     }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Caller, ToolContext};
 use crate::{
-    future::BoxFuture,
     result::{ErrorKind, ToolError},
+    store::{StoreError, StoreFuture},
 };
 
 /// How long the answer may take. The call is not made without it.
@@ -19,11 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub trait CallerAuthority: Send + Sync {
     /// The caller as of now; `None` where there is nobody any more, as with a key that was revoked.
     ///
-    /// It can only narrow what the request may do: what the caller has gained since is the next request's.
-    ///
-    /// # Errors
-    /// A text for the operator. The call is not made.
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>>;
+    /// It can only narrow what the request may do: what the caller has gained since is the next request's. Where it fails the call is
+    /// not made.
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>>;
 }
 
 impl ToolContext {
@@ -39,7 +37,7 @@ impl ToolContext {
             () = self.cancelled() => return Err(ToolError::cancelled()),
         };
         let user = &self.caller().user;
-        match asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()))) {
+        match asked.unwrap_or_else(|_| Err(no_answer())) {
             Ok(Some(now)) => {
                 self.narrow_caller(&now);
                 Ok(())
@@ -50,12 +48,15 @@ impl ToolContext {
             )
             .with_feedback("You may not use tools here any more. Do without them.")),
             Err(cause) => {
-                tracing::error!(user, cause, "caller_authority_failed");
+                tracing::error!(user, %cause, "caller_authority_failed");
                 let message = format!("what {user} may do now could not be found out");
-                Err(ToolError::new(ErrorKind::Unavailable, message)
-                    .with_feedback("Tools cannot be used now. Do without them.")
-                    .retryable())
+                Err(ToolError::store_failed(&cause, message)
+                    .with_feedback("Tools cannot be used now. Do without them."))
             }
         }
     }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::unavailable(format!("no answer within {} s", PATIENCE.as_secs()))
 }

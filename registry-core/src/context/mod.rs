@@ -63,7 +63,7 @@ impl Caller {
 
     /// Leaves only what another may do too.
     #[must_use]
-    pub fn narrowed_to(mut self, other: &Self) -> Self {
+    pub(crate) fn narrowed_to(mut self, other: &Self) -> Self {
         self.level = self.level.min(other.level);
         self.reads_only |= other.reads_only;
         if let Some(modules) = &other.allowed_modules {

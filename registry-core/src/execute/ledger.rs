@@ -14,6 +14,7 @@ use crate::{
     policy::Permission,
     registry::{Common, Registry},
     result::{ToolError, ToolResult},
+    store::StoreError,
 };
 
 /// The records of a call that has been accepted. Dropped while an outcome is owed, it writes that the call was stopped.
@@ -56,11 +57,8 @@ impl Ledger {
         }
     }
 
-    /// Writes that a try is about to be made.
-    ///
-    /// # Errors
-    /// A text for the operator. The try is not made.
-    pub(super) async fn intend(&mut self) -> Result<(), String> {
+    /// Writes that a try is about to be made. Where that fails, it is not made.
+    pub(super) async fn intend(&mut self) -> Result<(), StoreError> {
         let Some(entry) = &mut self.0 else { return Ok(()) };
         entry.owed = true;
         let record =
@@ -69,25 +67,19 @@ impl Ledger {
     }
 
     /// The same for a further try.
-    ///
-    /// # Errors
-    /// A text for the operator. The try is not made.
-    pub(super) async fn intend_again(&mut self) -> Result<(), String> {
+    pub(super) async fn intend_again(&mut self) -> Result<(), StoreError> {
         if let Some(entry) = &mut self.0 {
             entry.record.attempt = entry.record.attempt.saturating_add(1);
         }
         self.intend().await
     }
 
-    /// Writes how the try ended.
-    ///
-    /// # Errors
-    /// A text for the operator. The result is withheld.
+    /// Writes how the try ended. Where that fails, the result is withheld.
     pub(super) async fn conclude(
         &mut self,
         result: &Result<ToolResult, ToolError>,
         duration: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         let Some(entry) = &mut self.0 else { return Ok(()) };
         entry.owed = false;
         let record = outcome_of(entry.record.clone(), result, duration, entry.common.clock.now());
@@ -106,7 +98,7 @@ impl Drop for Ledger {
         background.run("audit", async move {
             let tool = record.tool.clone();
             if let Err(cause) = common.audit.record(record).await {
-                tracing::error!(tool, cause, "audit_failed");
+                tracing::error!(tool, %cause, "audit_failed");
             }
         });
     }
@@ -114,7 +106,7 @@ impl Drop for Ledger {
 
 impl Common {
     /// Keeps a record, also where the call that wants it is dropped meanwhile.
-    pub(super) async fn keep(self: &Arc<Self>, record: AuditRecord) -> Result<(), String> {
+    pub(super) async fn keep(self: &Arc<Self>, record: AuditRecord) -> Result<(), StoreError> {
         let common = Arc::clone(self);
         self.guards.background.finish(Box::pin(async move { common.audit.record(record).await })).await
     }

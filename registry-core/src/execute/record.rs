@@ -13,6 +13,7 @@ use crate::{
     registry::Registry,
     result::{ErrorKind, ToolError},
     schema::{ArgumentChecker, without_secrets},
+    store::StoreError,
     tool::Tool,
 };
 
@@ -90,15 +91,17 @@ impl Registry {
 }
 
 // The cause is for the log alone: it may name the database's host and tables, and callers are shown what the error says.
-pub(super) fn not_audited(tool: &str, cause: &str) -> ToolError {
-    tracing::error!(tool, cause, "audit_failed");
-    ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
-        .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
+pub(super) fn not_audited(tool: &str, cause: &StoreError) -> ToolError {
+    tracing::error!(tool, %cause, "audit_failed");
+    let error =
+        ToolError::new(ErrorKind::NotAudited, "the audit could not be written; the server's log says why")
+            .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."));
+    if cause.is_transient() { error.retryable() } else { error }
 }
 
 /// The tool has acted, so to make the call again could do harm.
-pub(super) fn outcome_lost(tool: &str, cause: &str) -> ToolError {
-    tracing::error!(tool, cause, "audit_failed");
+pub(super) fn outcome_lost(tool: &str, cause: &StoreError) -> ToolError {
+    tracing::error!(tool, %cause, "audit_failed");
     let message =
         "the tool ran, and its outcome could not be written to the audit; the server's log says why";
     ToolError::new(ErrorKind::NotAudited, message)

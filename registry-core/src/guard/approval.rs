@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -14,7 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::future::BoxFuture;
+use crate::{
+    future::BoxFuture,
+    store::{StoreError, StoreFuture},
+};
 
 /// How long a person has to answer where nothing else is said; after that the answer is no.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -78,7 +81,7 @@ pub enum ApprovalState {
 
 impl Approval {
     /// Whether it asks about the same call.
-    pub fn is_about_what(&self, other: &Self) -> bool {
+    fn is_about_what(&self, other: &Self) -> bool {
         fn call(of: &Approval) -> [&str; 6] {
             let Approval { tenant, user, tool, version, arguments_sha256, scope, .. } = of;
             [tenant, user, tool, version.as_deref().unwrap_or_default(), arguments_sha256, scope]
@@ -115,37 +118,30 @@ pub struct ApprovalAnswer {
 }
 
 /// Why an approval could not be answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// There is none of that id.
+    #[error("there is no such approval")]
     Unknown,
     /// It has been answered, used or withdrawn, or has expired.
+    #[error("the approval was answered already, or has expired")]
     Closed,
-    /// The store failed; a text for the operator.
-    Store(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Keeps the approvals.
+/// Keeps the approvals. Every method fails when the store does; then the call is not made.
 pub trait Approvals: Send + Sync {
     /// Keeps a new approval, or gives back the one about the same call that is open at the time the new one was asked for. `None`,
     /// and nothing is kept, where `most` of the user's wait for an answer already; however many ask at once, in one step.
-    ///
-    /// # Errors
-    /// A text for the operator. The call is not made.
-    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>>;
+    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>>;
 
     /// The approval of that id.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>>;
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>>;
 
     /// Those that wait for an answer, oldest first.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp)
-    -> BoxFuture<'a, Result<Vec<Approval>, String>>;
+    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>>;
 
     /// Answers one that is pending, in one step.
     ///
@@ -160,21 +156,10 @@ pub trait Approvals: Send + Sync {
     ) -> BoxFuture<'a, Result<Approval, AnswerError>>;
 
     /// Withdraws one that is pending, or approved and not used: its call is not made any more.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()>;
 
     /// Uses one that is approved and open, in one step: true for exactly one caller.
-    ///
-    /// # Errors
-    /// A text for the operator. The call is not made.
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, String>>;
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool>;
 }
 
 /// Keeps approvals in memory, until the process ends.
@@ -201,7 +186,7 @@ fn key(tenant: &str, id: &str) -> (String, String) {
 }
 
 impl Approvals for MemoryApprovals {
-    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>> {
+    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>> {
         let now = wanted.requested_at;
         self.with(|all| {
             all.retain(|_, known| known.is_open(now) || now.duration_since(known.expires_at) < REMEMBERED);
@@ -220,15 +205,11 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>> {
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>> {
         self.with(|all| Ok(all.get(&key(tenant, id)).cloned()))
     }
 
-    fn pending<'a>(
-        &'a self,
-        tenant: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<Approval>, String>> {
+    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>> {
         self.with(|all| {
             let waits = |known: &&Approval| known.tenant == tenant && known.is_waiting(now);
             let mut waiting: Vec<_> = all.values().filter(waits).cloned().collect();
@@ -254,7 +235,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         self.with(|all| {
             if let Some(Approval {
                 state: state @ (ApprovalState::Pending | ApprovalState::Approved { .. }),
@@ -267,12 +248,7 @@ impl Approvals for MemoryApprovals {
         })
     }
 
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, String>> {
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool> {
         self.with(|all| {
             let known = all.get_mut(&key(tenant, id)).filter(|known| known.is_open(now));
             let Some(Approval { state: state @ ApprovalState::Approved { .. }, .. }) = known else {
@@ -295,6 +271,3 @@ impl ApprovalAnswer {
         }
     }
 }
-
-/// Shared by those who wait for answers and those who give them, within one process.
-pub(crate) type Answered = Arc<tokio::sync::Notify>;

@@ -46,7 +46,7 @@ impl Drop for Charged {
 
 async fn refund(usage: Arc<dyn Usage>, charge: Charge) {
     if let Err(cause) = usage.refund(&charge).await {
-        tracing::warn!(tool = &*charge.tool, cause, "limit_not_refunded");
+        tracing::warn!(tool = &*charge.tool, %cause, "limit_not_refunded");
     }
 }
 
@@ -59,7 +59,7 @@ impl Guards {
         let charge = wanted.charge(wanted.clock.now());
         let (usage, background) = (Arc::clone(&self.usage), self.background.clone());
         // A caller who goes away while it is counted leaves a `Charged` that is dropped.
-        let counting: Result<Result<Charged, Limited>, String> = self
+        let counting: Result<Result<Charged, Limited>, _> = self
             .background
             .finish(Box::pin(async move {
                 let limited = usage.charge(&charge).await?;

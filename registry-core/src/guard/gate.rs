@@ -6,11 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    context::{Caller, ToolContext},
-    future::BoxFuture,
-    policy::ToolPolicy,
-    schema::without_secrets,
-    spec::ToolSpec,
+    context::ToolContext, future::BoxFuture, policy::ToolPolicy, schema::without_secrets, spec::ToolSpec,
 };
 
 /// How long a gate may think. A person's answer takes longer and is [`GateAnswer::Pending`] until it comes.
@@ -32,11 +28,6 @@ pub struct GateRequest<'a> {
 }
 
 impl GateRequest<'_> {
-    /// Who calls.
-    pub fn caller(&self) -> &Caller {
-        self.context.caller()
-    }
-
     /// The arguments with `(secret)` in place of those that are secret: for a gate that sends them elsewhere.
     pub fn public_arguments(&self) -> Value {
         without_secrets(&self.spec.input_schema, self.arguments)
@@ -54,6 +45,27 @@ pub enum GateAnswer {
     Pending,
 }
 
+/// Why a gate gave no answer. The text is for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// It could not be asked, or broke off.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// It took longer than [`GATE_TIMEOUT`].
+    #[error("no answer within {} s", GATE_TIMEOUT.as_secs())]
+    TimedOut,
+    /// It turned the question down, as where it wants a key.
+    #[error("it answered {0}")]
+    Refused(String),
+    /// It answered something that is no answer.
+    #[error("its answer is not understood: {0}")]
+    InvalidAnswer(String),
+    /// Its code panicked.
+    #[error("it panicked: {0}")]
+    Panicked(String),
+}
+
 /// Weighs calls. It is asked for tools that have `gate = true`. `HttpGate` in `toolrack-http` asks one over HTTP.
 pub trait Gate: Send + Sync {
     /// Its name, for the audit. `person`, `timeout` and what begins with `user:` are what that says of persons.
@@ -68,8 +80,8 @@ pub trait Gate: Send + Sync {
     /// Weighs a call.
     ///
     /// # Errors
-    /// A text for the operator; see [`fails_closed`](Self::fails_closed).
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>>;
+    /// When it gives no answer; see [`fails_closed`](Self::fails_closed).
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>>;
 }
 
 /// What was decided about a call that was made or not, and by whom.

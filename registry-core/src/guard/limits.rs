@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{future::BoxFuture, policy::ToolPolicy};
+use crate::{policy::ToolPolicy, store::StoreFuture};
 
 /// Seconds of a day; UTC as computers count it has no other days.
 const DAY: i64 = 86_400;
@@ -37,12 +37,12 @@ pub struct Charge {
 
 impl Charge {
     /// The day of the call, in days since 1970-01-01 (UTC).
-    pub fn day(&self) -> i64 {
+    fn day(&self) -> i64 {
         self.at.as_second().div_euclid(DAY)
     }
 
     /// What keeps the call from being made, where so many calls were made on this day and the last was then.
-    pub fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
+    fn refused(&self, calls_today: u32, last: Option<Timestamp>) -> Option<Limited> {
         if self.daily_limit > 0 && calls_today >= self.daily_limit {
             let free_at = Timestamp::from_second((self.day() + 1) * DAY).unwrap_or(Timestamp::MAX);
             return Some(Limited { limit: Limit::Daily(self.daily_limit), free_at });
@@ -76,27 +76,21 @@ pub struct Limited {
     pub free_at: Timestamp,
 }
 
-/// Keeps count of calls. It is the authority: what it cannot answer is not allowed.
+/// Keeps count of calls. It is the authority: where it fails the call is not made, or stays counted.
 pub trait Usage: Send + Sync {
     /// Counts a call, or says why it may not be made, in one step.
-    ///
-    /// # Errors
-    /// A text for the operator. The call is not made.
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>>;
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>>;
 
     /// Takes back a call that was counted and not made.
-    ///
-    /// # Errors
-    /// A text for the operator. The call stays counted.
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>>;
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()>;
 }
 
 impl<U: Usage + ?Sized> Usage for Arc<U> {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         U::charge(self, charge)
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         U::refund(self, charge)
     }
 }
@@ -189,7 +183,7 @@ fn key(charge: &Charge) -> (Arc<str>, String, Arc<str>) {
 }
 
 impl Usage for MemoryUsage {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.sweep(charge.at);
         let known = rows.by_key.get(&key(charge)).copied();
@@ -203,7 +197,7 @@ impl Usage for MemoryUsage {
         Box::pin(std::future::ready(Ok(limited)))
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(row) = rows.by_key.get_mut(&key(charge)) {
             *row = row.refunded(charge);

@@ -12,7 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     background::Background,
@@ -22,11 +22,12 @@ use crate::{
     future::{caught, within},
     policy::Effect,
     result::{ErrorKind, ToolError},
+    store::StoreError,
     tool::Tool,
 };
-use approval::{APPROVAL_TIMEOUT, Answered, Approvals, MemoryApprovals};
+use approval::{APPROVAL_TIMEOUT, Approvals, MemoryApprovals};
 use charged::Charged;
-use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateRequest, Verdict};
+use gate::{Decision, GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest, Verdict};
 use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 use nested::{Nested, Running};
 
@@ -39,7 +40,8 @@ pub(crate) struct Guards {
     pub(crate) approve_destructive: bool,
     pub(crate) approval_timeout: Duration,
     pub(crate) limiter: Arc<ConcurrencyLimiter>,
-    pub(crate) answered: Answered,
+    /// Shared by those who wait for answers and those who give them, within one process.
+    pub(crate) answered: Arc<Notify>,
     pub(crate) background: Background,
 }
 
@@ -52,7 +54,7 @@ impl Default for Guards {
             approve_destructive: true,
             approval_timeout: APPROVAL_TIMEOUT,
             limiter: Arc::new(ConcurrencyLimiter::new(Concurrency::default())),
-            answered: Answered::default(),
+            answered: Arc::default(),
             background: Background::default(),
         }
     }
@@ -255,11 +257,11 @@ async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
             return (verdict, answer);
         }
         Ok(Some(Err(cause))) => cause,
-        Ok(None) => format!("no answer within {} s", GATE_TIMEOUT.as_secs()),
-        Err(panic) => format!("it panicked: {panic}"),
+        Ok(None) => GateError::TimedOut,
+        Err(panic) => GateError::Panicked(panic),
     };
     let (tool, gate_name, closed) = (wanted.tool.name(), gate.name(), gate.fails_closed());
-    tracing::warn!(tool, gate = gate_name, cause, refused = closed, "gate_failed");
+    tracing::warn!(tool, gate = gate_name, %cause, refused = closed, "gate_failed");
     if closed {
         let reason = format!("The check by {gate_name} failed, and nothing is done without it.");
         return (Verdict::Blocked, GateAnswer::Blocked(reason));
@@ -283,9 +285,8 @@ fn rate_limited(tool: &str, Limited { limit, free_at }: Limited) -> ToolError {
         .with_retry_at(free_at)
 }
 
-fn not_counted(tool: &str, cause: &str) -> ToolError {
-    tracing::error!(tool, cause, "limit_not_counted");
-    ToolError::new(ErrorKind::Unavailable, format!("the limit of {tool} could not be checked"))
+fn not_counted(tool: &str, cause: &StoreError) -> ToolError {
+    tracing::error!(tool, %cause, "limit_not_counted");
+    ToolError::store_failed(cause, format!("the limit of {tool} could not be checked"))
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
-        .retryable()
 }

@@ -18,6 +18,7 @@ use crate::{
     id::random_id,
     result::{ErrorKind, ToolError},
     schema::without_secrets,
+    store::StoreError,
 };
 
 /// How often the store is asked for an answer that another server may have taken.
@@ -72,7 +73,7 @@ impl Drop for Question {
         let id = std::mem::take(&mut self.id);
         self.background.run("withdraw_approval", async move {
             if let Err(cause) = approvals.withdraw(&tenant, &id).await {
-                tracing::error!(id, cause, "approval_not_withdrawn");
+                tracing::error!(id, %cause, "approval_not_withdrawn");
             }
         });
     }
@@ -85,7 +86,7 @@ impl Guards {
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
     ) -> Result<Question, Admission> {
-        let failed = |cause: String| Admission::Refused(not_asked(wanted.tool.name(), &cause));
+        let failed = |cause: StoreError| Admission::Refused(not_asked(wanted.tool.name(), &cause));
         loop {
             let approval = self.new_approval(wanted).map_err(failed)?;
             let approval = self.approvals.request(approval, MAX_PENDING).await.map_err(failed)?;
@@ -144,10 +145,10 @@ impl Guards {
     }
 
     /// The question as it is kept for the person.
-    fn new_approval(&self, wanted: Wanted<'_>) -> Result<Approval, String> {
+    fn new_approval(&self, wanted: Wanted<'_>) -> Result<Approval, StoreError> {
         let (spec, requested_at) = (wanted.tool.spec(), wanted.clock.now());
         let timeout = SignedDuration::try_from(self.approval_timeout).unwrap_or(SignedDuration::MAX);
-        let id = random_id()?;
+        let id = random_id().map_err(StoreError::unavailable)?;
         Ok(Approval {
             scope: scope(wanted, &id),
             id,
@@ -163,7 +164,7 @@ impl Guards {
         })
     }
 
-    async fn wait(&self, wanted: Wanted<'_>, mut approval: Approval) -> Result<Waited, String> {
+    async fn wait(&self, wanted: Wanted<'_>, mut approval: Approval) -> Result<Waited, StoreError> {
         let until_expiry = approval.time_left(wanted.clock.now());
         let patience = wanted.context.approval_wait().unwrap_or(Duration::MAX);
         let (started, longest) = (Instant::now(), until_expiry.min(patience));
@@ -223,9 +224,8 @@ fn too_many(user: &str) -> ToolError {
         .retryable()
 }
 
-fn not_asked(tool: &str, cause: &str) -> ToolError {
-    tracing::error!(tool, cause, "approval_failed");
-    ToolError::new(ErrorKind::Unavailable, format!("nobody could be asked about {tool}"))
+fn not_asked(tool: &str, cause: &StoreError) -> ToolError {
+    tracing::error!(tool, %cause, "approval_failed");
+    ToolError::store_failed(cause, format!("nobody could be asked about {tool}"))
         .with_feedback(format!("The tool `{tool}` cannot be used now. Do without it."))
-        .retryable()
 }

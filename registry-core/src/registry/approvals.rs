@@ -1,14 +1,17 @@
 //! The calls that wait for a person.
 
 use super::{Common, Registry};
-use crate::guard::approval::{AnswerError, Approval, ApprovalAnswer};
+use crate::{
+    guard::approval::{AnswerError, Approval, ApprovalAnswer},
+    store::StoreError,
+};
 
 impl Registry {
     /// The approvals that wait for an answer, oldest first.
     ///
     /// # Errors
-    /// A text for the operator, when the store fails.
-    pub async fn pending_approvals(&self) -> Result<Vec<Approval>, String> {
+    /// When the store fails.
+    pub async fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
         let common = &self.shared.common;
         common.guards.approvals.pending(&self.shared.tenant, common.clock.now()).await
     }
@@ -16,8 +19,8 @@ impl Registry {
     /// The approval of that id, whatever has become of it.
     ///
     /// # Errors
-    /// A text for the operator, when the store fails.
-    pub async fn approval(&self, id: &str) -> Result<Option<Approval>, String> {
+    /// When the store fails.
+    pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
         self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
     }
 

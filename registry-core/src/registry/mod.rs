@@ -17,7 +17,6 @@ mod version;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
-    error::Error,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -271,19 +270,10 @@ impl Registry {
     /// Makes every schema now, logs each tool that cannot be called with its cause, and returns those.
     ///
     /// Without this the same is found at first use; a server does it at start, so that its log says so. Validators are made when a tool
-    /// is first called; [`check_fully`](Self::check_fully) makes them as well.
+    /// is first called; [`Tool::full_fault`] makes one as well.
     pub fn check(&self) -> Vec<Arc<Tool>> {
-        self.faulty(|tool| tool.fault().is_some())
-    }
-
-    /// The same with the validator of every tool, for a check before a release.
-    pub fn check_fully(&self) -> Vec<Arc<Tool>> {
-        self.faulty(|tool| tool.full_fault().is_some())
-    }
-
-    fn faulty(&self, is_faulty: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let tools = self.shared.tools.load_full();
-        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| is_faulty(tool)).cloned().collect();
+        let faulty: Vec<_> = tools.sorted().iter().filter(|tool| tool.fault().is_some()).cloned().collect();
         for tool in &faulty {
             let cause = tool.fault().unwrap_or_default();
             tracing::error!("Cannot use tool {} ({}): {cause}", tool.name(), tool.source());
@@ -301,12 +291,17 @@ impl ToolContext {
 }
 
 /// What keeps a registry from being built or changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
     /// No compiled tool was found.
+    #[error(
+        "no tool was found: the crate with the tools is not linked. Name it in the program, as with `use tools as _;`, or say \
+         `without_compiled()` where none is wanted"
+    )]
     Empty,
     /// Two tools have one name; the first stays.
+    #[error("two tools are named {name}: {first} stays, {second} is left out; rename one of them")]
     Duplicate {
         /// The name.
         name: String,
@@ -316,6 +311,10 @@ pub enum RegistryError {
         second: Source,
     },
     /// The same version with another spec.
+    #[error(
+        "{name} is registered already with version {} and another spec; give the new one another version",
+        version.as_deref().unwrap_or("none")
+    )]
     VersionUnchanged {
         /// The tool's name.
         name: String,
@@ -323,6 +322,9 @@ pub enum RegistryError {
         version: Option<String>,
     },
     /// A schema that is neither an object nor a boolean.
+    #[error(
+        "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value"
+    )]
     InvalidSchema {
         /// The tool's name.
         name: String,
@@ -330,43 +332,17 @@ pub enum RegistryError {
         field: &'static str,
     },
     /// No tool of that name.
+    #[error("there is no tool named {name}")]
     Unknown {
         /// The name.
         name: String,
     },
     /// The tool was not registered at run time, so that it would be back with the next start.
+    #[error("{name} cannot be removed here, as it comes from {from}; switch it off instead")]
     NotRemovable {
         /// The tool's name.
         name: String,
         /// Where it comes from.
-        source: Source,
+        from: Source,
     },
 }
-
-impl fmt::Display for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str(
-                "no tool was found: the crate with the tools is not linked. Name it in the program, as with `use tools as _;`, \
-                 or say `without_compiled()` where none is wanted",
-            ),
-            Self::Duplicate { name, first, second } => {
-                write!(f, "two tools are named {name}: {first} stays, {second} is left out; rename one of them")
-            }
-            Self::VersionUnchanged { name, version } => write!(
-                f,
-                "{name} is registered already with version {} and another spec; give the new one another version",
-                version.as_deref().unwrap_or("none")
-            ),
-            Self::InvalidSchema { name, field } => {
-                write!(f, "the {field} of {name} is no JSON Schema, which is an object or a boolean; write {{}} for any value")
-            }
-            Self::Unknown { name } => write!(f, "there is no tool named {name}"),
-            Self::NotRemovable { name, source } => {
-                write!(f, "{name} cannot be removed here, as it comes from {source}; switch it off instead")
-            }
-        }
-    }
-}
-
-impl Error for RegistryError {}

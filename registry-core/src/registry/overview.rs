@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Common, Registry};
-use crate::{concurrency::Queues, tool::Tool};
+use crate::{concurrency::Queues, store::StoreError, tool::Tool};
 
 /// A look at the registries of all tenants, for what counts and reports. It keeps none of them, so that a registry may hold who
 /// holds this, such as its audit.
@@ -36,8 +36,8 @@ impl Registry {
     /// How many calls wait for a person, of all tenants that have a registry here.
     ///
     /// # Errors
-    /// A text for the operator, when the approvals cannot be read.
-    pub async fn approvals_waiting(&self) -> Result<usize, String> {
+    /// When the approvals cannot be read.
+    pub async fn approvals_waiting(&self) -> Result<usize, StoreError> {
         let common = &self.shared.common;
         let tenants: BTreeSet<Arc<str>> = common
             .tenants()

@@ -1,6 +1,6 @@
 //! A registry whose registrations and switches are kept in a store, and are the same on all servers that share it.
 
-use std::{collections::BTreeMap, error::Error, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -123,7 +123,7 @@ impl StoredRegistry {
 async fn to_its_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, ChangeError>> + Send + 'static,
 ) -> Result<T, ChangeError> {
-    tokio::spawn(change).await.unwrap_or_else(|error| Err(ChangeError::Store(error.to_string())))
+    tokio::spawn(change).await.unwrap_or_else(|error| Err(StoreError::unavailable(error).into()))
 }
 
 impl Follower {
@@ -169,9 +169,8 @@ impl Follower {
         let mut seen = self.seen.lock().await;
         self.refresh(&mut seen, Cause::Elsewhere).await?;
         if let Some(tool) = self.registry.get(name).filter(|tool| *tool.source() != Source::Host) {
-            return Err(
-                RegistryError::NotRemovable { name: name.to_owned(), source: tool.source().clone() }.into()
-            );
+            let from = tool.source().clone();
+            return Err(RegistryError::NotRemovable { name: name.to_owned(), from }.into());
         }
         self.store.remove_tool(self.registry.tenant(), name).await?;
         if let Some(row) = seen.rows.remove(name) {
@@ -194,7 +193,7 @@ impl Follower {
                 }
                 Ok(()) => {}
                 Err(cause) if !is_failing => {
-                    tracing::warn!(cause, "store_not_read");
+                    tracing::warn!(%cause, "store_not_read");
                     is_failing = true;
                 }
                 Err(_) => {}
@@ -237,39 +236,18 @@ impl Follower {
                 return Ok(seen);
             }
         }
-        Err(ChangeError::Store("other servers change it all the time; try again".to_owned()))
+        Err(StoreError::conflict("other servers change it all the time; try again").into())
     }
 }
 
 /// Why a registration or switch could not be changed. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
     /// The registry's rules do not allow it.
-    Rule(RegistryError),
-    /// The store did not keep it; a text for the operator.
-    Store(StoreError),
-}
-
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rule(error) => error.fmt(f),
-            Self::Store(cause) => write!(f, "nothing was changed, as the store has failed: {cause}"),
-        }
-    }
-}
-
-impl Error for ChangeError {}
-
-impl From<RegistryError> for ChangeError {
-    fn from(error: RegistryError) -> Self {
-        Self::Rule(error)
-    }
-}
-
-impl From<StoreError> for ChangeError {
-    fn from(cause: StoreError) -> Self {
-        Self::Store(cause)
-    }
+    #[error(transparent)]
+    Rule(#[from] RegistryError),
+    /// The store did not keep it; its text is for the operator.
+    #[error("nothing was changed, as the store has failed: {0}")]
+    Store(#[from] StoreError),
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
-use crate::{events::RegistryEvent, future::BoxFuture};
+use super::StoreFuture;
+use crate::events::RegistryEvent;
 
 /// A webhook message that could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,18 +32,14 @@ pub struct DeadLetter {
 /// Keeps dead letters by tenant. Every method fails when the store does.
 pub trait DeadLetters: Send + Sync {
     /// Keeps a letter. Of more than `most` of its tenant the oldest are dropped.
-    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()>;
 
     /// The tenant's letters, oldest first.
-    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>>;
+    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>>;
 
     /// Removes and returns the tenant's letter with this id; of several who ask at once only one gets it. `None` where there
     /// is none.
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>>;
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>>;
 }
 
 /// Keeps dead letters in memory, until the process ends.
@@ -59,7 +55,7 @@ impl MemoryDeadLetters {
 }
 
 impl DeadLetters for MemoryDeadLetters {
-    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
         let mut letters = self.letters();
         let tenant = letter.event.tenant.clone();
         letters.push(letter);
@@ -73,17 +69,13 @@ impl DeadLetters for MemoryDeadLetters {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
         let letters = self.letters();
         let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
         Box::pin(std::future::ready(Ok(of_tenant)))
     }
 
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>> {
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
         let mut letters = self.letters();
         let at = letters.iter().position(|letter| letter.event.tenant == tenant && letter.id == id);
         let letter = at.map(|at| letters.remove(at));

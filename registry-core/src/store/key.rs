@@ -1,5 +1,7 @@
 //! Makes keys and finds them again by their hash.
 
+use std::io;
+
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -24,9 +26,9 @@ impl ApiKey {
         user: impl Into<String>,
         delegate: bool,
         now: Timestamp,
-    ) -> Result<(Self, String), String> {
+    ) -> io::Result<(Self, String)> {
         let mut random = [0; 32];
-        getrandom::fill(&mut random).map_err(|error| format!("no random numbers for a key: {error}"))?;
+        getrandom::fill(&mut random)?;
         let secret = format!("{KEY_PREFIX}{}", hex(&random));
         let sha256 = hash_key(&secret);
         let id = sha256.get(..12).unwrap_or(&sha256).to_owned();

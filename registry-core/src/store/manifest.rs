@@ -9,8 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::StoreError;
-use crate::future::BoxFuture;
+use super::StoreFuture;
 
 /// How long a manifest is kept.
 pub const MANIFEST_TTL: Duration = Duration::from_secs(3600);
@@ -34,39 +33,23 @@ impl Kept {
     }
 }
 
-/// Keeps manifests, as JSON texts, by the names of their modules. What it has forgotten is asked for anew.
+/// Keeps manifests, as JSON texts, by the names of their modules. What it has forgotten, or cannot give, is asked for anew.
 pub trait ManifestCache: Send + Sync {
     /// The manifest, where it was put in within [`MANIFEST_TTL`].
-    ///
-    /// # Errors
-    /// A text for the operator. Whoever asks does without.
-    fn get<'a>(&'a self, module: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>>;
 
     /// Keeps a manifest in place of the one before.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()>;
 }
 
-/// Keeps what must not be forgotten of modules, as JSON texts by their names. What it acknowledges it has kept.
+/// Keeps what must not be forgotten of modules, as JSON texts by their names. What it acknowledges it has kept. That it cannot be read
+/// is not taken for nothing.
 pub trait ManifestStore: Send + Sync {
     /// What was kept last.
-    ///
-    /// # Errors
-    /// A text for the operator. Whoever asks does not take it for nothing.
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>>;
 
     /// Keeps a text in place of the one before.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn keep<'a>(
-        &'a self,
-        module: &'a str,
-        what: Kept,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()>;
 }
 
 /// Keeps all of it in memory, until the process ends.
@@ -78,13 +61,13 @@ pub struct MemoryManifests {
 }
 
 impl ManifestCache for MemoryManifests {
-    fn get<'a>(&'a self, module: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
         let known = self.by_module.lock().unwrap_or_else(PoisonError::into_inner).get(module).cloned();
         let fresh = known.filter(|(until, _)| Instant::now() < *until).map(|(_, manifest)| manifest);
         Box::pin(std::future::ready(Ok(fresh)))
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
         let now = Instant::now();
         let mut by_module = self.by_module.lock().unwrap_or_else(PoisonError::into_inner);
         by_module.retain(|_, (until, _)| now < *until);
@@ -94,18 +77,13 @@ impl ManifestCache for MemoryManifests {
 }
 
 impl ManifestStore for MemoryManifests {
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = kept.get(&(module.to_owned(), what)).cloned();
         Box::pin(std::future::ready(Ok(text)))
     }
 
-    fn keep<'a>(
-        &'a self,
-        module: &'a str,
-        what: Kept,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert((module.to_owned(), what), text.to_owned());
         Box::pin(std::future::ready(Ok(())))

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{ApiKey, Store, StoreError, StoredTool, User};
+use super::{ApiKey, Store, StoreFuture, StoredTool, User};
 use crate::future::BoxFuture;
 
 /// A store in memory.
@@ -34,15 +34,12 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> BoxFuture<'_, Result<T, StoreError>> {
+    fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> StoreFuture<'_, T> {
         let done = run(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
         Box::pin(std::future::ready(Ok(done)))
     }
 
-    fn write<T: Send + 'static>(
-        &self,
-        run: impl FnOnce(&mut State) -> T,
-    ) -> BoxFuture<'_, Result<T, StoreError>> {
+    fn write<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let done = run(&mut state);
         // Inside of the lock, so that no other change falls between the two.
@@ -51,11 +48,7 @@ impl MemoryStore {
     }
 
     /// The same where the revision is still this one, and `run` does it.
-    fn write_if(
-        &self,
-        revision: u64,
-        run: impl FnOnce(&mut State) -> bool,
-    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreFuture<'_, bool> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let done = self.revision.send_if_modified(|known| {
             let done = *known == revision && run(&mut state);
@@ -75,63 +68,48 @@ fn key(tenant: &str, name: &str) -> (String, String) {
 }
 
 impl Store for MemoryStore {
-    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
         self.read(|state| of_tenant(&state.tools, tenant))
     }
 
-    fn put_tool<'a>(
-        &'a self,
-        tenant: &'a str,
-        tool: StoredTool,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
         self.write_if(revision, |state| {
             state.tools.insert(key(tenant, &tool.tool_name), tool);
             true
         })
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
         self.write(|state| drop(state.tools.remove(&key(tenant, tool))))
     }
 
-    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
         self.read(|state| {
             let all = state.users.keys().chain(state.tools.keys()).map(|(tenant, _)| tenant.clone());
             all.collect::<BTreeSet<_>>().into_iter().collect()
         })
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
         self.read(|state| of_tenant(&state.users, tenant))
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         self.read(|state| state.users.get(&key(tenant, id)).cloned())
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
         self.write(|state| drop(state.users.insert(key(tenant, &user.id), user)))
     }
 
-    fn change_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: User,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
         self.write_if(revision, |state| {
             let known = state.users.get_mut(&key(tenant, &user.id));
             known.map(|known| *known = user).is_some()
         })
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.write(|state| {
             let opens =
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
@@ -140,22 +118,22 @@ impl Store for MemoryStore {
         })
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         self.read(|state| state.keys.iter().filter(|key| key.tenant == tenant).cloned().collect())
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
         self.read(|state| {
             let opens = |key: &&ApiKey| key.sha256 == sha256 && key.revoked_at.is_none();
             state.keys.iter().find(opens).cloned()
         })
     }
 
-    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn has_keys(&self) -> StoreFuture<'_, bool> {
         self.read(|state| state.keys.iter().any(|key| key.revoked_at.is_none()))
     }
 
-    fn put_key(&self, new: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put_key(&self, new: ApiKey) -> StoreFuture<'_, bool> {
         self.write(|state| {
             let is_known = state.users.contains_key(&key(&new.tenant, &new.user));
             if is_known {
@@ -165,19 +143,14 @@ impl Store for MemoryStore {
         })
     }
 
-    fn revoke_key<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.write(|state| {
             let opens = |key: &&mut ApiKey| key.tenant == tenant && key.id == id && key.revoked_at.is_none();
             state.keys.iter_mut().find(opens).map(|key| key.revoked_at = Some(at)).is_some()
         })
     }
 
-    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn revision(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(*self.revision.borrow())))
     }
 

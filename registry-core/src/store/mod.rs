@@ -6,6 +6,7 @@
 //! traits of their own, which the same store usually implements.
 
 mod dead_letters;
+mod error;
 mod key;
 mod manifest;
 mod memory;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{context::Caller, future::BoxFuture, policy::Permission, spec::ToolSpec};
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
+pub use error::{StoreError, StoreErrorKind, StoreFuture};
 pub use key::{KEY_PREFIX, hash_key};
 pub use manifest::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, MemoryManifests};
 pub use memory::MemoryStore;
@@ -82,79 +84,56 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// A failure of a store; a text for the operator.
-pub type StoreError = String;
-
 /// Keeps registrations and switches, users and keys. What it acknowledges it has kept.
 ///
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
 pub trait Store: Send + Sync {
     /// All that is kept about the tenant's tools, by name.
-    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>>;
+    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>>;
 
     /// Keeps a tool in place of what was kept under its name, where the revision is still this one, in one step; otherwise false, and
     /// nothing has changed. So a tool that another server has changed meanwhile is not put back to what it was.
-    fn put_tool<'a>(
-        &'a self,
-        tenant: &'a str,
-        tool: StoredTool,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool>;
 
     /// Forgets a tool. None of that name: nothing to do.
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()>;
 
     /// The tenants that have users or tools here, by name.
-    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>>;
 
     /// The tenant's users, by id.
-    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>>;
+    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>>;
 
     /// The user of that id.
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>>;
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>>;
 
     /// Keeps a user in place of the one of that id.
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()>;
 
     /// Changes a user who is there, where the revision is still this one, in one step; otherwise false, and nothing has changed. So
     /// nothing that was changed meanwhile is put back, and nobody who was removed.
-    fn change_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: User,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool>;
 
     /// Forgets the user of that id and revokes all the user's keys, both or neither; false if there is none of that id.
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool>;
 
     /// The tenant's keys, oldest first, those that were revoked too.
-    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
+    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;
 
     /// The key of that hash, of whichever tenant, that has not been revoked.
-    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>>;
+    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>>;
 
     /// Whether any key, of whichever tenant, still opens anything.
-    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn has_keys(&self) -> StoreFuture<'_, bool>;
 
     /// Keeps a key; false, and nothing is kept, where its user is not known.
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool>;
 
     /// Revokes the tenant's key of that id; false if there is none that still opens anything.
-    fn revoke_key<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool>;
 
     /// A number that every change raises.
-    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>>;
+    fn revision(&self) -> StoreFuture<'_, u64>;
 
     /// Waits until the revision is no longer this one. It may return early: whoever waits reads the revision again.
     fn changed(&self, since: u64) -> BoxFuture<'_, ()>;

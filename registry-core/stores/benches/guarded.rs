@@ -19,9 +19,10 @@ use registry_core::{
     ToolSpec,
     guard::{
         audit::{AuditRecord, AuditSink, MemoryAudit},
-        gate::{Gate, GateAnswer, GateRequest},
+        gate::{Gate, GateAnswer, GateError, GateRequest},
     },
     handler_fn,
+    store::StoreFuture,
 };
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -42,7 +43,7 @@ impl Gate for Approves {
         "approves"
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         Box::pin(std::future::ready(Ok(GateAnswer::Approved)))
     }
 }
@@ -55,7 +56,7 @@ impl AuditSink for Unaudited {
         false
     }
 
-    fn record(&self, _: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

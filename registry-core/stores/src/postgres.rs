@@ -8,8 +8,8 @@ use sqlx::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::sql::{Database, Link, Row, SqlStore, Statement};
-use registry_core::{BoxFuture, store::StoreError};
+use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
+use registry_core::store::{StoreError, StoreFuture};
 
 /// How soon a change by another server is seen when its notice is lost; else it is seen at once.
 const POLL: Duration = Duration::from_millis(900);
@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Where the database is.
 ///
 /// ```no_run
-/// # async fn open() -> Result<(), String> {
+/// # async fn open() -> Result<(), Box<dyn std::error::Error>> {
 /// use toolrack_stores::PostgresSettings;
 ///
 /// let store = PostgresSettings::new("postgres://toolrack:secret@db.example/toolrack", "server-1").open().await?;
@@ -55,13 +55,12 @@ impl PostgresSettings {
     /// Opens the store, inside a tokio runtime.
     ///
     /// # Errors
-    /// A text for the operator, that names the host and the database: when it cannot be reached, lets nobody in, or was written by a
+    /// Names the host and the database: when it cannot be reached, lets nobody in, or was written by a
     /// newer program.
     pub async fn open(&self) -> Result<SqlStore, StoreError> {
-        let options: PgConnectOptions = self
-            .url
-            .parse()
-            .map_err(|error| format!("the URL of the database is not understood: {error}"))?;
+        let options: PgConnectOptions = self.url.parse().map_err(|error| {
+            StoreError::invalid(format!("the URL of the database is not understood: {error}"))
+        })?;
         let options = options.application_name("toolrack").disable_statement_logging();
         let nudge = watch::Sender::new(());
         let server = Server {
@@ -119,25 +118,29 @@ impl Drop for Listener {
     }
 }
 
+fn no_answer() -> StoreError {
+    StoreError::unavailable("no answer in time")
+}
+
 impl Database for Server {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
+    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>> {
         Box::pin(async {
             match tokio::time::timeout(CONNECT, PgConnection::connect_with(&self.options)).await {
-                Ok(connection) => Ok(Box::new(connection?) as Box<dyn Link>),
-                Err(_) => Err(sqlx::Error::PoolTimedOut),
+                Ok(connection) => Ok(Box::new(connection.map_err(failure)?) as Box<dyn Link>),
+                Err(_) => Err(no_answer()),
             }
         })
     }
 
-    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
-        let reading = async { self.readers.acquire().await?.fetch(statement).await };
-        Box::pin(async move {
-            tokio::time::timeout(LONGEST, reading).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
-        })
+    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
+        let reading = async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await };
+        Box::pin(
+            async move { tokio::time::timeout(LONGEST, reading).await.unwrap_or_else(|_| Err(no_answer())) },
+        )
     }
 
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement> {

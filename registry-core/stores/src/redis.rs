@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use registry_core::{
-    BoxFuture,
     guard::limits::{Charge, Limit, Limited, Usage},
-    store::{MANIFEST_TTL, ManifestCache, StoreError},
+    store::{MANIFEST_TTL, ManifestCache, StoreError, StoreFuture},
 };
 
 /// How long an answer may take; a store behind it is not much slower.
@@ -57,9 +56,9 @@ impl Redis {
     /// The server at `redis://HOST:PORT/NUMBER`. It need not be there yet. To be called inside a tokio runtime.
     ///
     /// # Errors
-    /// A text for the operator, when the URL is none.
+    /// When the URL is none.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let told = |error: redis::RedisError| format!("the URL of Redis is not understood: {error}");
+        let told = |error| StoreError::invalid(format!("the URL of Redis is not understood: {error}"));
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
             .set_connection_timeout(Some(PATIENCE))
@@ -74,26 +73,30 @@ impl Redis {
     async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, StoreError> {
         let resting = *self.shared.resting.lock().unwrap_or_else(PoisonError::into_inner);
         if resting.is_some_and(|until| Instant::now() < until) {
-            return Err("Redis does not answer".to_owned());
+            return Err(no_answer());
         }
         let mut connection = self.shared.connection.clone();
         let asked = tokio::time::timeout(2 * PATIENCE, command.query_async(&mut connection)).await;
         let answer = match asked {
-            Ok(answer) => answer.map_err(|error| format!("Redis: {error}")),
-            Err(_) => Err("Redis does not answer".to_owned()),
+            Ok(answer) => answer.map_err(|error| StoreError::unavailable(error).of("Redis")),
+            Err(_) => Err(no_answer()),
         };
         let answers = answer.is_ok();
         let answered = self.shared.answers.swap(answers, Ordering::Relaxed);
         if let Err(cause) = &answer {
             *self.shared.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
             if answered {
-                tracing::warn!(cause, "redis_gone");
+                tracing::warn!(%cause, "redis_gone");
             }
         } else if !answered {
             tracing::info!("redis_back");
         }
         answer
     }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::unavailable("no answer").of("Redis")
 }
 
 /// Counts calls in a store, and has Redis remember which limits are reached, for all servers.
@@ -157,7 +160,7 @@ impl<U: Usage> RedisUsage<U> {
 }
 
 impl<U: Usage> Usage for RedisUsage<U> {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         Box::pin(async move {
             let keys = Self::keys(charge);
             let remembered = self.remembered(&keys).await.ok();
@@ -178,7 +181,7 @@ impl<U: Usage> Usage for RedisUsage<U> {
         })
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             self.authority.refund(charge).await?;
             let mut command = redis::cmd("EVAL");
@@ -206,11 +209,11 @@ fn manifest_key(module: &str) -> String {
 }
 
 impl ManifestCache for RedisManifests {
-    fn get<'a>(&'a self, module: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
         Box::pin(async move { self.0.ask(redis::cmd("GET").arg(manifest_key(module))).await })
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let mut command = redis::cmd("SET");
             command.arg(manifest_key(module)).arg(manifest).arg("EX").arg(MANIFEST_TTL.as_secs());

@@ -15,8 +15,8 @@ use sqlx::{
 };
 use tokio::{sync::watch, time::sleep};
 
-use crate::sql::{Database, Link, Row, SqlStore, Statement};
-use registry_core::{BoxFuture, store::StoreError};
+use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
+use registry_core::store::{StoreError, StoreFuture};
 
 /// How soon a change by another process is seen.
 const POLL: Duration = Duration::from_millis(300);
@@ -90,13 +90,15 @@ impl SqliteSettings {
     /// Opens the store, inside a tokio runtime.
     ///
     /// # Errors
-    /// A text for the operator, that names the file: when it cannot be made or read, is no SQLite database, or was written by a newer
+    /// Names the file: when it cannot be made or read, is no SQLite database, or was written by a newer
     /// program.
     pub async fn open(&self) -> Result<SqlStore, StoreError> {
         if let Some(folder) = self.file.parent() {
-            private_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            private_folder(folder)
+                .map_err(|error| StoreError::unavailable(error).of(folder.display().to_string()))?;
         }
-        private_file(&self.file).map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let name = self.file.display().to_string();
+        private_file(&self.file).map_err(|error| StoreError::unavailable(error).of(&*name))?;
         let options = SqliteConnectOptions::new()
             .filename(&self.file)
             .create_if_missing(true)
@@ -110,7 +112,7 @@ impl SqliteSettings {
             .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
         let file = File {
-            name: self.file.display().to_string(),
+            name,
             readers: SqlitePoolOptions::new().max_connections(4).connect_lazy_with(options.clone()),
             options,
             patience: self.busy_timeout,
@@ -169,15 +171,16 @@ impl Database for File {
         &self.name
     }
 
-    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>> {
+    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>> {
         Box::pin(async {
             let connect = || SqliteConnection::connect_with(&self.options);
-            Ok(Box::new(retry_busy(self.patience, connect).await?) as Box<dyn Link>)
+            let connection = retry_busy(self.patience, connect).await.map_err(failure)?;
+            Ok(Box::new(connection) as Box<dyn Link>)
         })
     }
 
-    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
-        Box::pin(async { self.readers.acquire().await?.fetch(statement).await })
+    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
+        Box::pin(async { self.readers.acquire().await.map_err(failure)?.fetch(statement).await })
     }
 
     fn begin(&self, _: &BTreeSet<i32>) -> Vec<Statement> {

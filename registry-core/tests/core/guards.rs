@@ -17,10 +17,11 @@ use registry_core::{
     guard::{
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
         audit::MemoryAudit,
-        gate::{Gate, GateAnswer, GateRequest, Verdict},
+        gate::{Gate, GateAnswer, GateError, GateRequest, Verdict},
         limits::{Charge, Limited, Usage},
     },
     handler_fn,
+    store::{StoreError, StoreFuture},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -116,12 +117,12 @@ async fn t3_arguments_that_do_not_fit_are_not_counted() {
 struct NoUsage;
 
 impl Usage for NoUsage {
-    fn charge<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
-        Box::pin(async { Err("the store is down".to_owned()) })
+    fn charge<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
+        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
     }
 
-    fn refund<'a>(&'a self, _: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async { Err("the store is down".to_owned()) })
+    fn refund<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, ()> {
+        Box::pin(async { Err(StoreError::unavailable("the store is down")) })
     }
 }
 
@@ -135,14 +136,14 @@ async fn t3_what_cannot_be_counted_is_not_called() {
 
 /// A gate that answers what it is told to, and remembers what it was asked.
 struct Says {
-    answer: Result<GateAnswer, String>,
+    answer: Result<GateAnswer, GateError>,
     delay: Duration,
     closed: bool,
     asked: Mutex<Vec<String>>,
 }
 
 impl Says {
-    fn new(answer: Result<GateAnswer, String>) -> Self {
+    fn new(answer: Result<GateAnswer, GateError>) -> Self {
         Self { answer, delay: Duration::ZERO, closed: false, asked: Mutex::default() }
     }
 }
@@ -156,12 +157,12 @@ impl Gate for Says {
         self.closed
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         let asked = format!(
             "{} {:?} {} {}",
             request.spec.tool_name,
             request.policy.cost,
-            request.caller().user,
+            request.context.caller().user,
             request.arguments["path"]
         );
         self.asked.lock().unwrap().push(asked);
@@ -197,7 +198,7 @@ async fn t4_the_gate_sees_the_call_and_what_it_blocks_is_not_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn t4_a_gate_that_fails_or_sleeps_is_passed_unless_it_fails_closed() {
-    let failing = || Says::new(Err("broken".into()));
+    let failing = || Says::new(Err(GateError::Refused("500".into())));
     let sleeping = || Says { delay: Duration::from_secs(60), ..Says::new(Ok(GateAnswer::Approved)) };
     for gate in [failing(), sleeping()] {
         let closed = Says { closed: true, ..Says { asked: Mutex::default(), ..gate } };

@@ -15,7 +15,7 @@ use registry_core::{
     RegistryEvent, StoredRegistry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
-    store::{ApiKey, MemoryStore, Store, StoreError, StoredTool, User},
+    store::{ApiKey, MemoryStore, Store, StoreError, StoreFuture, StoredTool, User},
 };
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -72,24 +72,23 @@ struct Shaky {
 
 impl Shaky {
     fn check(&self) -> Result<(), StoreError> {
-        if self.fails.load(Ordering::SeqCst) { Err("the disk is gone".into()) } else { Ok(()) }
+        if self.fails.load(Ordering::SeqCst) {
+            Err(StoreError::unavailable("the disk is gone"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl Store for Shaky {
-    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
         Box::pin(async move {
             self.check()?;
             self.kept.tools(tenant).await
         })
     }
 
-    fn put_tool<'a>(
-        &'a self,
-        tenant: &'a str,
-        tool: StoredTool,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             self.check()?;
             let meanwhile = self.meanwhile.lock().unwrap().take();
@@ -100,74 +99,59 @@ impl Store for Shaky {
         })
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             self.check()?;
             self.kept.remove_tool(tenant, tool).await
         })
     }
 
-    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
         self.kept.tenants()
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
         self.kept.users(tenant)
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         self.kept.user(tenant, id)
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
         self.kept.put_user(tenant, user)
     }
 
-    fn change_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: User,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
         self.kept.change_user(tenant, user, revision)
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.kept.remove_user(tenant, id, at)
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         self.kept.keys(tenant)
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
         self.kept.key(sha256)
     }
 
-    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn has_keys(&self) -> StoreFuture<'_, bool> {
         self.kept.has_keys()
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool> {
         self.kept.put_key(key)
     }
 
-    fn revoke_key<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         self.kept.revoke_key(tenant, id, at)
     }
 
     // These two go on, so that it is the changes themselves that are seen to fail.
-    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn revision(&self) -> StoreFuture<'_, u64> {
         self.kept.revision()
     }
 
@@ -348,7 +332,7 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     stored.register(spec("1.0.0"), ToolPolicy::new(), answers("one")).await.unwrap();
     let mut events = stored.registry().subscribe();
     store.fails.store(true, Ordering::SeqCst);
-    let failed = ChangeError::Store("the disk is gone".into());
+    let failed = ChangeError::Store(StoreError::unavailable("the disk is gone"));
     assert!(failed.to_string().contains("nothing was changed"), "{failed}");
     assert_eq!(stored.set_enabled("f", false).await, Err(failed.clone()));
     assert_eq!(stored.register(spec("2.0.0"), ToolPolicy::new(), None).await.unwrap_err(), failed);

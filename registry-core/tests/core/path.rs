@@ -14,6 +14,7 @@ use registry_core::{
     clock::FixedClock,
     guard::audit::{AuditRecord, AuditSink, MemoryAudit, Phase},
     handler_fn,
+    store::StoreError,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -480,8 +481,8 @@ async fn t6_a_result_carries_its_parts_and_a_refusal_one_record() {
 struct Full;
 
 impl AuditSink for Full {
-    fn record(&self, _: AuditRecord) -> registry_core::BoxFuture<'_, Result<(), String>> {
-        Box::pin(async { Err("the disk is full".to_owned()) })
+    fn record(&self, _: AuditRecord) -> registry_core::store::StoreFuture<'_, ()> {
+        Box::pin(async { Err(StoreError::unavailable("the disk is full")) })
     }
 }
 

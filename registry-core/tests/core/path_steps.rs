@@ -17,6 +17,7 @@ use registry_core::{
     },
     handler_fn,
     prelude::tool,
+    store::StoreFuture,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -58,7 +59,7 @@ fn endless() -> (Arc<dyn Handler>, Arc<Notify>) {
 struct SlowAudit(Mutex<Vec<AuditRecord>>);
 
 impl AuditSink for SlowAudit {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
             self.0.lock().unwrap().push(record);
@@ -121,7 +122,7 @@ struct SlowUsage {
 }
 
 impl Usage for SlowUsage {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         Box::pin(async move {
             self.charges.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -129,7 +130,7 @@ impl Usage for SlowUsage {
         })
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         self.counted.refund(charge)
     }
 }

@@ -9,14 +9,16 @@ use std::{
 };
 
 use registry_core::{
-    BoxFuture, Caller, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall, ToolContext,
-    ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    BoxFuture, Caller, CallerAuthority, Effect, ErrorKind, Permission, Registry, RegistryBuilder, ToolCall,
+    ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         approval::ApprovalAnswer,
         audit::{AuditRecord, AuditSink, MemoryAudit},
-        gate::{Gate, GateAnswer, GateRequest, Verdict},
+        gate::{Gate, GateAnswer, GateError, GateRequest, Verdict},
+        limits::{Charge, Limited, Usage},
     },
     handler_fn,
+    store::{StoreError, StoreFuture},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -74,9 +76,9 @@ async fn t5_the_hash_of_the_arguments_leaves_out_what_is_secret() {
 struct Failing(AtomicBool);
 
 impl AuditSink for Failing {
-    fn record(&self, _: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
         let fails = self.0.load(Ordering::SeqCst);
-        Box::pin(async move { if fails { Err("the disk is full".to_owned()) } else { Ok(()) } })
+        Box::pin(async move { if fails { Err(StoreError::unavailable("the disk is full")) } else { Ok(()) } })
     }
 }
 
@@ -146,7 +148,7 @@ impl Gate for Panics {
         self.closed
     }
 
-    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, _: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         panic!("at once")
     }
 }
@@ -238,5 +240,61 @@ async fn b8_arguments_of_more_than_64_kib_are_not_kept_with_the_question() {
         let yes = ApprovalAnswer { approve: true, by: "boss".into(), reason: None };
         registry.answer_approval(&id, yes).await.unwrap();
         assert!(call(&registry, &hasty, arguments).await.is_success());
+    }
+}
+
+/// A store that always fails in one way.
+struct Fails(StoreError);
+
+impl AuditSink for Fails {
+    fn record(&self, _: AuditRecord) -> StoreFuture<'_, ()> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+}
+
+impl Usage for Fails {
+    fn charge<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+
+    fn refund<'a>(&'a self, _: &'a Charge) -> StoreFuture<'a, ()> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+}
+
+impl CallerAuthority for Fails {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+}
+
+#[tokio::test]
+async fn k24_a_failed_store_is_told_from_a_wrong_input_and_shown_to_nobody() {
+    let cases = [
+        (StoreError::unavailable("db.example refuses"), ErrorKind::Unavailable, true),
+        (StoreError::conflict("db.example is locked"), ErrorKind::Unavailable, true),
+        (StoreError::corrupt("db.example holds no JSON"), ErrorKind::Unavailable, false),
+        (StoreError::invalid("db.example has no place for it"), ErrorKind::InvalidArguments, false),
+    ];
+    let limited = ToolPolicy { daily_limit: 1, ..ToolPolicy::new() };
+    for (error, expected, retryable) in cases {
+        let fails = || Arc::new(Fails(error.clone()));
+        let uncounted = builder().usage(fails()).build().unwrap();
+        let unaudited = builder().audit(fails()).build().unwrap();
+        let unknown = builder().build().unwrap();
+        for (registry, expected) in
+            [(&uncounted, expected), (&unaudited, ErrorKind::NotAudited), (&unknown, expected)]
+        {
+            add(registry, limited);
+            let context = match expected {
+                _ if std::ptr::eq(registry, &unknown) => of(registry, "ada").with_authority(fails()),
+                _ => of(registry, "ada"),
+            };
+            let failed = call(registry, &context, json!({})).await.result.unwrap_err();
+            assert_eq!((failed.kind(), failed.is_retryable()), (expected, retryable), "{error}");
+            for text in [failed.message(), failed.feedback()] {
+                assert!(!text.contains("db.example"), "{text}");
+            }
+        }
     }
 }

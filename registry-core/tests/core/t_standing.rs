@@ -14,11 +14,12 @@ use registry_core::{
     ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{approval::ApprovalAnswer, audit::MemoryAudit},
     handler_fn,
+    store::StoreError,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-type Said = Result<Option<Caller>, String>;
+type Said = Result<Option<Caller>, StoreError>;
 
 /// Says one thing after the other, and the last for ever; without any it says nothing at all.
 struct Script(Mutex<VecDeque<Said>>);
@@ -124,7 +125,7 @@ async fn m6_whoever_is_nobody_any_more_is_not_told_what_there_is() {
 #[tokio::test(start_paused = true)]
 async fn m6_where_nobody_can_say_the_call_is_not_made_and_no_cause_is_shown() {
     let site = site(only_users());
-    let failing: Option<Said> = Some(Err("postgres://db.example: gone".to_owned()));
+    let failing: Option<Said> = Some(Err(StoreError::unavailable("postgres://db.example: gone")));
     for said in [failing, None] {
         let outcome = site.call(&site.context(said)).await;
         let shown = serde_json::to_string(&outcome.to_reply()).unwrap() + &outcome.for_model();
@@ -154,7 +155,7 @@ async fn t3_what_was_counted_for_a_caller_who_has_lost_the_tool_meanwhile_is_giv
     for (meanwhile, kind) in [
         (Ok(None), ErrorKind::PermissionDenied),
         (Ok(Some(ada(Permission::Guest))), ErrorKind::PermissionDenied),
-        (Err("gone".to_owned()), ErrorKind::Unavailable),
+        (Err(StoreError::unavailable("gone")), ErrorKind::Unavailable),
     ] {
         let site = site(policy);
         for (said, expected) in [(meanwhile, Some(kind)), (Ok(Some(ada(Permission::Admin))), None)] {

@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use toolrack_apis::{
     Call, CallInput, CallPiece, ClientCall, ClientTool, Content, Decoded, Effort, Failure, FailureKind,
     FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part, Passing, Piece,
-    Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind,
-    Thinking, ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Seal, SealKind, Thinking,
+    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
     openai::chat::{OpenAiFront, OpenAiWire},
 };
+
+use crate::strategies::{name, passing, sampling, text};
 
 fn decode(body: &[u8]) -> Result<Decoded, toolrack_apis::BadRequest> {
     let parts = http::Request::new(()).into_parts().0;
@@ -19,32 +21,8 @@ fn decoded(body: &Value) -> Request {
     decode(body.to_string().as_bytes()).unwrap().request
 }
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z\\n\"\\\\ü😀\u{0}]{1,12}", "[ -~]{1,30}"]
-}
-
-fn name() -> impl Strategy<Value = String> {
-    "[A-Za-z_][A-Za-z0-9_.-]{0,8}"
-}
-
-/// Half in steps that are written exactly.
-fn share() -> impl Strategy<Value = f64> {
-    (0_u32..=200).prop_map(|steps| f64::from(steps) / 64.0)
-}
-
-fn passing(names: &'static [&'static str]) -> impl Strategy<Value = Passing> {
-    let field = (prop::sample::select(names), prop_oneof![Just(json!(1)), Just(json!({"a": ["b\n"]}))]);
-    proptest::collection::vec(field, 0..3).prop_map(|fields| {
-        let mut passing = Passing::of(Provider::OpenAi);
-        for (name, value) in fields {
-            passing.push(name, RawJson::of(&value));
-        }
-        passing
-    })
-}
-
 fn leftover(name: &'static str) -> impl Strategy<Value = Passing> {
-    passing(&["cache_control", "x"]).prop_flat_map(move |passing| {
+    passing(Provider::OpenAi, &["cache_control", "x"]).prop_flat_map(move |passing| {
         any::<bool>().prop_map(move |inner| {
             let mut passing = passing.clone();
             if inner {
@@ -91,7 +69,7 @@ fn media() -> impl Strategy<Value = Part> {
 }
 
 fn content() -> impl Strategy<Value = Vec<Part>> {
-    let text = (text(), passing(&["cache_control"]))
+    let text = (text(), passing(Provider::OpenAi, &["cache_control"]))
         .prop_map(|(text, passing)| Part { content: Content::Text(text), passing });
     let opaque = Just(Content::Opaque(Provider::OpenAi, RawJson::of(&json!({"type": "x", "x": 1}))).into());
     proptest::collection::vec(prop_oneof![3 => text, 2 => media(), 1 => opaque], 0..4)
@@ -119,7 +97,10 @@ fn message() -> impl Strategy<Value = Message> {
     let result = (name(), option::of(name()), content()).prop_map(|(call_id, name, parts)| {
         (Role::Tool, vec![Content::Result(ToolResult { call_id, name, parts, is_error: false }).into()])
     });
-    (prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()], passing(&["refusal", "annotations"]))
+    (
+        prop_oneof![plain.boxed(), assistant.boxed(), result.boxed()],
+        passing(Provider::OpenAi, &["refusal", "annotations"]),
+    )
         .prop_map(|((role, parts), passing)| Message { role, parts, passing })
 }
 
@@ -131,27 +112,6 @@ fn tool() -> impl Strategy<Value = ClientTool> {
         .prop_map(|(format, passing)| (ToolInput::Text { format }, passing));
     (name(), option::of(text()), prop_oneof![json.boxed(), custom.boxed()])
         .prop_map(|(name, description, (input, passing))| ClientTool { name, description, input, passing })
-}
-
-fn sampling() -> impl Strategy<Value = Sampling> {
-    let numbers = (option::of(0_u64..1 << 40), option::of(share()), option::of(share()), option::of(share()));
-    let others = (option::of(-1_i64..99), option::of(any::<i64>()), option::of(share()), option::of(share()));
-    (numbers, others, proptest::collection::vec(text(), 0..3)).prop_map(|(numbers, others, stop)| {
-        let (max_tokens, temperature, top_p, min_p) = numbers;
-        let (top_k, seed, presence_penalty, frequency_penalty) = others;
-        let seed = seed.filter(|seed| *seed != i64::MIN);
-        Sampling {
-            max_tokens,
-            temperature,
-            top_p,
-            top_k,
-            min_p,
-            presence_penalty,
-            frequency_penalty,
-            seed,
-            stop,
-        }
-    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -180,12 +140,14 @@ fn request() -> impl Strategy<Value = Request> {
         }
         tools
     });
-    let passing = passing(&["user", "logprobs", "grammar", "stream_options"]).prop_map(|mut passing| {
-        if passing.get(Provider::OpenAi, "stream_options").is_some() {
-            passing.push("stream_options", RawJson::of(&json!({"x": 1})));
-        }
-        passing
-    });
+    let passing = passing(Provider::OpenAi, &["user", "logprobs", "grammar", "stream_options"]).prop_map(
+        |mut passing| {
+            if passing.get(Provider::OpenAi, "stream_options").is_some() {
+                passing.push("stream_options", RawJson::of(&json!({"x": 1})));
+            }
+            passing
+        },
+    );
     (asked, proptest::collection::vec(message(), 1..5), tools, passing).prop_map(
         |((model, choice, parallel, sampling, thinking, format), messages, tools, passing)| Request {
             model,

@@ -11,4 +11,6 @@ mod chat;
 mod checker;
 mod definitions;
 mod lowering;
+mod ollama;
+mod strategies;
 mod support;

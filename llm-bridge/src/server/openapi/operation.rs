@@ -164,6 +164,7 @@ impl Operation {
     pub(in crate::server) fn behind_key(self) -> Self {
         Self { needs_key: true, ..self }
             .refuses(401, "The key is missing or not valid (`invalid_api_key`).")
+            .refuses(500, "The server's store holds something that cannot be read (`store_corrupt`).")
             .refuses(503, "The server's store does not answer (`store_unavailable`).")
     }
 

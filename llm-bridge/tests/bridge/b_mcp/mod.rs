@@ -16,10 +16,11 @@ use std::{
 
 use llm_bridge::mcp::{McpServer, Visitor};
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, ToolContext,
-    ToolError, ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, ToolContext, ToolError,
+    ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
     handler_fn,
+    store::StoreFuture,
 };
 use rmcp::{RoleServer, ServiceExt, service::RunningService};
 use serde_json::{Map, Value, json};
@@ -57,7 +58,7 @@ struct Rack {
 struct Revocable(Arc<AtomicBool>, Caller);
 
 impl CallerAuthority for Revocable {
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         let known = (!self.0.load(Ordering::SeqCst)).then(|| self.1.clone());
         Box::pin(std::future::ready(Ok(known)))
     }

@@ -18,7 +18,7 @@ use registry_core::{
     clock::FixedClock,
     guard::{
         audit::{AuditRecord, MemoryAudit},
-        gate::{Gate, GateAnswer, GateRequest},
+        gate::{Gate, GateAnswer, GateError, GateRequest},
         limits::{Charge, MemoryUsage, Usage},
     },
     handler_fn,
@@ -67,7 +67,7 @@ impl Gate for Warden {
         GATE
     }
 
-    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, String>> {
+    fn check<'a>(&'a self, request: GateRequest<'a>) -> BoxFuture<'a, Result<GateAnswer, GateError>> {
         let blocked = request.spec.tool_name.contains("_gateblocks_");
         Box::pin(async move {
             Ok(if blocked { GateAnswer::Blocked("not today".to_owned()) } else { GateAnswer::Approved })

@@ -310,7 +310,7 @@ impl Dispatcher {
     async fn keep(&self, letter: DeadLetter) {
         let id = letter.id.clone();
         if let Err(cause) = self.dead_letters.push(letter, self.most).await {
-            tracing::error!(id, cause, "webhook_dead_letter_lost");
+            tracing::error!(id, %cause, "webhook_dead_letter_lost");
         }
     }
 }

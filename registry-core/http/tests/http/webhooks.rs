@@ -8,9 +8,9 @@ use std::{
 
 use futures_util::FutureExt;
 use registry_core::{
-    BoxFuture, Registry, ToolPolicy, ToolSpec,
+    Registry, ToolPolicy, ToolSpec,
     clock::FixedClock,
-    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreError, StoredTool},
+    store::{DeadLetter, DeadLetters, MemoryDeadLetters, MemoryStore, Store, StoreFuture, StoredTool},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -256,22 +256,18 @@ async fn l5_no_more_waits_than_may_and_the_oldest_dead_letters_go() {
 struct Slow(MemoryDeadLetters);
 
 impl DeadLetters for Slow {
-    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(2)).await;
             self.0.push(letter, most).await
         })
     }
 
-    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
         self.0.list(tenant)
     }
 
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>> {
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
         self.0.take(tenant, id)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore};
+use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -192,10 +192,10 @@ impl Module {
         let _ = self.cache.put(name, &manifest).await;
         let kept = match serde_json::to_string(&LastGood { fetched_at, manifest }) {
             Ok(text) => self.store.keep(name, Kept::LastGood, &text).await,
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(StoreError::invalid(error)),
         };
         if let Err(cause) = kept {
-            tracing::warn!(module = name, cause, "module_manifest_not_kept");
+            tracing::warn!(module = name, %cause, "module_manifest_not_kept");
         }
     }
 

@@ -1,13 +1,17 @@
 //! Reads the audit: lists, exports and verifies what an [`AuditSink`](super::AuditSink) has kept.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::chain::{Fault, Head};
-use crate::{context::Origin, future::BoxFuture, guard::gate::Verdict};
+use crate::{
+    context::Origin,
+    guard::gate::Verdict,
+    store::{StoreError, StoreFuture},
+};
 
 /// How many records are read at a time where all are wanted.
 const PAGE: usize = 1000;
@@ -25,9 +29,6 @@ pub enum AuditEventKind {
 }
 
 impl AuditEventKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Intent, Self::Success, Self::Failure];
-
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -180,29 +181,21 @@ pub struct ChainReport {
     pub fault: Option<(u64, Fault)>,
 }
 
-/// Reads what is kept of the audit.
+/// Reads what is kept of the audit. Every method fails when the store does.
 pub trait AuditLog: Send + Sync {
     /// The records that are wanted.
-    ///
-    /// # Errors
-    /// A text for the operator.
-    fn list<'a>(&'a self, filter: &'a AuditFilter) -> BoxFuture<'a, Result<Vec<ChainedRecord>, String>>;
+    fn list<'a>(&'a self, filter: &'a AuditFilter) -> StoreFuture<'a, Vec<ChainedRecord>>;
 
-    /// Walks along every chain of the tenant, by the names of the servers.
-    ///
-    /// # Errors
-    /// A text for the operator, when they could not be read. A chain that is broken is a report and no error.
-    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ChainReport>, String>>;
+    /// Walks along every chain of the tenant, by the names of the servers. A chain that is broken is a report and no error.
+    fn verify<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ChainReport>>;
 
-    /// Gives the records that are wanted to `write`, each as one line of JSON without its end, and says how many they were.
-    ///
-    /// # Errors
-    /// A text for the operator, or what `write` says.
+    /// Gives the records that are wanted to `write`, each as one line of JSON without its end, until it breaks off. Says how many it
+    /// has taken.
     fn export<'a>(
         &'a self,
         filter: &'a AuditFilter,
-        write: &'a mut (dyn FnMut(&str) -> Result<(), String> + Send),
-    ) -> BoxFuture<'a, Result<usize, String>> {
+        write: &'a mut (dyn FnMut(&str) -> ControlFlow<()> + Send),
+    ) -> StoreFuture<'a, usize> {
         Box::pin(async move {
             let mut page = filter.clone();
             let mut written = 0;
@@ -210,9 +203,11 @@ pub trait AuditLog: Send + Sync {
                 page.limit = PAGE.min(filter.limit - written);
                 let records = self.list(&page).await?;
                 for record in &records {
-                    write(&serde_json::to_string(record).map_err(|error| error.to_string())?)?;
+                    if write(&serde_json::to_string(record).map_err(StoreError::corrupt)?).is_break() {
+                        return Ok(written);
+                    }
+                    written += 1;
                 }
-                written += records.len();
                 if records.len() < PAGE {
                     return Ok(written);
                 }

@@ -14,7 +14,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::gate::Decision;
-use crate::{context::Origin, future::BoxFuture, policy::Permission, result::ErrorKind};
+use crate::{
+    context::Origin,
+    policy::Permission,
+    result::ErrorKind,
+    store::{StoreError, StoreFuture},
+};
 
 /// Which of a call's two entries this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +86,8 @@ pub trait AuditSink: Send + Sync {
         true
     }
 
-    /// Keeps a record.
-    ///
-    /// # Errors
-    /// A text for the operator, when it could not be kept. After a failed intent the call is not made; after a failed outcome its
-    /// result is withheld.
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>>;
+    /// Keeps a record. After a failed intent the call is not made; after a failed outcome its result is withheld.
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()>;
 }
 
 /// Hash of arguments that is the same for the same arguments, in whatever order their members come.
@@ -152,7 +153,7 @@ fn write_json(value: &(impl Serialize + ?Sized), json: &mut Vec<u8>) {
 pub struct LogAudit;
 
 impl AuditSink for LogAudit {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(write_to_log(&record)))
     }
 }
@@ -166,7 +167,7 @@ impl AuditSink for LogAsItIs {
         log_takes_records()
     }
 
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(write_to_log(&record)))
     }
 }
@@ -175,11 +176,12 @@ fn log_takes_records() -> bool {
     tracing::enabled!(target: "toolrack::audit", tracing::Level::INFO)
 }
 
-fn write_to_log(record: &AuditRecord) -> Result<(), String> {
+fn write_to_log(record: &AuditRecord) -> Result<(), StoreError> {
     if !log_takes_records() {
-        return Err("the log is the audit, and its filter drops `toolrack::audit` at level `info`".to_owned());
+        let cause = "the log is the audit, and its filter drops `toolrack::audit` at level `info`";
+        return Err(StoreError::unavailable(cause));
     }
-    let json = serde_json::to_string(record).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string(record).map_err(StoreError::invalid)?;
     tracing::info!(target: "toolrack::audit", "{json}");
     Ok(())
 }
@@ -204,7 +206,7 @@ impl MemoryAudit {
 }
 
 impl AuditSink for MemoryAudit {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.len() == self.capacity {
             records.pop_front();

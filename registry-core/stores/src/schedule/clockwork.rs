@@ -11,7 +11,10 @@ use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Job, LastRun, Schedule, next_after};
-use registry_core::{BoxFuture, Origin, Registry, ToolCall, ToolContext};
+use registry_core::{
+    Origin, Registry, ToolCall, ToolContext,
+    store::{StoreError, StoreFuture},
+};
 
 /// How often the store is asked, for jobs that another server or process has added.
 const POLL: Duration = Duration::from_secs(5);
@@ -22,10 +25,8 @@ const AT_ONCE: usize = 64;
 pub trait Host: Send + Sync {
     /// The registry of the job's tenant, and the context of its owner, with no more than the owner may do now and than the job says.
     /// An owner who is gone is one whose [`CallerAuthority`](registry_core::CallerAuthority) says so: the call is refused and leaves its record.
-    ///
-    /// # Errors
-    /// A text for the operator. The call is not made this time.
-    fn context<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<(Registry, ToolContext), String>>;
+    /// Where it fails the call is not made this time.
+    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)>;
 }
 
 /// Makes the calls of all tenants' jobs at their times, until `stop` is cancelled; those that are under way then are cancelled and
@@ -39,7 +40,7 @@ pub async fn run(schedule: Schedule, host: Arc<dyn Host>, stop: CancellationToke
         let pause = match clockwork.take_due(&calls).await {
             Ok(pause) => pause,
             Err(cause) => {
-                tracing::error!(cause, "schedule_failed");
+                tracing::error!(%cause, "schedule_failed");
                 POLL
             }
         };
@@ -63,7 +64,7 @@ struct Clockwork {
 
 impl Clockwork {
     /// Begins the calls that are due, and says how long to wait until the next.
-    async fn take_due(self: &Arc<Self>, calls: &TaskTracker) -> Result<Duration, String> {
+    async fn take_due(self: &Arc<Self>, calls: &TaskTracker) -> Result<Duration, StoreError> {
         let now = self.schedule.clock.now();
         for job in self.schedule.jobs.due(now, AT_ONCE).await? {
             let next = match next_after(&job.cron, &job.time_zone, now) {
@@ -92,13 +93,13 @@ impl Clockwork {
         let run = match self.host.context(&job).await {
             Ok((registry, context)) => self.call(&job, &registry, context, at).await,
             Err(cause) => {
-                tracing::error!(job = job.id, cause, "job_not_made");
+                tracing::error!(job = job.id, %cause, "job_not_made");
                 let error = Some("the server could not make it; its log says why".to_owned());
                 LastRun { call_id: String::new(), at, success: false, error }
             }
         };
         if let Err(cause) = self.schedule.jobs.ended(&job, run).await {
-            tracing::error!(job = job.id, cause, "job_not_noted");
+            tracing::error!(job = job.id, %cause, "job_not_noted");
         }
     }
 

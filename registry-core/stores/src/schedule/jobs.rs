@@ -8,30 +8,30 @@ use std::{
 use jiff::Timestamp;
 
 use super::{Job, LastRun};
-use registry_core::{BoxFuture, store::StoreError};
+use registry_core::store::StoreFuture;
 
 /// Keeps jobs. Every method fails when the store does.
 pub trait Jobs: Send + Sync {
     /// Keeps a job; false, and nothing is kept, where its owner has as many as this.
-    fn add(&self, job: Job, most: usize) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool>;
 
     /// The tenant's jobs, the next first.
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Job>, StoreError>>;
+    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>>;
 
     /// Forgets a job; false if there is none of that id.
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool>;
 
     /// So many of the jobs of all tenants whose time has come, the oldest first.
-    fn due(&self, now: Timestamp, most: usize) -> BoxFuture<'_, Result<Vec<Job>, StoreError>>;
+    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>>;
 
     /// When the next job of any tenant is made.
-    fn next(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
+    fn next(&self) -> StoreFuture<'_, Option<Timestamp>>;
 
     /// Sets a job's next time, where it still is what this one says, in one step. False: another server has it, or it is gone.
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool>;
 
     /// Notes what became of a job. Where it is gone: nothing to do.
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()>;
 }
 
 /// Keeps jobs in memory, until the process ends.
@@ -62,12 +62,12 @@ fn key(tenant: &str, id: &str) -> (String, String) {
     (tenant.to_owned(), id.to_owned())
 }
 
-fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, StoreError>> {
+fn done<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
     Box::pin(std::future::ready(Ok(value)))
 }
 
 impl Jobs for MemoryJobs {
-    fn add(&self, job: Job, most: usize) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool> {
         let mut jobs = self.jobs();
         let of_owner = |other: &&Job| other.tenant == job.tenant && other.owner.user == job.owner.user;
         let fits = jobs.values().filter(of_owner).count() < most;
@@ -77,25 +77,25 @@ impl Jobs for MemoryJobs {
         done(fits)
     }
 
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Job>, StoreError>> {
+    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>> {
         done(self.sorted(|job| job.tenant == tenant))
     }
 
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         done(self.jobs().remove(&key(tenant, id)).is_some())
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
         let mut due = self.sorted(|job| job.next_run <= now);
         due.truncate(most);
         done(due)
     }
 
-    fn next(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+    fn next(&self) -> StoreFuture<'_, Option<Timestamp>> {
         done(self.jobs().values().map(|job| job.next_run).min())
     }
 
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool> {
         done(self.change(job, |known| {
             let claimed = known.next_run == job.next_run;
             if claimed {
@@ -105,7 +105,7 @@ impl Jobs for MemoryJobs {
         }))
     }
 
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()> {
         self.change(job, |known| {
             known.last_run = Some(run);
             true

@@ -23,6 +23,7 @@ use registry_core::{
     Caller, ErrorKind, Registry, ToolContext, ToolError,
     clock::{Clock, SystemClock},
     random_id,
+    store::StoreError,
 };
 
 /// How many jobs one user may have.
@@ -127,7 +128,7 @@ impl Schedule {
             return Err(ToolError::invalid(message));
         }
         let job = Job {
-            id: random_id().map_err(|cause| store_failed(&cause))?,
+            id: random_id()?,
             tenant: registry.tenant().to_owned(),
             owner: context.caller().clone(),
             tool: job.tool,
@@ -138,7 +139,7 @@ impl Schedule {
             next_run,
             last_run: None,
         };
-        if !self.jobs.add(job.clone(), MAX_JOBS).await.map_err(|cause| store_failed(&cause))? {
+        if !self.jobs.add(job.clone(), MAX_JOBS).await.map_err(store_failed)? {
             let message = format!("{} has {MAX_JOBS} jobs already", job.owner.user);
             return Err(ToolError::failed(message)
                 .with_feedback(format!("There are {MAX_JOBS} jobs already. Remove one first.")));
@@ -154,7 +155,7 @@ impl Schedule {
     pub async fn list(&self, context: &ToolContext) -> Result<Vec<Job>, ToolError> {
         let registry = registry_of(context)?;
         let tenant = registry.tenant();
-        self.jobs.of_tenant(tenant).await.map_err(|cause| store_failed(&cause))
+        self.jobs.of_tenant(tenant).await.map_err(store_failed)
     }
 
     /// Removes the tenant's job of that id. A call of it that is under way goes on.
@@ -167,7 +168,7 @@ impl Schedule {
         match self.jobs.remove(tenant, id).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ToolError::invalid(format!("there is no job `{id}`; list_jobs shows them"))),
-            Err(cause) => Err(store_failed(&cause)),
+            Err(cause) => Err(store_failed(cause)),
         }
     }
 }
@@ -200,11 +201,10 @@ fn registry_of(context: &ToolContext) -> Result<Registry, ToolError> {
     context.registry().ok_or_else(outside)
 }
 
-fn store_failed(cause: &str) -> ToolError {
-    tracing::error!(cause, "store_failed");
-    ToolError::new(ErrorKind::Unavailable, "the store of the jobs does not answer; the server's log says why")
+fn store_failed(cause: StoreError) -> ToolError {
+    tracing::error!(%cause, "store_failed");
+    ToolError::store_failed(&cause, "the store of the jobs has failed; the server's log says why")
         .with_feedback("The schedule cannot be used now. Do without it.")
-        .retryable()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use registry_core::{
         approval::{AnswerError, Approval, ApprovalAnswer, ApprovalState, Approvals},
         audit::hash_arguments,
     },
+    store::{StoreError, StoreFuture},
 };
 
 /// How long one that is closed is still known, for somebody who asks what became of it.
@@ -18,9 +19,9 @@ const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// `document` is the approval as it was asked for, `answer` the state that a person gave it. `state` is what has become of it.
 const COLUMNS: &str = "state, answer, document";
 
-fn read(mut row: Row) -> Result<Approval, String> {
+fn read(mut row: Row) -> Result<Approval, StoreError> {
     let (state, answer, document) = (row.text()?, row.text()?, row.text()?);
-    let broken = |error: serde_json::Error| format!("an approval cannot be read: {error}");
+    let broken = |error| StoreError::corrupt(format!("an approval cannot be read: {error}"));
     let mut approval: Approval = serde_json::from_str(&document).map_err(broken)?;
     if &*state == "withdrawn" {
         approval.state = ApprovalState::Withdrawn;
@@ -33,7 +34,7 @@ fn read(mut row: Row) -> Result<Approval, String> {
     Ok(approval)
 }
 
-fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], String> {
+fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], StoreError> {
     let name = match state {
         ApprovalState::Pending => return Ok(["pending".into(), "".into()]),
         ApprovalState::Approved { .. } => "approved",
@@ -41,7 +42,7 @@ fn state_and_answer(state: &ApprovalState) -> Result<[Value; 2], String> {
         ApprovalState::Used { .. } => "used",
         ApprovalState::Withdrawn => return Ok(["withdrawn".into(), "".into()]),
     };
-    Ok([name.into(), serde_json::to_string(state).map_err(|error| error.to_string())?.into()])
+    Ok([name.into(), serde_json::to_string(state).map_err(StoreError::invalid)?.into()])
 }
 
 /// The same for every approval about the same call.
@@ -56,13 +57,13 @@ fn asker_of(approval: &Approval) -> String {
 }
 
 impl Approvals for SqlStore {
-    fn request(&self, wanted: Approval, most: usize) -> BoxFuture<'_, Result<Option<Approval>, String>> {
+    fn request(&self, wanted: Approval, most: usize) -> StoreFuture<'_, Option<Approval>> {
         Box::pin(async move {
             let now = wanted.requested_at;
             let long_ago = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
             let call = call_of(&wanted);
             let [state, answer] = state_and_answer(&wanted.state)?;
-            let document = serde_json::to_string(&wanted).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&wanted).map_err(StoreError::invalid)?;
             let forget =
                 Statement::new("DELETE FROM approvals WHERE expires_at <= $1", vec![long_ago.into()]);
             let insert = Statement::new(
@@ -92,7 +93,7 @@ impl Approvals for SqlStore {
             );
             let rows = self.write_statements(vec![forget, insert, find]).await?;
             match rows.into_iter().next() {
-                Some(row) => read(row).map(Some).map_err(|cause| self.failed(&cause)),
+                Some(row) => read(row).map(Some).map_err(|error| self.named(error)),
                 None if wanted.is_open(now) => Ok(None),
                 // It had expired when it was asked for.
                 None => Ok(Some(wanted)),
@@ -100,7 +101,7 @@ impl Approvals for SqlStore {
         })
     }
 
-    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<Approval>, String>> {
+    fn get<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<Approval>> {
         let sql = format!("SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND id = $2");
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(
@@ -108,11 +109,7 @@ impl Approvals for SqlStore {
         )
     }
 
-    fn pending<'a>(
-        &'a self,
-        tenant: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<Approval>, String>> {
+    fn pending<'a>(&'a self, tenant: &'a str, now: Timestamp) -> StoreFuture<'a, Vec<Approval>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM approvals WHERE tenant = $1 AND state = 'pending' AND expires_at > $2 \
              ORDER BY requested_at, id"
@@ -131,7 +128,7 @@ impl Approvals for SqlStore {
             if is_never_kept(id) {
                 return Err(AnswerError::Unknown);
             }
-            let [state, answer] = state_and_answer(&answer.into_state()).map_err(AnswerError::Store)?;
+            let [state, answer] = state_and_answer(&answer.into_state())?;
             let update = Statement::new(
                 format!(
                     "UPDATE approvals SET state = $1, answer = $2 WHERE tenant = $3 AND id = $4 AND state = 'pending' \
@@ -139,10 +136,10 @@ impl Approvals for SqlStore {
                 ),
                 vec![state, answer, tenant.into(), id.into(), now.into()],
             );
-            let rows = self.write_statements(vec![update]).await.map_err(AnswerError::Store)?;
+            let rows = self.write_statements(vec![update]).await?;
             match rows.into_iter().next() {
-                Some(row) => read(row).map_err(|cause| AnswerError::Store(self.failed(&cause))),
-                None => match self.get(tenant, id).await.map_err(AnswerError::Store)? {
+                Some(row) => Ok(read(row).map_err(|error| self.named(error))?),
+                None => match self.get(tenant, id).await? {
                     Some(_) => Err(AnswerError::Closed),
                     None => Err(AnswerError::Unknown),
                 },
@@ -150,19 +147,14 @@ impl Approvals for SqlStore {
         })
     }
 
-    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn withdraw<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, ()> {
         let sql = "UPDATE approvals SET state = 'withdrawn' WHERE tenant = $1 AND id = $2 \
                    AND state IN ('pending', 'approved')";
         let withdraw = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(async move { self.write_statements(vec![withdraw]).await.map(drop) })
     }
 
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, String>> {
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str, now: Timestamp) -> StoreFuture<'a, bool> {
         let sql = "UPDATE approvals SET state = 'used' WHERE tenant = $1 AND id = $2 AND state = 'approved' \
                    AND expires_at > $3 RETURNING id";
         let take = Statement::new(sql, vec![tenant.into(), id.into(), now.into()]);

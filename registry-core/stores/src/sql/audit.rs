@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 
 use super::{Row, SqlStore, Statement, Work, batch::Entry, link::Value};
 use registry_core::{
-    BoxFuture,
     guard::audit::{
         AuditRecord, AuditSink, Phase,
         chain::{Fault, Walk},
         log::{AuditEventKind, AuditFilter, AuditLog, ChainReport, ChainedRecord},
     },
+    store::{StoreError, StoreFuture},
 };
 
 /// How many records of a chain are read at a time.
@@ -22,9 +22,9 @@ const PAGE: i64 = 1000;
 const PAGE_LENGTH: usize = 1000;
 
 impl AuditSink for SqlStore {
-    fn record(&self, record: AuditRecord) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let json = serde_json::to_string(&record).map_err(|error| error.to_string())?;
+            let json = serde_json::to_string(&record).map_err(StoreError::invalid)?;
             let happened = happened(record.phase, record.success);
             let entry = Entry {
                 columns: columns(record.ts, record.user, record.tool, record.call_id, happened),
@@ -62,7 +62,7 @@ fn findable(text: String) -> Value {
 }
 
 impl AuditLog for SqlStore {
-    fn list<'a>(&'a self, filter: &'a AuditFilter) -> BoxFuture<'a, Result<Vec<ChainedRecord>, String>> {
+    fn list<'a>(&'a self, filter: &'a AuditFilter) -> StoreFuture<'a, Vec<ChainedRecord>> {
         Box::pin(async move {
             if filter.origin.is_none() && filter.verdict.is_none() {
                 return self.page(filter).await;
@@ -85,7 +85,7 @@ impl AuditLog for SqlStore {
         })
     }
 
-    fn verify<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ChainReport>, String>> {
+    fn verify<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ChainReport>> {
         Box::pin(async move {
             let mut reports = Vec::new();
             for server in self.servers(tenant).await? {
@@ -97,7 +97,7 @@ impl AuditLog for SqlStore {
 }
 
 impl SqlStore {
-    async fn page(&self, filter: &AuditFilter) -> Result<Vec<ChainedRecord>, String> {
+    async fn page(&self, filter: &AuditFilter) -> Result<Vec<ChainedRecord>, StoreError> {
         let Some(cursor) = filter.beyond.as_ref().filter(|_| !filter.newest_first) else {
             return self.read(select(filter, None), chained).await;
         };
@@ -112,7 +112,7 @@ impl SqlStore {
     }
 
     /// The servers that have written of a tenant, by name. Each is one look into the index, however long its chain.
-    async fn servers(&self, tenant: &str) -> Result<Vec<Arc<str>>, String> {
+    async fn servers(&self, tenant: &str) -> Result<Vec<Arc<str>>, StoreError> {
         let sql = "WITH RECURSIVE servers (server) AS (
                        SELECT min(server) FROM audit WHERE tenant = $1
                        UNION ALL
@@ -122,7 +122,7 @@ impl SqlStore {
         self.read(Statement::new(sql, vec![tenant.into()]), |mut row| row.text()).await
     }
 
-    async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, String> {
+    async fn walk(&self, tenant: &str, server: Arc<str>) -> Result<ChainReport, StoreError> {
         let sql = "SELECT seq, previous, sha256, record, ts, user_id, tool, call_id, happened FROM audit \
                    WHERE tenant = $1 AND server = $2 AND seq > $3 ORDER BY seq LIMIT $4";
         let mut walk = Walk::new(tenant, &server);
@@ -175,7 +175,7 @@ fn is_found_by(record: &str, mut columns_kept: Row) -> bool {
     })
 }
 
-fn chained(mut row: Row) -> Result<ChainedRecord, String> {
+fn chained(mut row: Row) -> Result<ChainedRecord, StoreError> {
     Ok(ChainedRecord {
         position: row.int()?,
         server: row.text()?.to_string(),
@@ -183,7 +183,7 @@ fn chained(mut row: Row) -> Result<ChainedRecord, String> {
         previous: row.text()?.to_string(),
         sha256: row.text()?.to_string(),
         record: RawValue::from_string(row.text()?.to_string())
-            .map_err(|error| format!("a record of the audit is no JSON: {error}"))?,
+            .map_err(|error| StoreError::corrupt(format!("a record of the audit is no JSON: {error}")))?,
     })
 }
 

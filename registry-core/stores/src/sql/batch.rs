@@ -8,9 +8,12 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::link::{Link, Row, Statement, Value, parameters};
-use registry_core::guard::{
-    audit::chain,
-    limits::{self, Charge, Limited},
+use registry_core::{
+    guard::{
+        audit::chain,
+        limits::{self, Charge, Limited},
+    },
+    store::StoreError,
 };
 
 /// Something to be written.
@@ -46,27 +49,6 @@ pub(crate) enum Answer {
     Rows(Vec<Vec<Row>>),
 }
 
-/// Why a batch was not written.
-#[derive(Debug)]
-pub(crate) enum TransactionFailure {
-    /// What the database says.
-    Database(sqlx::Error),
-    /// What it holds cannot be read.
-    Content(String),
-}
-
-impl From<sqlx::Error> for TransactionFailure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<String> for TransactionFailure {
-    fn from(error: String) -> Self {
-        Self::Content(error)
-    }
-}
-
 /// So many rows go into one statement, the largest number that is left over first: few statements for any number of rows, and few
 /// different ones to be prepared.
 const SIZES: [usize; 9] = [256, 128, 64, 32, 16, 8, 4, 2, 1];
@@ -92,7 +74,7 @@ pub(crate) fn locks(work: &[Work]) -> BTreeSet<i32> {
 }
 
 /// Writes all of it, inside a transaction that is open. The answers are in the order of the work.
-pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answer>, TransactionFailure> {
+pub(crate) async fn write(link: &mut dyn Link, work: &[Work]) -> Result<Vec<Answer>, StoreError> {
     let mut counts = read_counts(link, work).await?;
     let mut heads = read_heads(link, work).await?;
     let mut touched = BTreeSet::new();
@@ -170,7 +152,7 @@ async fn in_rows(
     [before, behind]: [&'static str; 2],
     columns: usize,
     mut values: Vec<Value>,
-) -> Result<Vec<Row>, sqlx::Error> {
+) -> Result<Vec<Row>, StoreError> {
     let mut found = Vec::new();
     while !values.is_empty() {
         let rows = values.len() / columns;
@@ -203,7 +185,7 @@ fn count_values((tenant, user, tool): &CountKey, row: &limits::UsageRow) -> [Val
 async fn read_counts(
     link: &mut dyn Link,
     work: &[Work],
-) -> Result<BTreeMap<CountKey, limits::UsageRow>, TransactionFailure> {
+) -> Result<BTreeMap<CountKey, limits::UsageRow>, StoreError> {
     let keys: BTreeSet<CountKey> = work
         .iter()
         .filter_map(|work| match work {
@@ -216,23 +198,24 @@ async fn read_counts(
         [number.into(), tenant.clone().into(), user.clone().into(), tool.clone().into()]
     };
     let rows = in_rows(link, SELECT_COUNTS, 4, (0..).zip(&keys).flat_map(wanted).collect()).await?;
-    let read = |mut row: Row| -> Result<_, String> {
-        let key = keys.get(row.count::<usize>()?).cloned().ok_or("a count of nobody who was asked for")?;
+    let read = |mut row: Row| {
+        let stray = || StoreError::corrupt("a count of nobody who was asked for");
+        let key = keys.get(row.count::<usize>()?).cloned().ok_or_else(stray)?;
         let (day, calls, last, before) = (row.int()?, row.count()?, row.time()?, row.text()?);
         let before = match &*before {
             "" => None,
-            text => Some(text.parse().map_err(|error| format!("call_counts.before: {error}"))?),
+            text => Some(text.parse().map_err(StoreError::corrupt)?),
         };
         Ok((key, limits::UsageRow { day, calls, last, before, until: row.time()? }))
     };
-    Ok(rows.into_iter().map(read).collect::<Result<_, _>>()?)
+    rows.into_iter().map(read).collect()
 }
 
 /// The ends of the chains that records are to be added to.
 async fn read_heads<'a>(
     link: &mut dyn Link,
     work: &'a [Work],
-) -> Result<BTreeMap<&'a ChainKey, chain::Head>, TransactionFailure> {
+) -> Result<BTreeMap<&'a ChainKey, chain::Head>, StoreError> {
     const HEAD: &str =
         "SELECT seq, sha256 FROM audit WHERE tenant = $1 AND server = $2 ORDER BY seq DESC LIMIT 1";
     let chains: BTreeSet<&ChainKey> = work

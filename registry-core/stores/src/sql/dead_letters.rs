@@ -1,22 +1,18 @@
 //! Dead letters.
 
 use super::{Row, SqlStore, Statement, is_never_kept};
-use registry_core::{
-    BoxFuture,
-    store::{DeadLetter, DeadLetters, StoreError},
-};
+use registry_core::store::{DeadLetter, DeadLetters, StoreError, StoreFuture};
 
-fn read(mut row: Row) -> Result<DeadLetter, String> {
+fn read(mut row: Row) -> Result<DeadLetter, StoreError> {
     let (endpoint, document) = (row.text()?.to_string(), row.text()?);
-    let letter: DeadLetter =
-        serde_json::from_str(&document).map_err(|error| format!("a dead letter cannot be read: {error}"))?;
+    let letter: DeadLetter = serde_json::from_str(&document).map_err(StoreError::corrupt)?;
     Ok(DeadLetter { endpoint, ..letter })
 }
 
 impl DeadLetters for SqlStore {
-    fn push(&self, letter: DeadLetter, most: usize) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let document = serde_json::to_string(&letter).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&letter).map_err(StoreError::invalid)?;
             let tenant = letter.event.tenant.as_str();
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let keep = Statement::new(
@@ -32,16 +28,12 @@ impl DeadLetters for SqlStore {
         })
     }
 
-    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
         let sql = "SELECT endpoint, document FROM dead_letters WHERE tenant = $1 ORDER BY position";
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), read))
     }
 
-    fn take<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<DeadLetter>, StoreError>> {
+    fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
         let sql = "DELETE FROM dead_letters WHERE tenant = $1 AND id = $2 RETURNING endpoint, document";
         let take = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(async move {
@@ -49,7 +41,7 @@ impl DeadLetters for SqlStore {
                 return Ok(None);
             }
             let row = self.write_statements(vec![take]).await?.pop();
-            row.map(read).transpose().map_err(|cause| self.failed(&cause))
+            row.map(read).transpose().map_err(|error| self.named(error))
         })
     }
 }

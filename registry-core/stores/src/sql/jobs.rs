@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Row, SqlStore, Statement, is_never_kept};
-use registry_core::{BoxFuture, store::StoreError};
+use registry_core::store::{StoreError, StoreFuture};
 
 use crate::schedule::{Job, Jobs, LastRun};
 
@@ -11,29 +11,28 @@ use crate::schedule::{Job, Jobs, LastRun};
 const LOOKED_AT_AGAIN: i64 = 86_400;
 
 /// A job as it was added, with what has become of it since.
-fn read(mut row: Row) -> Result<Job, String> {
+fn read(mut row: Row) -> Result<Job, StoreError> {
     let (next_run, last_run, document) = (row.int()?, row.text()?, row.text()?);
-    let unreadable = |error: serde_json::Error| format!("a job cannot be read: {error}");
-    let job: Job = serde_json::from_str(&document).map_err(unreadable)?;
-    let next_run = Timestamp::from_second(next_run).map_err(|error| error.to_string())?;
+    let job: Job = serde_json::from_str(&document).map_err(StoreError::corrupt)?;
+    let next_run = Timestamp::from_second(next_run).map_err(StoreError::corrupt)?;
     let last_run = match &*last_run {
         "" => None,
-        run => Some(serde_json::from_str(run).map_err(unreadable)?),
+        run => Some(serde_json::from_str(run).map_err(StoreError::corrupt)?),
     };
     Ok(Job { next_run, last_run, ..job })
 }
 
 /// One that this program cannot read keeps none of the others from being shown.
-fn readable(row: Row) -> Result<Option<Job>, String> {
-    Ok(read(row).map_err(|cause| tracing::error!(cause, "a stored job cannot be read")).ok())
+fn readable(row: Row) -> Result<Option<Job>, StoreError> {
+    Ok(read(row).map_err(|cause| tracing::error!(%cause, "a stored job cannot be read")).ok())
 }
 
 impl Jobs for SqlStore {
-    fn add(&self, job: Job, most: usize) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool> {
         let sql = "INSERT INTO jobs (tenant, id, user_id, next_run, last_run, document) SELECT $1, $2, $3, $4, '', $5 \
                    WHERE $6 > (SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND user_id = $3) RETURNING id";
         Box::pin(async move {
-            let document = serde_json::to_string(&job).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&job).map_err(StoreError::invalid)?;
             let values = vec![
                 job.tenant.into(),
                 job.id.into(),
@@ -46,13 +45,13 @@ impl Jobs for SqlStore {
         })
     }
 
-    fn of_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Job>, StoreError>> {
+    fn of_tenant<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<Job>> {
         let sql = "SELECT next_run, last_run, document FROM jobs WHERE tenant = $1 ORDER BY next_run, id";
         let all = self.read(Statement::new(sql, vec![tenant.into()]), readable);
         Box::pin(async move { Ok(all.await?.into_iter().flatten().collect()) })
     }
 
-    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
         let sql = "DELETE FROM jobs WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(
@@ -60,7 +59,7 @@ impl Jobs for SqlStore {
         )
     }
 
-    fn due(&self, now: Timestamp, most: usize) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+    fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
         let sql = "SELECT tenant, id, next_run, last_run, document FROM jobs WHERE next_run <= $1 ORDER BY next_run, id LIMIT $2";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let due = Statement::new(sql, vec![now.as_second().into(), most.into()]);
@@ -74,7 +73,7 @@ impl Jobs for SqlStore {
                 match job {
                     Ok(job) => jobs.push(job),
                     Err(((tenant, id), cause)) => {
-                        tracing::error!(job = &*id, cause, "job_not_read");
+                        tracing::error!(job = &*id, %cause, "job_not_read");
                         // Or it would be due without end, and keep the others waiting.
                         let later = now.as_second().saturating_add(LOOKED_AT_AGAIN);
                         let put_off = "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3";
@@ -87,16 +86,19 @@ impl Jobs for SqlStore {
         })
     }
 
-    fn next(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+    fn next(&self) -> StoreFuture<'_, Option<Timestamp>> {
         let sql = "SELECT next_run FROM jobs ORDER BY next_run LIMIT 1";
         let next = self.read(Statement::new(sql, Vec::new()), |mut row| row.int());
         Box::pin(async move {
             let second = next.await?.pop();
-            second.map(Timestamp::from_second).transpose().map_err(|error| self.failed(&error.to_string()))
+            second
+                .map(Timestamp::from_second)
+                .transpose()
+                .map_err(|error| self.named(StoreError::corrupt(error)))
         })
     }
 
-    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool> {
         let sql =
             "UPDATE jobs SET next_run = $1 WHERE tenant = $2 AND id = $3 AND next_run = $4 RETURNING id";
         let values = vec![
@@ -109,10 +111,10 @@ impl Jobs for SqlStore {
         Box::pin(async move { Ok(!self.write_statements(vec![claim]).await?.is_empty()) })
     }
 
-    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn ended<'a>(&'a self, job: &'a Job, run: LastRun) -> StoreFuture<'a, ()> {
         let sql = "UPDATE jobs SET last_run = $1 WHERE tenant = $2 AND id = $3";
         Box::pin(async move {
-            let run = serde_json::to_string(&run).map_err(|error| error.to_string())?;
+            let run = serde_json::to_string(&run).map_err(StoreError::invalid)?;
             let values = vec![run.into(), job.tenant.as_str().into(), job.id.as_str().into()];
             self.write_statements(vec![Statement::new(sql, values)]).await.map(drop)
         })

@@ -3,12 +3,14 @@
 //! Columns are whole numbers or texts and never null. Parameters are `$1`, `$2` …, which SQLite understands as well as
 //! PostgreSQL.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, Row as _, TypeInfo as _, ValueRef as _};
 
-use registry_core::BoxFuture;
+use registry_core::store::{StoreError, StoreFuture};
+
+use super::failure::failure;
 
 /// What a column holds. Texts are shared, because what is to be written is kept until it has been.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,34 +54,38 @@ fn sortable(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
+fn unexpected(found: impl fmt::Display, wanted: &str) -> StoreError {
+    StoreError::corrupt(format!("the database holds {found} where {wanted} is expected"))
+}
+
 /// A row of an answer, read from its first column to its last.
 #[derive(Debug)]
 pub(crate) struct Row(std::vec::IntoIter<Value>);
 
 impl Row {
-    pub(crate) fn text(&mut self) -> Result<Arc<str>, String> {
+    pub(crate) fn text(&mut self) -> Result<Arc<str>, StoreError> {
         match self.0.next() {
             Some(Value::Text(text)) => Ok(text),
-            other => Err(format!("the database holds {other:?} where a text is expected")),
+            other => Err(unexpected(format_args!("{other:?}"), "a text")),
         }
     }
 
-    pub(crate) fn int(&mut self) -> Result<i64, String> {
+    pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
         match self.0.next() {
             Some(Value::Int(number)) => Ok(number),
-            other => Err(format!("the database holds {other:?} where a number is expected")),
+            other => Err(unexpected(format_args!("{other:?}"), "a number")),
         }
     }
 
-    pub(crate) fn time(&mut self) -> Result<Timestamp, String> {
+    pub(crate) fn time(&mut self) -> Result<Timestamp, StoreError> {
         let text = self.text()?;
-        text.parse().map_err(|error| format!("the database holds `{text}` where a time is expected: {error}"))
+        text.parse().map_err(|_| unexpected(format_args!("`{text}`"), "a time"))
     }
 
     /// A number that is never below zero.
-    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, String> {
+    pub(crate) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, StoreError> {
         let number = self.int()?;
-        T::try_from(number).map_err(|_| format!("the database holds {number} where a count is expected"))
+        T::try_from(number).map_err(|_| unexpected(format_args!("{number}"), "a count"))
     }
 }
 
@@ -117,20 +123,20 @@ pub(crate) fn parameters(rows: usize, columns: usize, numbered: bool) -> String 
 
 /// One connection.
 pub(crate) trait Link: Send {
-    fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
+    fn fetch(&mut self, statement: Statement) -> StoreFuture<'_, Vec<Row>>;
 
     /// Whether parameters have to be written with their numbers. SQLite looks up each number among all others, which takes long where
     /// there are many.
     fn numbers_parameters(&self) -> bool;
 
     /// Runs several statements that have no parameters.
-    fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>>;
+    fn script(&mut self, sql: &'static str) -> StoreFuture<'_, ()>;
 }
 
 macro_rules! link {
     ($connection:ty, $numbers_parameters:literal) => {
         impl Link for $connection {
-            fn fetch(&mut self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>> {
+            fn fetch(&mut self, statement: Statement) -> StoreFuture<'_, Vec<Row>> {
                 Box::pin(async move {
                     let mut query = match statement.sql {
                         Cow::Borrowed(sql) => sqlx::query(sql),
@@ -143,16 +149,15 @@ macro_rules! link {
                             Value::Text(text) => query.bind(text),
                         };
                     }
-                    let rows = query.fetch_all(self).await?;
+                    let rows = query.fetch_all(self).await.map_err(failure)?;
                     rows.iter()
                         .map(|row| {
                             let column = |index| match row.try_get_raw(index)?.type_info().name() {
                                 "TEXT" | "VARCHAR" => row.try_get::<&str, _>(index).map(Value::from),
                                 _ => row.try_get(index).map(Value::Int),
                             };
-                            let columns: Result<Vec<Value>, sqlx::Error> =
-                                (0..row.len()).map(column).collect();
-                            columns.map(|columns| Row(columns.into_iter()))
+                            let columns = (0..row.len()).map(column).collect::<Result<Vec<Value>, _>>();
+                            columns.map(|columns| Row(columns.into_iter())).map_err(failure)
                         })
                         .collect()
                 })
@@ -162,8 +167,8 @@ macro_rules! link {
                 $numbers_parameters
             }
 
-            fn script(&mut self, sql: &'static str) -> BoxFuture<'_, Result<(), sqlx::Error>> {
-                Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop) })
+            fn script(&mut self, sql: &'static str) -> StoreFuture<'_, ()> {
+                Box::pin(async move { sqlx::raw_sql(sql).execute(self).await.map(drop).map_err(failure) })
             }
         }
     };

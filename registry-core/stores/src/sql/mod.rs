@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod batch;
 mod dead_letters;
+mod failure;
 mod jobs;
 mod link;
 mod modules;
@@ -16,8 +17,9 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use batch::{Answer, Work};
+pub(super) use failure::failure;
 pub(super) use link::{Link, Row, Statement};
-use registry_core::{BoxFuture, store::StoreError};
+use registry_core::store::{StoreError, StoreFuture};
 use writer::{Job, Writer};
 
 /// How much may wait to be written before those who ask have to wait to be let in.
@@ -29,10 +31,10 @@ pub(super) trait Database: Send + Sync {
     fn name(&self) -> &str;
 
     /// A connection to write through.
-    fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Link>, sqlx::Error>>;
+    fn connect(&self) -> StoreFuture<'_, Box<dyn Link>>;
 
     /// Reads, on a connection beside the one that writes.
-    fn read(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<Row>, sqlx::Error>>;
+    fn read(&self, statement: Statement) -> StoreFuture<'_, Vec<Row>>;
 
     /// What begins a transaction that no other one with one of these numbers runs beside.
     fn begin(&self, locks: &BTreeSet<i32>) -> Vec<Statement>;
@@ -79,9 +81,12 @@ impl SqlStore {
         server: String,
         nudge: watch::Sender<()>,
     ) -> Result<Self, StoreError> {
-        let failed = |cause: String| format!("{}: {cause}", database.name());
-        let mut link = database.connect().await.map_err(|error| failed(error.to_string()))?;
-        lay_out(database.as_ref(), link.as_mut()).await.map_err(failed)?;
+        let link = async {
+            let mut link = database.connect().await?;
+            lay_out(database.as_ref(), link.as_mut()).await?;
+            Ok(link)
+        };
+        let link = link.await.map_err(|error: StoreError| error.of(database.name()))?;
         let (jobs, queue) = mpsc::channel(QUEUE);
         tokio::spawn(Writer::new(Arc::clone(&database), link).run(queue));
         Ok(Self { shared: Arc::new(Shared { database, server: server.into(), jobs, nudge }) })
@@ -90,19 +95,19 @@ impl SqlStore {
     async fn write(&self, work: Work) -> Result<Answer, StoreError> {
         let (done, answer) = oneshot::channel();
         // The runtime that has opened the store is gone, and the writer with it.
-        let stopped = || "the store is closed".to_owned();
+        let stopped = || StoreError::unavailable("the store is closed");
         let answer = match self.shared.jobs.send(Job { work, done }).await {
             Ok(()) => answer.await.unwrap_or_else(|_| Err(stopped())),
             Err(_) => Err(stopped()),
         };
-        answer.map_err(|cause| self.failed(&cause))
+        answer.map_err(|error| self.named(error))
     }
 
     /// Writes statements together, and gives the rows of the last one.
     async fn write_statements(&self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
         match self.write(Work::Statements(statements)).await? {
             Answer::Rows(mut rows) => Ok(rows.pop().unwrap_or_default()),
-            other => Err(self.failed(&format!("the writer answered {other:?} where rows were expected"))),
+            other => Err(self.named(unanswered(&other))),
         }
     }
 
@@ -110,16 +115,21 @@ impl SqlStore {
     async fn read<T>(
         &self,
         statement: Statement,
-        read: impl Fn(Row) -> Result<T, String>,
+        read: impl Fn(Row) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let rows =
-            self.shared.database.read(statement).await.map_err(|error| self.failed(&error.to_string()))?;
-        rows.into_iter().map(read).collect::<Result<_, _>>().map_err(|cause| self.failed(&cause))
+        let rows = self.shared.database.read(statement).await;
+        let rows = rows.and_then(|rows| rows.into_iter().map(read).collect());
+        rows.map_err(|error| self.named(error))
     }
 
-    fn failed(&self, cause: &str) -> StoreError {
-        format!("{}: {cause}", self.shared.database.name())
+    fn named(&self, error: StoreError) -> StoreError {
+        error.of(self.shared.database.name())
     }
+}
+
+/// The writer has answered other work than it was given.
+fn unanswered(answer: &Answer) -> StoreError {
+    StoreError::unavailable(format!("the writer answered {answer:?}"))
 }
 
 /// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
@@ -128,35 +138,34 @@ fn is_never_kept(name: &str) -> bool {
 }
 
 /// Brings the tables to the version this program knows.
-async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), String> {
+async fn lay_out(database: &dyn Database, link: &mut dyn Link) -> Result<(), StoreError> {
     /// A lock of its own, for servers that start at once.
     const LAYING_OUT: i32 = -1;
-    let told = |error: sqlx::Error| error.to_string();
     for statement in database.begin(&BTreeSet::from([LAYING_OUT])) {
-        link.fetch(statement).await.map_err(told)?;
+        link.fetch(statement).await?;
     }
-    link.script(database.version_table()).await.map_err(told)?;
+    link.script(database.version_table()).await?;
     let version = Statement::new("SELECT version FROM toolrack_schema", Vec::new());
-    let version: usize = match link.fetch(version).await.map_err(told)?.pop() {
+    let version: usize = match link.fetch(version).await?.pop() {
         Some(mut row) => row.count()?,
         None => {
-            link.script("INSERT INTO toolrack_schema VALUES (0)").await.map_err(told)?;
+            link.script("INSERT INTO toolrack_schema VALUES (0)").await?;
             0
         }
     };
     let schema = database.schema();
     let Some(missing) = schema.get(version..) else {
         let known = schema.len();
-        return Err(format!(
+        return Err(StoreError::corrupt(format!(
             "its tables are of version {version}, and this program knows them up to {known}: use the newer program that has \
              written it, or another database"
-        ));
+        )));
     };
     for step in missing {
-        link.script(step).await.map_err(told)?;
+        link.script(step).await?;
     }
     let now = i64::try_from(schema.len()).unwrap_or(i64::MAX);
     let set = Statement::new("UPDATE toolrack_schema SET version = $1", vec![now.into()]);
-    link.fetch(set).await.map_err(told)?;
-    link.script("COMMIT").await.map_err(told)
+    link.fetch(set).await?;
+    link.script("COMMIT").await
 }

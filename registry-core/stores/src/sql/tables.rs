@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
 use registry_core::{
     BoxFuture,
-    store::{ApiKey, Store, StoreError, StoredTool, User},
+    store::{ApiKey, Store, StoreError, StoreFuture, StoredTool, User},
 };
 
 const KEY_COLUMNS: &str =
@@ -35,11 +35,11 @@ impl SqlStore {
     }
 }
 
-fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, String> {
-    serde_json::from_str(&row.text()?).map_err(|error| error.to_string())
+fn document<T: DeserializeOwned>(mut row: Row) -> Result<T, StoreError> {
+    serde_json::from_str(&row.text()?).map_err(StoreError::corrupt)
 }
 
-fn api_key(mut row: Row) -> Result<ApiKey, String> {
+fn api_key(mut row: Row) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
         id: row.text()?.to_string(),
         tenant: row.text()?.to_string(),
@@ -49,18 +49,18 @@ fn api_key(mut row: Row) -> Result<ApiKey, String> {
         created_at: row.time()?,
         revoked_at: match &*row.text()? {
             "" => None,
-            at => Some(at.parse().map_err(|error| format!("api_keys.revoked_at: {error}"))?),
+            at => Some(at.parse().map_err(StoreError::corrupt)?),
         },
     })
 }
 
 impl Store for SqlStore {
-    fn tools<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+    fn tools<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<StoredTool>> {
         let sql = "SELECT document FROM tools WHERE tenant = $1 ORDER BY name";
         // One that this program cannot read, such as a newer one's, keeps none of the others from being known.
         let readable = |row: Row| {
             let tool = document::<StoredTool>(row);
-            Ok(tool.map_err(|cause| tracing::error!(cause, "a stored tool cannot be read")).ok())
+            Ok(tool.map_err(|cause| tracing::error!(%cause, "a stored tool cannot be read")).ok())
         };
         Box::pin(async move {
             let rows = self.read(Statement::new(sql, vec![tenant.into()]), readable).await?;
@@ -68,41 +68,36 @@ impl Store for SqlStore {
         })
     }
 
-    fn put_tool<'a>(
-        &'a self,
-        tenant: &'a str,
-        tool: StoredTool,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn put_tool<'a>(&'a self, tenant: &'a str, tool: StoredTool, revision: u64) -> StoreFuture<'a, bool> {
         let put = "INSERT INTO tools (tenant, name, document) \
                    SELECT $1, $2, $3 WHERE $4 = (SELECT number FROM revision) \
                    ON CONFLICT (tenant, name) DO UPDATE SET document = excluded.document";
         let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 RETURNING number";
         let seen = Value::Int(revision.cast_signed());
         Box::pin(async move {
-            let document = serde_json::to_string(&tool).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&tool).map_err(StoreError::invalid)?;
             let values = vec![tenant.into(), tool.tool_name.into(), document.into(), seen.clone()];
             self.change_if(Statement::new(put, values), Statement::new(revise, vec![seen])).await
         })
     }
 
-    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn remove_tool<'a>(&'a self, tenant: &'a str, tool: &'a str) -> StoreFuture<'a, ()> {
         let sql = "DELETE FROM tools WHERE tenant = $1 AND name = $2";
         let remove = Statement::new(sql, vec![tenant.into(), tool.into()]);
         Box::pin(async move { self.change(remove).await.map(drop) })
     }
 
-    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+    fn tenants(&self) -> StoreFuture<'_, Vec<String>> {
         let sql = "SELECT tenant FROM users UNION SELECT tenant FROM tools ORDER BY tenant";
         Box::pin(self.read(Statement::new(sql, Vec::new()), |mut row| Ok(row.text()?.to_string())))
     }
 
-    fn users<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<User>, StoreError>> {
+    fn users<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 ORDER BY id";
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), document))
     }
 
-    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> BoxFuture<'a, Result<Option<User>, StoreError>> {
+    fn user<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<User>> {
         let sql = "SELECT document FROM users WHERE tenant = $1 AND id = $2";
         let find = Statement::new(sql, vec![tenant.into(), id.into()]);
         Box::pin(async move {
@@ -110,29 +105,24 @@ impl Store for SqlStore {
         })
     }
 
-    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put_user<'a>(&'a self, tenant: &'a str, user: User) -> StoreFuture<'a, ()> {
         let sql = "INSERT INTO users (tenant, id, document) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, id) DO UPDATE SET document = excluded.document";
         Box::pin(async move {
-            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
             let values = vec![tenant.into(), user.id.into(), document.into()];
             self.change(Statement::new(sql, values)).await.map(drop)
         })
     }
 
-    fn change_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        user: User,
-        revision: u64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool> {
         let change = "UPDATE users SET document = $1 \
                       WHERE tenant = $2 AND id = $3 AND $4 = (SELECT number FROM revision)";
         let revise = "UPDATE revision SET number = number + 1 WHERE number = $1 \
                       AND EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING number";
         let seen = Value::Int(revision.cast_signed());
         Box::pin(async move {
-            let document = serde_json::to_string(&user).map_err(|error| error.to_string())?;
+            let document = serde_json::to_string(&user).map_err(StoreError::invalid)?;
             let who: [Value; 2] = [tenant.into(), user.id.into()];
             let [of, id] = who.clone();
             let change = Statement::new(change, vec![document.into(), of, id, seen.clone()]);
@@ -141,12 +131,7 @@ impl Store for SqlStore {
         })
     }
 
-    fn remove_user<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         let revoke =
             "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
         let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
@@ -155,25 +140,25 @@ impl Store for SqlStore {
         Box::pin(async move { Ok(!self.change_all(vec![revoke, remove]).await?.is_empty()) })
     }
 
-    fn keys<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+    fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE tenant = $1 ORDER BY created_at, position");
         Box::pin(self.read(Statement::new(sql, vec![tenant.into()]), api_key))
     }
 
-    fn key<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+    fn key<'a>(&'a self, sha256: &'a str) -> StoreFuture<'a, Option<ApiKey>> {
         let sql = format!("{KEY_COLUMNS} WHERE sha256 = $1 AND revoked_at = ''");
         let find = Statement::new(sql, vec![sha256.into()]);
         Box::pin(async move { Ok(self.read(find, api_key).await?.pop()) })
     }
 
-    fn has_keys(&self) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn has_keys(&self) -> StoreFuture<'_, bool> {
         let sql = "SELECT id FROM api_keys WHERE revoked_at = '' LIMIT 1";
         Box::pin(async move {
             Ok(!self.read(Statement::new(sql, Vec::new()), |mut row| row.text()).await?.is_empty())
         })
     }
 
-    fn put_key(&self, key: ApiKey) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put_key(&self, key: ApiKey) -> StoreFuture<'_, bool> {
         let sql = "INSERT INTO api_keys (id, tenant, user_id, sha256, delegate, created_at, revoked_at) \
                    SELECT $1, $2, $3, $4, $5, $6, $7 \
                    WHERE EXISTS (SELECT 1 FROM users WHERE tenant = $2 AND id = $3) RETURNING id";
@@ -189,22 +174,20 @@ impl Store for SqlStore {
         Box::pin(async move { Ok(!self.change(Statement::new(sql, values)).await?.is_empty()) })
     }
 
-    fn revoke_key<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a str,
-        at: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn revoke_key<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
         let sql = "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND id = $3 AND revoked_at = '' RETURNING id";
         let revoke = Statement::new(sql, vec![at.into(), tenant.into(), id.into()]);
         Box::pin(async move { Ok(!self.change(revoke).await?.is_empty()) })
     }
 
-    fn revision(&self) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn revision(&self) -> StoreFuture<'_, u64> {
         let number = Statement::new("SELECT number FROM revision", Vec::new());
         Box::pin(async move {
             let numbers = self.read(number, |mut row| row.count()).await?;
-            numbers.into_iter().next().ok_or_else(|| self.failed("the table `revision` is empty"))
+            numbers
+                .into_iter()
+                .next()
+                .ok_or_else(|| self.named(StoreError::corrupt("the table `revision` is empty")))
         })
     }
 
@@ -219,7 +202,7 @@ impl Store for SqlStore {
                     // It may come back. Whoever waits is told nothing wrong meanwhile.
                     Err(cause) if !failing => {
                         failing = true;
-                        tracing::warn!(cause, "store_not_watched");
+                        tracing::warn!(%cause, "store_not_watched");
                     }
                     Err(_) => {}
                 }

@@ -8,7 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Database,
-    batch::{Answer, TransactionFailure, Work, locks, write},
+    batch::{Answer, Work, locks, write},
+    failure::is_cut,
     link::{Link, Statement},
 };
 use registry_core::store::StoreError;
@@ -74,17 +75,17 @@ impl Writer {
                 for one in work {
                     match self.transaction(std::slice::from_ref(one)).await {
                         Ok(answer) => answers.extend(answer.into_iter().map(Ok)),
-                        Err(Failed { cause, at_fault: true }) => answers.push(Err(cause)),
+                        Err(Failed { error, at_fault: true }) => answers.push(Err(error)),
                         // The database has gone away meanwhile, for the rest of them too.
-                        Err(Failed { cause, .. }) => {
-                            answers.resize_with(work.len(), || Err(cause.clone()));
+                        Err(Failed { error, .. }) => {
+                            answers.resize_with(work.len(), || Err(error.clone()));
                             break;
                         }
                     }
                 }
                 answers
             }
-            Err(Failed { cause, .. }) => work.iter().map(|_| Err(cause.clone())).collect(),
+            Err(Failed { error, .. }) => work.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
@@ -98,7 +99,7 @@ impl Writer {
             }
             Err(_) => {
                 let cause = format!("the database gave no answer within {} s", LONGEST.as_secs());
-                Err(Failed { cause, at_fault: false })
+                Err(Failed { error: StoreError::unavailable(cause), at_fault: false })
             }
         }
     }
@@ -106,14 +107,14 @@ impl Writer {
 
 /// Why a transaction was not committed, or may not have been.
 struct Failed {
-    cause: StoreError,
+    error: StoreError,
     /// Whether what was to be written is the cause, rather than the database or the way to it.
     at_fault: bool,
 }
 
-impl Failed {
-    fn new(error: &sqlx::Error) -> Self {
-        Self { cause: error.to_string(), at_fault: false }
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self { error, at_fault: false }
     }
 }
 
@@ -127,28 +128,23 @@ async fn transaction(
 ) -> (Result<Vec<Answer>, Failed>, Option<Linked>) {
     let mut link = match begin(database, link, work).await {
         Ok(link) => link,
-        Err(error) => return (Err(Failed::new(&error)), None),
+        Err(error) => return (Err(error.into()), None),
     };
-    let failed = match write(link.as_mut(), work).await {
-        Ok(answers) => {
-            return match link.fetch(Statement::new("COMMIT", Vec::new())).await {
-                Ok(_) => (Ok(answers), Some(link)),
-                // Nobody knows whether it has been made, so it is not tried again.
-                Err(error) => (Err(Failed::new(&error)), None),
-            };
+    match write(link.as_mut(), work).await {
+        Ok(answers) => match link.fetch(Statement::new("COMMIT", Vec::new())).await {
+            Ok(_) => (Ok(answers), Some(link)),
+            // Nobody knows whether it has been made, so it is not tried again.
+            Err(error) => (Err(StoreError::unavailable(error).into()), None),
+        },
+        Err(error) => {
+            let usable = link.fetch(Statement::new("ROLLBACK", Vec::new())).await.is_ok();
+            (Err(Failed { at_fault: !is_cut(&error), error }), usable.then_some(link))
         }
-        Err(TransactionFailure::Content(cause)) => Failed { cause, at_fault: true },
-        Err(TransactionFailure::Database(error)) => {
-            let at_fault = matches!(error, sqlx::Error::Database(_)) && !is_cut(&error);
-            Failed { at_fault, ..Failed::new(&error) }
-        }
-    };
-    let usable = link.fetch(Statement::new("ROLLBACK", Vec::new())).await.is_ok();
-    (Err(failed), usable.then_some(link))
+    }
 }
 
 /// Begins a transaction, on a new connection where there is none or the one there was cut while nobody used it.
-async fn begin(database: &dyn Database, link: Option<Linked>, work: &[Work]) -> Result<Linked, sqlx::Error> {
+async fn begin(database: &dyn Database, link: Option<Linked>, work: &[Work]) -> Result<Linked, StoreError> {
     let statements = database.begin(&locks(work));
     if let Some(mut link) = link {
         match run(link.as_mut(), statements.clone()).await {
@@ -162,18 +158,9 @@ async fn begin(database: &dyn Database, link: Option<Linked>, work: &[Work]) -> 
     Ok(link)
 }
 
-async fn run(link: &mut dyn Link, statements: Vec<Statement>) -> Result<(), sqlx::Error> {
+async fn run(link: &mut dyn Link, statements: Vec<Statement>) -> Result<(), StoreError> {
     for statement in statements {
         link.fetch(statement).await?;
     }
     Ok(())
-}
-
-/// Whether the connection is gone, rather than the statement refused.
-fn is_cut(error: &sqlx::Error) -> bool {
-    match error {
-        // PostgreSQL says goodbye with a code of this class when it stops or is told to close the connection.
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
-        _ => true,
-    }
 }

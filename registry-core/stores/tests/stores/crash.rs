@@ -126,7 +126,7 @@ async fn killed_at_any_moment(place: Place) {
         } else {
             outcomes.insert(id.to_owned());
         }
-        Ok(())
+        std::ops::ControlFlow::Continue(())
     };
     store.export(&AuditFilter::new("default"), &mut read).await.unwrap();
     for (id, word) in &acknowledged {

@@ -9,9 +9,8 @@ use std::{
 };
 
 use registry_core::{
-    BoxFuture,
     guard::limits::{Charge, Limited, MemoryUsage, Usage},
-    store::{MANIFEST_TTL, ManifestCache},
+    store::{MANIFEST_TTL, ManifestCache, StoreFuture},
 };
 use toolrack_stores::{Redis, RedisManifests, RedisUsage};
 
@@ -32,12 +31,12 @@ struct Asked {
 struct Authority(Arc<Asked>);
 
 impl Usage for Authority {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         self.0.times.fetch_add(1, Ordering::SeqCst);
         self.0.usage.charge(charge)
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         self.0.usage.refund(charge)
     }
 }
@@ -102,7 +101,7 @@ async fn b10_what_is_taken_back_is_forgotten_by_redis() {
 struct RefundsMeanwhile(MemoryUsage, RedisUsage<Authority>, Authority);
 
 impl Usage for RefundsMeanwhile {
-    fn charge<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<Option<Limited>, String>> {
+    fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
         Box::pin(async move {
             let limited = self.2.charge(charge).await?;
             if limited.is_some() {
@@ -112,7 +111,7 @@ impl Usage for RefundsMeanwhile {
         })
     }
 
-    fn refund<'a>(&'a self, charge: &'a Charge) -> BoxFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
         self.0.refund(charge)
     }
 }
@@ -189,8 +188,8 @@ async fn b10_without_redis_the_store_answers_at_once() {
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let manifests = RedisManifests::new(Redis::new(&url(servers::free_port())).unwrap());
-    assert!(manifests.get("mail").await.unwrap_err().contains("Redis"));
-    assert!(Redis::new("http://127.0.0.1/").unwrap_err().contains("URL"));
+    assert!(manifests.get("mail").await.unwrap_err().to_string().contains("Redis"));
+    assert!(Redis::new("http://127.0.0.1/").unwrap_err().to_string().contains("URL"));
 }
 
 #[tokio::test]

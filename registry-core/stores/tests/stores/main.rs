@@ -9,6 +9,7 @@ mod accidents;
 mod chains;
 mod contract;
 mod crash;
+mod failures;
 mod jobs;
 mod limits;
 mod limits_redis;

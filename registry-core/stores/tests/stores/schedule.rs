@@ -10,11 +10,12 @@ use std::{
 
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall,
-    ToolContext, ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall, ToolContext,
+    ToolPolicy, ToolResult, ToolSpec,
     clock::FixedClock,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
+    store::StoreFuture,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -133,13 +134,13 @@ struct Owners {
 struct Now(Arc<Mutex<Option<Caller>>>);
 
 impl CallerAuthority for Now {
-    fn caller(&self) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+    fn caller(&self) -> StoreFuture<'_, Option<Caller>> {
         Box::pin(std::future::ready(Ok(self.0.lock().unwrap().clone())))
     }
 }
 
 impl Host for Owners {
-    fn context<'a>(&'a self, job: &'a Job) -> BoxFuture<'a, Result<(Registry, ToolContext), String>> {
+    fn context<'a>(&'a self, job: &'a Job) -> StoreFuture<'a, (Registry, ToolContext)> {
         let context = self.registry.context(job.owner.clone());
         let context = context.with_authority(Arc::new(Now(Arc::clone(&self.owner))));
         Box::pin(std::future::ready(Ok((self.registry.clone(), context))))

@@ -25,11 +25,11 @@ async fn l5_the_file_and_its_folder_are_made_and_others_are_refused_with_a_reaso
         "This is no database, but a text that is long enough to be taken for one. ".repeat(20),
     )
     .unwrap();
-    let cause = SqliteSettings::new(&text).open().await.unwrap_err();
+    let cause = SqliteSettings::new(&text).open().await.unwrap_err().to_string();
     assert!(cause.contains("notes.txt") && cause.contains("not a database"), "{cause}");
-    let below = SqliteSettings::new(text.join("toolrack.db")).open().await.unwrap_err();
+    let below = SqliteSettings::new(text.join("toolrack.db")).open().await.unwrap_err().to_string();
     assert!(below.contains("notes.txt"), "{below}");
-    let cause = SqliteSettings::new(folder.path()).open().await.unwrap_err();
+    let cause = SqliteSettings::new(folder.path()).open().await.unwrap_err().to_string();
     assert!(cause.contains(&folder.path().display().to_string()), "{cause}");
 }
 
@@ -62,9 +62,9 @@ async fn l5_a_database_of_a_newer_program_is_left_alone() {
         tamper(&place, "UPDATE toolrack_schema SET version = 99").await;
         let url = place.url();
         let cause = match &place {
-            Place::File(_) => SqliteSettings::new(url).open().await.unwrap_err(),
+            Place::File(_) => SqliteSettings::new(url).open().await.unwrap_err().to_string(),
             Place::Postgres(_) => {
-                toolrack_stores::PostgresSettings::new(url, "main").open().await.unwrap_err()
+                toolrack_stores::PostgresSettings::new(url, "main").open().await.unwrap_err().to_string()
             }
         };
         assert!(cause.contains("version 99") && cause.contains("newer program"), "{cause}");
@@ -95,7 +95,7 @@ async fn t3_a_file_that_somebody_holds_is_a_refusal_and_no_hang() {
             .await
             .unwrap();
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut holder).await.unwrap();
-    let cause = store.charge(&charge(at("12:00:00"), 0, 1)).await.unwrap_err();
+    let cause = store.charge(&charge(at("12:00:00"), 0, 1)).await.unwrap_err().to_string();
     assert!(cause.contains("locked"), "{cause}");
     sqlx::raw_sql("COMMIT").execute(&mut holder).await.unwrap();
     assert_eq!(store.charge(&charge(at("12:00:00"), 0, 1)).await, Ok(None));

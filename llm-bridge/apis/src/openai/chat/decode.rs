@@ -116,7 +116,7 @@ fn read_usage(usage: Open<'_, UsageFields<'_>>) -> Usage {
 }
 
 /// The failure in the body of an error response or in an event of a stream.
-pub(super) fn failure_of(json: &str, status: Option<u16>) -> Failure {
+pub(crate) fn failure_of(json: &str, status: Option<u16>) -> Failure {
     let message = crate::openai::error_text(json.to_owned());
     let mut fields = match serde_json::from_str(json) {
         Ok(Value::Object(mut body)) => match body.shift_remove("error") {
@@ -140,7 +140,11 @@ pub(super) fn failure_of(json: &str, status: Option<u16>) -> Failure {
     let words = [error_type.as_deref(), code.as_ref().and_then(Value::as_str)];
     let is_known =
         |word: &Option<&str>| matches!(word, Some("context_length_exceeded" | "exceed_context_size_error"));
-    if words.iter().any(is_known) || failure.message.contains("maximum context length") {
+    if words.iter().any(is_known)
+        || ["maximum context length", "exceeds the context length", "exceeds maximum context length"]
+            .iter()
+            .any(|words| failure.message.contains(words))
+    {
         failure.kind = FailureKind::ContextLength;
         failure.status = status.filter(|status| (400..500).contains(status)).unwrap_or(400);
     }

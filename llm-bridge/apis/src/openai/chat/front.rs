@@ -7,12 +7,12 @@ use super::{
     API,
     encode::{StreamEncoder, WholeEncoder},
     messages::read_messages,
-    tools::{read_function, read_function_choice, read_tool, read_tool_choice, read_tools},
+    tools::{read_function, read_function_choice, read_tool, read_tool_choice},
 };
 use crate::{
     BadRequest, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing, Provider, Request,
     ResponseFormat, Sampling, Thinking,
-    front::failure_reply,
+    front::{failure_reply, read_tools},
     json::{Field, Object},
 };
 

@@ -18,6 +18,8 @@ mod wire;
 pub use front::OpenAiFront;
 pub use wire::OpenAiWire;
 
+pub(crate) use decode::failure_of;
+
 use crate::Provider;
 
 const API: Provider = Provider::OpenAi;

@@ -1,29 +1,13 @@
 //! The tools of clients and their choice among them. Other APIs have the same shapes.
 
-use std::collections::HashSet;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
 
 use crate::{
     BadRequest, ClientTool, Passing, Provider, ToolChoice, ToolInput,
-    json::{Field, Object},
+    front::read_name,
+    json::{Field, Leftover, Object},
 };
-
-/// Reads a list of tools; their names have to differ.
-pub(crate) fn read_tools(
-    items: Vec<Field<'_>>,
-    read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
-) -> Result<Vec<ClientTool>, BadRequest> {
-    let mut names = HashSet::new();
-    let mut tools = Vec::with_capacity(items.len());
-    for item in items {
-        let place = item.bad("");
-        let tool = read(item.object()?)?;
-        if !names.insert(tool.name.clone()) {
-            return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
-        }
-        tools.push(tool);
-    }
-    Ok(tools)
-}
 
 /// Reads `{"type": "function", "function": {…}}` or a custom tool.
 pub(crate) fn read_tool(mut tool: Object<'_>, api: Provider) -> Result<ClientTool, BadRequest> {
@@ -61,14 +45,6 @@ pub(crate) fn read_function(mut function: Object<'_>, api: Provider) -> Result<C
         input: read_json(&mut function)?,
         passing: function.rest(api),
     })
-}
-
-pub(crate) fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
-    match object.string("name")? {
-        Some(name) if !name.is_empty() => Ok(name),
-        Some(_) => Err(object.bad("name", "is empty")),
-        None => Err(object.bad("name", "is missing")),
-    }
 }
 
 pub(crate) fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadRequest> {
@@ -137,4 +113,50 @@ pub(crate) fn read_function_choice(field: Option<Field<'_>>) -> Result<ToolChoic
         return Err(bad);
     }
     field.object()?.string("name")?.map(ToolChoice::Named).ok_or(bad)
+}
+
+/// A tool as it goes to model servers.
+pub(crate) struct ToolJson<'a> {
+    tool: &'a ClientTool,
+    api: Provider,
+}
+
+impl<'a> ToolJson<'a> {
+    pub(crate) fn new(tool: &'a ClientTool, api: Provider) -> Self {
+        Self { tool, api }
+    }
+}
+
+impl Serialize for ToolJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Inner<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            description: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            parameters: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            strict: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            format: Option<&'a Value>,
+            #[serde(flatten)]
+            passing: Leftover<'a>,
+        }
+        let ClientTool { name, description, input, passing } = self.tool;
+        let (kind, parameters, strict, format) = match input {
+            ToolInput::Json { schema, strict } => ("function", schema.as_ref(), *strict, None),
+            ToolInput::Text { format } => ("custom", None, None, format.as_ref()),
+        };
+        let description = description.as_deref();
+        let leftover = Leftover(passing.get(self.api, kind));
+        let inner = Inner { name, description, parameters, strict, format, passing: leftover };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", kind)?;
+        map.serialize_entry(kind, &inner)?;
+        for (name, value) in passing.to(self.api).iter().filter(|(name, _)| **name != *kind) {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
 }

@@ -1,21 +1,22 @@
 //! Requests to model servers.
 
 use http::response::Parts;
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
     API,
     decode::{failure_of, read_answer, read_frame},
     message_json::{MessageJson, is_content, messages_of},
+    tools::ToolJson,
 };
 use crate::{
-    ClientTool, Content, Decode, Effort, Encoded, Failure, Framing, Omission, Part, Provider, Request,
-    ResponseFormat, Role, Thinking, ToolChoice, ToolInput, Wire,
+    Content, Decode, Effort, Encoded, Failure, Framing, Omission, Part, Provider, Request, ResponseFormat,
+    Role, Thinking, ToolChoice, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
     passing::Fields,
-    wire::passing_omissions,
+    wire::{passing_omissions, post, retry_after},
 };
 
 /// OpenAI's chat completions, spoken to a model server.
@@ -28,26 +29,8 @@ impl Wire for OpenAiWire {
     }
 
     fn request(&self, request: &Request, definitions: &str) -> Encoded {
-        let mut body = Vec::new();
-        Framing::append_json(&mut body, &Body::of(request));
-        // Definitions are JSON already, and many; they are spliced in as they are.
-        if !definitions.is_empty() || !request.tools.is_empty() {
-            body.pop();
-            body.extend_from_slice(b",\"tools\":[");
-            body.extend_from_slice(definitions.as_bytes());
-            for tool in &request.tools {
-                if !body.ends_with(b"[") {
-                    body.push(b',');
-                }
-                Framing::append_json(&mut body, &ToolJson(tool));
-            }
-            body.extend_from_slice(b"]}");
-        }
-        let mut http = http::Request::new(body);
-        *http.method_mut() = http::Method::POST;
-        *http.uri_mut() = http::Uri::from_static("/chat/completions");
-        let json = http::HeaderValue::from_static("application/json");
-        http.headers_mut().insert(http::header::CONTENT_TYPE, json);
+        let tools = request.tools.iter().map(|tool| ToolJson::new(tool, API));
+        let http = post("/chat/completions", &Body::of(request), definitions, tools);
         Encoded { http, omissions: omissions(request) }
     }
 
@@ -60,8 +43,7 @@ impl Wire for OpenAiWire {
 
     fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
         let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
-        let after = parts.headers.get(http::header::RETRY_AFTER);
-        failure.retry_after = after.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        failure.retry_after = retry_after(parts);
         failure
     }
 }
@@ -272,41 +254,5 @@ impl Serialize for FormatJson<'_> {
             }
         };
         Outer { kind, json_schema, passing: self.outer }.serialize(serializer)
-    }
-}
-
-struct ToolJson<'a>(&'a ClientTool);
-
-impl Serialize for ToolJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Inner<'a> {
-            name: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            description: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            parameters: Option<&'a Value>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            strict: Option<bool>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            format: Option<&'a Value>,
-            #[serde(flatten)]
-            passing: Leftover<'a>,
-        }
-        let ClientTool { name, description, input, passing } = self.0;
-        let (kind, parameters, strict, format) = match input {
-            ToolInput::Json { schema, strict } => ("function", schema.as_ref(), *strict, None),
-            ToolInput::Text { format } => ("custom", None, None, format.as_ref()),
-        };
-        let description = description.as_deref();
-        let leftover = Leftover(passing.get(API, kind));
-        let inner = Inner { name, description, parameters, strict, format, passing: leftover };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", kind)?;
-        map.serialize_entry(kind, &inner)?;
-        for (name, value) in passing.to(API).iter().filter(|(name, _)| **name != *kind) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
     }
 }

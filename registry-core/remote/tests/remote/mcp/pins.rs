@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use registry_core::{
-    BoxFuture, ErrorKind, Registry,
-    store::{Kept, ManifestStore, MemoryManifests, StoreError},
+    ErrorKind, Registry,
+    store::{Kept, ManifestStore, MemoryManifests, StoreError, StoreFuture},
 };
 use serde_json::{Value, json};
 use toolrack_remote::{
@@ -130,12 +130,12 @@ async fn m8_a_hint_that_changed_is_a_change_and_another_effect_of_the_operators_
 struct Away;
 
 impl ManifestStore for Away {
-    fn kept<'a>(&'a self, _: &'a str, _: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        Box::pin(std::future::ready(Err("the store is away".to_owned())))
+    fn kept<'a>(&'a self, _: &'a str, _: Kept) -> StoreFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(Err(StoreError::unavailable("the store is away"))))
     }
 
-    fn keep<'a>(&'a self, _: &'a str, _: Kept, _: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(std::future::ready(Err("the store is away".to_owned())))
+    fn keep<'a>(&'a self, _: &'a str, _: Kept, _: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(std::future::ready(Err(StoreError::unavailable("the store is away"))))
     }
 }
 

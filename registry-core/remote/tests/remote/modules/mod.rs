@@ -17,9 +17,9 @@ use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 use registry_core::{
-    BoxFuture, Caller, Permission, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
+    Caller, Permission, Registry, ToolCall, ToolContext, ToolError, ToolOutcome,
     clock::Clock,
-    store::{Kept, ManifestCache, ManifestStore, StoreError},
+    store::{Kept, ManifestCache, ManifestStore, StoreError, StoreFuture},
 };
 use serde_json::json;
 use toolrack_remote::module::{ModuleSettings, Modules, ModulesSettings};
@@ -77,35 +77,34 @@ impl TestCache {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        if self.is_down.load(Ordering::SeqCst) { Err("the cache is away".to_owned()) } else { Ok(()) }
+        if self.is_down.load(Ordering::SeqCst) {
+            Err(StoreError::unavailable("the cache is away"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl ManifestCache for TestCache {
-    fn get<'a>(&'a self, module: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
         let fresh = self.check().map(|()| self.fresh.lock().unwrap().get(module).cloned());
         Box::pin(std::future::ready(fresh))
     }
 
-    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
         let put = self.check().map(|()| self.put_text(module, manifest.to_owned()));
         Box::pin(std::future::ready(put))
     }
 }
 
 impl ManifestStore for TestCache {
-    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>> {
         let key = (module.to_owned(), what);
         let kept = self.check().map(|()| self.kept.lock().unwrap().get(&key).cloned());
         Box::pin(std::future::ready(kept))
     }
 
-    fn keep<'a>(
-        &'a self,
-        module: &'a str,
-        what: Kept,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()> {
         let (key, text) = ((module.to_owned(), what), text.to_owned());
         let keep = self.check().map(|()| drop(self.kept.lock().unwrap().insert(key, text)));
         Box::pin(std::future::ready(keep))

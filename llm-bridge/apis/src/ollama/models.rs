@@ -1,0 +1,174 @@
+//! The shapes of the addresses beside `/api/chat` and `/api/generate`: `tags`, `show`, `ps`, `version` and `embed`.
+//!
+//! A field that a server does not know is left out, as Ollama does.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The reply of `GET /api/tags`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelList {
+    /// The models.
+    pub models: Vec<Model>,
+}
+
+/// A model of [`ModelList`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Model {
+    /// Its name, which a request repeats.
+    pub name: String,
+    /// The same name.
+    pub model: String,
+    /// When it was changed (RFC 3339).
+    pub modified_at: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// SHA-256 of its manifest.
+    pub digest: String,
+    /// What it consists of.
+    pub details: ModelDetails,
+}
+
+/// What a model consists of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelDetails {
+    /// The model that it was made from.
+    pub parent_model: String,
+    /// The format of its file, such as `gguf`.
+    pub format: String,
+    /// Its family, such as `llama`.
+    pub family: String,
+    /// All its families.
+    pub families: Option<Vec<String>>,
+    /// How many parameters it has, such as `8.0B`.
+    pub parameter_size: String,
+    /// How they are quantized, such as `Q4_K_M`.
+    pub quantization_level: String,
+}
+
+/// The request to `POST /api/show`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShowRequest {
+    /// The model. Old clients call the field `name`.
+    #[serde(alias = "name")]
+    pub model: String,
+    /// Whether long values are sent, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub verbose: bool,
+}
+
+/// The reply of `POST /api/show`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelInfo {
+    /// Its license.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub license: String,
+    /// Its model file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub modelfile: String,
+    /// Its options, one a line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub parameters: String,
+    /// Its template.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub template: String,
+    /// Its system prompt.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub system: String,
+    /// What it consists of.
+    pub details: ModelDetails,
+    /// Facts of its file, such as `llama.context_length`. Clients require the field.
+    pub model_info: Map<String, Value>,
+    /// What it can do: `completion`, `tools`, `thinking`, `vision`, `embedding`, `insert`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// When it was changed (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified_at: Option<String>,
+}
+
+/// The reply of `GET /api/ps`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunningModels {
+    /// The models that are loaded.
+    pub models: Vec<RunningModel>,
+}
+
+/// A model of [`RunningModels`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunningModel {
+    /// Its name.
+    pub name: String,
+    /// The same name.
+    pub model: String,
+    /// Its size in memory, in bytes.
+    pub size: u64,
+    /// SHA-256 of its manifest.
+    pub digest: String,
+    /// What it consists of.
+    pub details: ModelDetails,
+    /// When it will be unloaded (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// How much of it is in the memory of a graphics card, in bytes.
+    pub size_vram: u64,
+    /// The size of its context, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_length: Option<u64>,
+}
+
+/// The reply of `GET /api/version`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// The version of Ollama whose API is spoken. Clients compare it, so it is not that of Toolrack.
+    pub version: String,
+}
+
+/// The request to `POST /api/embed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EmbedRequest {
+    /// The model.
+    pub model: String,
+    /// A text or several.
+    pub input: EmbedInput,
+    /// Whether texts that are too long are cut; by default they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truncate: Option<bool>,
+    /// The length of the vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<u64>,
+    /// All other fields, such as `options` and `keep_alive`.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+}
+
+/// What is embedded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum EmbedInput {
+    /// A text.
+    One(String),
+    /// Several texts.
+    Many(Vec<String>),
+}
+
+/// The reply of `POST /api/embed`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EmbedReply {
+    /// The model.
+    pub model: String,
+    /// A vector for each text.
+    pub embeddings: Vec<Vec<f32>>,
+    /// How long it took, in nanoseconds.
+    pub total_duration: u64,
+    /// How long it took to load the model, in nanoseconds.
+    pub load_duration: u64,
+    /// Tokens of the texts.
+    pub prompt_eval_count: u64,
+}

@@ -1,0 +1,277 @@
+//! Requests to model servers.
+
+use std::collections::BTreeSet;
+
+use http::response::Parts;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
+
+use super::{
+    API,
+    decode::{read_frame, read_reply},
+    message_json::{CallNames, MessageJson, image_of, messages_of},
+};
+use crate::{
+    Content, Decode, Effort, Encoded, Failure, Framing, Message, Omission, Part, Provider, RawJson, Request,
+    ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
+    decoder::{StreamDecoder, WholeDecoder},
+    openai::chat::{failure_of, tools::ToolJson},
+    passing::Fields,
+    wire::{passing_omissions, post, retry_after},
+};
+
+/// Ollama's own API, spoken to an Ollama server.
+///
+/// What is special about such servers: a tool's schema loses what Ollama has no field for; there is no choice of tools; an argument
+/// to `think` is refused by models that do not think; and a call that cannot be parsed is a 500 with the model's words in its message.
+#[derive(Debug, Clone, Default)]
+pub struct OllamaWire {
+    /// The size of the context in tokens (`num_ctx`), where the client does not say; `None` for the server's default.
+    pub num_ctx: Option<u64>,
+    /// How long the model stays loaded (`keep_alive`), where the client does not say; `None` for the server's default.
+    pub keep_alive: Option<String>,
+}
+
+impl Wire for OllamaWire {
+    fn api(&self) -> Provider {
+        API
+    }
+
+    fn request(&self, request: &Request, definitions: &str) -> Encoded {
+        let names: CallNames<'_> = request
+            .messages
+            .iter()
+            .flat_map(Message::calls)
+            .map(|call| (call.id.as_str(), call.name.as_str()))
+            .collect();
+        // That no tool may be called is said by sending none.
+        let is_none = request.choice == ToolChoice::None;
+        let definitions = if is_none { "" } else { definitions };
+        let tools =
+            request.tools.iter().filter(|tool| !is_none && matches!(tool.input, ToolInput::Json { .. }));
+        let body = self.body(request, &names);
+        let http = post("/api/chat", &body, definitions, tools.map(|tool| ToolJson::new(tool, API)));
+        Encoded { http, omissions: omissions(request) }
+    }
+
+    fn decoder(&self, content_type: &str) -> Box<dyn Decode> {
+        match content_type.starts_with("application/json") || content_type.starts_with("text/html") {
+            true => Box::new(WholeDecoder::new(read_reply)),
+            false => Box::new(StreamDecoder::new(Framing::Lines, read_frame)),
+        }
+    }
+
+    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
+        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
+        failure.retry_after = retry_after(parts);
+        failure
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    messages: Vec<MessageJson<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+    #[serde(skip_serializing_if = "Options::is_empty")]
+    options: Options<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_alive: Option<&'a str>,
+    #[serde(flatten)]
+    passing: Fields<'a>,
+}
+
+impl OllamaWire {
+    fn body<'a>(&'a self, request: &'a Request, names: &'a CallNames<'a>) -> Body<'a> {
+        let passing = &request.passing;
+        let own = self.keep_alive.as_deref().filter(|_| passing.get(API, "keep_alive").is_none());
+        Body {
+            model: request.model.as_deref(),
+            messages: request.messages.iter().flat_map(|message| messages_of(message, names)).collect(),
+            stream: true,
+            think: request.thinking.map(|thinking| match thinking {
+                Thinking::Off => false.into(),
+                Thinking::On => true.into(),
+                Thinking::Effort(effort) => nearest(effort).as_str().into(),
+                Thinking::Budget(tokens) => Effort::from_budget(tokens).as_str().into(),
+            }),
+            format: request.format.as_ref().map(|format| match format {
+                ResponseFormat::JsonObject => "json".into(),
+                ResponseFormat::JsonSchema { schema, .. } => schema.clone(),
+            }),
+            options: Options {
+                sampling: &request.sampling,
+                num_ctx: self.num_ctx,
+                others: passing.get(API, "options"),
+            },
+            keep_alive: own,
+            passing: Fields { fields: passing.to(API), but: &["options"] },
+        }
+    }
+}
+
+/// The nearest of the efforts that Ollama knows.
+const fn nearest(effort: Effort) -> Effort {
+    match effort {
+        Effort::Minimal | Effort::Low => Effort::Low,
+        Effort::Medium => Effort::Medium,
+        Effort::High | Effort::ExtraHigh | Effort::Max => Effort::High,
+    }
+}
+
+/// The field `options`.
+struct Options<'a> {
+    sampling: &'a Sampling,
+    num_ctx: Option<u64>,
+    others: Option<&'a RawJson>,
+}
+
+impl Options<'_> {
+    fn is_empty(&self) -> bool {
+        *self.sampling == Sampling::default() && self.num_ctx.is_none() && self.others.is_none()
+    }
+}
+
+impl Serialize for Options<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fn entry<M: SerializeMap>(
+            map: &mut M,
+            name: &str,
+            value: Option<impl Serialize>,
+        ) -> Result<(), M::Error> {
+            value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
+        }
+        let others: serde_json::Map<String, Value> =
+            self.others.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
+        let own = self.num_ctx.filter(|_| !others.contains_key("num_ctx"));
+        let sampling = self.sampling;
+        let mut map = serializer.serialize_map(None)?;
+        entry(&mut map, "num_predict", sampling.max_tokens)?;
+        entry(&mut map, "temperature", sampling.temperature)?;
+        entry(&mut map, "top_p", sampling.top_p)?;
+        entry(&mut map, "top_k", sampling.top_k)?;
+        entry(&mut map, "min_p", sampling.min_p)?;
+        entry(&mut map, "presence_penalty", sampling.presence_penalty)?;
+        entry(&mut map, "frequency_penalty", sampling.frequency_penalty)?;
+        entry(&mut map, "seed", sampling.seed)?;
+        entry(&mut map, "stop", Some(&sampling.stop).filter(|stop| !stop.is_empty()))?;
+        entry(&mut map, "num_ctx", own)?;
+        for (name, value) in &others {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// What of a request this API cannot say.
+fn omissions(request: &Request) -> Vec<Omission> {
+    let mut all = passing_omissions(request, API);
+    let mut add = |path: String, done| all.push(Omission { path, done });
+    match request.thinking {
+        Some(Thinking::Effort(effort)) if nearest(effort) != effort => {
+            add("thinking".into(), "sent as the nearest effort");
+        }
+        Some(Thinking::Budget(_)) => add("thinking".into(), "sent as the nearest effort"),
+        _ => {}
+    }
+    match &request.choice {
+        ToolChoice::Auto => {}
+        ToolChoice::None => add("choice".into(), "said by leaving all tools out"),
+        _ => add("choice".into(), "left out: Ollama lets the model decide"),
+    }
+    if request.parallel.is_some() {
+        add("parallel".into(), "left out: Ollama lets the model decide");
+    }
+    if let Some(ResponseFormat::JsonSchema { name, description, strict, .. }) = &request.format {
+        for (is_said, path) in [
+            (name.is_none(), "format.name"),
+            (description.is_none(), "format.description"),
+            (strict.is_none(), "format.strict"),
+        ] {
+            if !is_said {
+                add(path.into(), "left out: Ollama takes the schema alone");
+            }
+        }
+    }
+    for (at, tool) in request.tools.iter().enumerate() {
+        if matches!(tool.input, ToolInput::Text { .. }) {
+            add(format!("tools[{at}]"), "left out: Ollama has no tools that take a text");
+        }
+    }
+    for (at, message) in request.messages.iter().enumerate() {
+        message_omissions(message, &format!("messages[{at}]"), &mut add);
+    }
+    all
+}
+
+fn message_omissions(message: &Message, path: &str, add: &mut impl FnMut(String, &'static str)) {
+    if message.role == Role::Developer {
+        add(format!("{path}.role"), "sent as `system`");
+    }
+    part_omissions(message.role, &message.parts, path, add);
+    for (at, part) in message.parts.iter().enumerate() {
+        if let Content::Result(result) = &part.content
+            && message.role == Role::Tool
+        {
+            let path = format!("{path}.parts[{at}]");
+            if result.is_error {
+                add(format!("{path}.is_error"), "left out: the text has to say it");
+            }
+            part_omissions(Role::User, &result.parts, &path, add);
+        }
+    }
+}
+
+/// Where a part stands in a message: Ollama has one field for each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Thinking,
+    Content,
+    Images,
+    Calls,
+}
+
+fn part_omissions(role: Role, parts: &[Part], path: &str, add: &mut impl FnMut(String, &'static str)) {
+    let (mut last, mut seen) = (Place::Thinking, BTreeSet::new());
+    for (at, part) in parts.iter().enumerate() {
+        let path = format!("{path}.parts[{at}]");
+        let place = match &part.content {
+            Content::Text(_) if role != Role::Tool => Place::Content,
+            Content::Reasoning(reasoning) if role == Role::Assistant => {
+                if reasoning.seal.is_some() {
+                    add(path.clone() + ".seal", "left out: only its own API knows it");
+                }
+                Place::Thinking
+            }
+            Content::Media(media) if role != Role::Tool && image_of(part).is_some() => {
+                if media.detail.is_some() {
+                    add(path.clone() + ".detail", "left out: Ollama takes the picture alone");
+                }
+                Place::Images
+            }
+            Content::Call(call) if role == Role::Assistant => {
+                if call.arguments_object().is_none() {
+                    add(path.clone() + ".arguments", "sent in a field of an object: Ollama takes no text");
+                }
+                Place::Calls
+            }
+            Content::Result(_) if role == Role::Tool => continue,
+            _ => {
+                add(path, "left out: it has no place in this message");
+                continue;
+            }
+        };
+        let is_joined = matches!(place, Place::Thinking | Place::Content) && !seen.insert(place);
+        if place < last {
+            add(path, "moved: reasoning stands first, then the text, pictures and calls");
+        } else if is_joined {
+            add(path, "joined with the text before it");
+        }
+        last = last.max(place);
+    }
+}
