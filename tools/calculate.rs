@@ -12,7 +12,7 @@ struct Calculation {
     exact: bool,
 }
 
-/// Works out an arithmetic expression exactly. Use it for any calculation beyond the trivial.
+/// Evaluate an arithmetic expression exactly. Use it for every calculation that is not trivial. Returns the number, and whether it is exact.
 ///
 /// Integers and fractions are exact up to 1024 bits (308 digits), so `0.1 + 0.2` is `0.3`; what is no fraction, or a
 /// larger one, is floating point, rounded to 15 digits.

@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::inbox::{Inbox, Note};
 
-/// Drafts a claim for the knowledge base from what the user asserts.
+/// Draft a claim for the knowledge base from what the user asserts. Use it when the user states something that can be true or false and wants it kept. Returns the path of the draft.
 #[tool(
     title = "Draft a claim",
     version = "1.0.0",

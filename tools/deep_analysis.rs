@@ -44,7 +44,7 @@ struct Analysis {
     truncated: bool,
 }
 
-/// Answers a question that takes more than one look into the user's documents: splits it, searches for each part, follows up on what is missing, and writes an answer with citations. Takes minutes; for a simple question use retrieve_documents.
+/// Answer a question that needs several searches of the user's documents: split it, search for each part, follow up on what is missing. Returns an answer with citations. Takes minutes; for a simple question use retrieve_documents.
 ///
 /// On once the host provides [`Documents`] and a [`Model`].
 #[tool(
@@ -60,7 +60,7 @@ async fn deep_analysis(
     ctx: &ToolContext,
     documents: Resource<Documents>,
     model: Resource<Model>,
-    /// The whole question, understandable by itself.
+    /// The whole question, complete in itself.
     #[arg(length = 1..=1500)]
     question: &str,
 ) -> Result<Analysis, ToolError> {

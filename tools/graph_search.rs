@@ -4,7 +4,7 @@ use toolrack_documents::{DocumentGraph, Graph, GraphQuery};
 /// How many relations are given: with their passages about 5000 tokens.
 const MAX_RELATIONS: usize = 30;
 
-/// Looks up what the user's documents say of a name (a person, product, place, identifier in code or concept): which other names it has to do with, how, and the passages that say so.
+/// Look up how a name (a person, product, place, identifier in code or concept) is related to others in the user's documents. Use it for questions about relations between names. Returns the relations and the passages that state them.
 ///
 /// On once a model has extracted names from the user's documents, as `toolrack documents extract` has it do.
 #[tool(
@@ -20,7 +20,7 @@ async fn graph_search(
     /// The name, as the documents write it.
     #[arg(length = 1..=200)]
     entity: &str,
-    /// How many relations away other names may be.
+    /// Maximum distance of other names, in relations.
     #[arg(default = 1, range = 1..=3)]
     depth: u8,
     /// Only one kind of relation, such as is_a, uses, depends_on, part_of, has, or mentioned_with.

@@ -12,7 +12,7 @@ enum Category {
     StructuredData,
 }
 
-/// Records a correction or a new fact from the conversation.
+/// Record a correction or a new fact from the conversation. Use it when the user corrects you or tells you something worth remembering. Returns the path of the record.
 #[tool(
     title = "Record a learning",
     version = "1.0.0",

@@ -1,7 +1,7 @@
 use registry_core::prelude::*;
 use toolrack_documents::{Documents, MetadataRows};
 
-/// Answers questions about the user's documents as a whole (how many, which, how large, how old) with one SQLite SELECT over the view documents(path TEXT, title TEXT, kind TEXT [markdown|text|html|csv|pdf], bytes INTEGER, passages INTEGER, language TEXT, modified TEXT [UTC, 2026-01-31T08:00:00Z], added TEXT [UTC], hash TEXT, metadata TEXT [JSON, such as metadata ->> 'author']). For what is written in documents use retrieve_documents.
+/// Query metadata of the user's documents (how many, which, how large, how old) with one SQLite SELECT over the view documents(path TEXT, title TEXT, kind TEXT [markdown|text|html|csv|pdf], bytes INTEGER, passages INTEGER, language TEXT, modified TEXT [UTC, 2026-01-31T08:00:00Z], added TEXT [UTC], hash TEXT, metadata TEXT [JSON, such as metadata ->> 'author']). For what is written in documents use retrieve_documents.
 ///
 /// On once the host provides [`Documents`].
 #[tool(
@@ -14,7 +14,7 @@ use toolrack_documents::{Documents, MetadataRows};
 async fn query_documents_metadata(
     ctx: &ToolContext,
     documents: Resource<Documents>,
-    /// One SELECT. It may use aggregates, window functions, WITH, and functions of texts, dates and JSON; at most 200 rows are given.
+    /// One SELECT. It may use aggregates, window functions, WITH, and functions of texts, dates and JSON; at most 200 rows are returned.
     #[arg(length = 1.., example = "SELECT kind, count(*) FROM documents GROUP BY kind")]
     sql: &str,
 ) -> Result<MetadataRows, ToolError> {

@@ -5,7 +5,7 @@ use crate::search_engine::{SearchEngine, SearchResult};
 
 const RESULTS: u8 = 5;
 
-/// Researches a topic on the web and gives a digest of what was found, of which the user sees the sources. For when the user wants something researched; only 3 a day.
+/// Research a topic on the web. Use it when the user asks for research; at most 3 times a day. Returns a digest of what was found; the user sees its sources.
 ///
 /// On once the host provides a [`SearchEngine`], as `web_search` is.
 #[tool(
@@ -21,7 +21,7 @@ async fn research(
     ctx: &ToolContext,
     http: Resource<HttpClient>,
     engine: Resource<SearchEngine>,
-    /// What to look for, as typed into a search engine.
+    /// Search query, as for a search engine.
     #[arg(length = 1..=400)]
     query: &str,
 ) -> Result<ToolResult, ToolError> {

@@ -28,7 +28,7 @@ struct FoundPassage {
     text: String,
 }
 
-/// Finds the passages of the user's documents that answer a question. Cite what you use by source, section and place.
+/// Search the user's documents. Use it for questions that they may answer. Returns the passages that match best; cite what you use by source, section and place.
 ///
 /// On once the host provides [`Documents`].
 #[tool(
@@ -41,13 +41,13 @@ struct FoundPassage {
 async fn retrieve_documents(
     ctx: &ToolContext,
     documents: Resource<Documents>,
-    /// A question, or words that the passage should have.
+    /// A question, or words of the passages.
     #[arg(length = 1..=1000)]
     query: &str,
-    /// How many passages to give.
+    /// Maximum number of passages.
     #[arg(default = 5, range = 1..=20)]
     limit: u8,
-    /// Leaves out other documents; all are searched if absent.
+    /// Search only these documents. Default: all.
     filter: Option<DocumentsFilter>,
 ) -> Result<Passages, ToolError> {
     let filter = filter.unwrap_or_default().read()?;

@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::inbox::{Inbox, Note};
 
-/// Archives source material that the user contributes, such as an article or a link.
+/// Archive source material that the user contributes, such as an article or a link. Use it when the user wants the material kept. Returns the path of the entry.
 ///
 /// The user's own message is kept beside the description.
 #[tool(

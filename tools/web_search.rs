@@ -11,7 +11,7 @@ struct SearchResults {
     results: Vec<SearchResult>,
 }
 
-/// Searches the web and gives titles, addresses and snippets of the pages found.
+/// Search the web. Use it for current events and for what you do not know. Returns titles, addresses and snippets of pages.
 ///
 /// On once the host provides a [`SearchEngine`]: SearXNG, Brave or Tavily.
 #[tool(title = "Web search", version = "1.0.0", tags = ["web", "search"], cost = Cost::Cheap, timeout = secs(12))]
@@ -19,10 +19,10 @@ async fn web_search(
     ctx: &ToolContext,
     http: Resource<HttpClient>,
     engine: Resource<SearchEngine>,
-    /// What to look for, as typed into a search engine.
+    /// Search query, as for a search engine.
     #[arg(length = 1..=400)]
     query: &str,
-    /// How many results to give.
+    /// Maximum number of results.
     #[arg(default = 5, range = 1..=20)]
     max_results: u8,
 ) -> Result<SearchResults, ToolError> {

@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::interpreter::Python;
 
-/// Runs a Python 3 program and gives what it prints. It starts in an empty folder that is removed afterwards, without network, with the standard library, for some seconds.
+/// Run a Python 3 program. Use it for computations on data. It has the standard library, an empty folder that is removed afterwards, no network, and some seconds. Returns what it prints.
 #[tool(
     title = "Run Python",
     version = "1.0.0",
@@ -15,7 +15,7 @@ use crate::interpreter::Python;
 async fn run_python(
     ctx: &ToolContext,
     python: Resource<Python>,
-    /// The program. What it is to tell it has to print.
+    /// The program. Only what it prints is returned.
     #[arg(length = 1.., example = "print(sum(range(10)))")]
     code: &str,
 ) -> Result<ToolResult, ToolError> {

@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::interpreter::Shell;
 
-/// Runs shell commands and gives what they print. They start in an empty folder that is removed afterwards, without network and without the files of this server, for some seconds.
+/// Run shell commands. They have an empty folder that is removed afterwards, no network, none of this server's files, and some seconds. Returns what they print.
 #[tool(
     title = "Run shell commands",
     version = "1.0.0",
@@ -15,7 +15,7 @@ use crate::interpreter::Shell;
 async fn run_shell(
     ctx: &ToolContext,
     shell: Resource<Shell>,
-    /// The commands, one a line, as in a script.
+    /// The commands, one per line, as in a script.
     #[arg(length = 1.., example = "seq 3 | sort -r")]
     commands: &str,
 ) -> Result<ToolResult, ToolError> {

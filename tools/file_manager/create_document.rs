@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::file_folder::FileFolder;
 
-/// Writes a new text file, such as a Markdown document, into the folder of files. A file that is there already is not changed.
+/// Create a text file, such as a Markdown document, in the folder of files. Use it when the user wants something saved. Existing files are not changed. Returns the path.
 #[tool(
     title = "Create a document",
     version = "1.0.0",
@@ -13,7 +13,7 @@ use crate::file_folder::FileFolder;
 )]
 async fn create_document(
     folder: Resource<FileFolder>,
-    /// Where to, from the folder of files on: "notes/plan.md". Folders are made.
+    /// Path in the folder of files, such as "notes/plan.md". Missing folders are created.
     #[arg(length = 1.., example = "notes/plan.md")]
     path: &str,
     /// The text of the file.

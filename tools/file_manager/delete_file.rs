@@ -2,7 +2,7 @@ use registry_core::prelude::*;
 
 use crate::file_folder::FileFolder;
 
-/// Deletes a file from the folder of files, for good.
+/// Delete a file from the folder of files permanently. Returns the path.
 #[tool(
     title = "Delete a file",
     version = "1.0.0",
@@ -12,7 +12,7 @@ use crate::file_folder::FileFolder;
 )]
 async fn delete_file(
     folder: Resource<FileFolder>,
-    /// Which one, from the folder of files on: "notes/plan.md".
+    /// Path in the folder of files, such as "notes/plan.md".
     #[arg(length = 1.., example = "notes/plan.md")]
     path: &str,
 ) -> Result<ToolResult, ToolError> {

@@ -15,7 +15,7 @@ struct WebPage {
     truncated: bool,
 }
 
-/// Fetches a web page and gives its text as Markdown. JSON and plain text are given as they are.
+/// Fetch a web page. Use it to read a page whose address you know. Returns its text as Markdown; JSON and plain text as they are.
 ///
 /// Only public addresses are fetched; what else may be is up to the host that provides the [`PublicHttpClient`].
 #[tool(title = "Fetch a web page", version = "1.0.0", tags = ["web"], timeout = secs(25))]
@@ -25,7 +25,7 @@ async fn fetch_webpage(
     /// Address of the page, such as "https://example.org/news".
     #[arg(length = 1..)]
     url: &str,
-    /// How much of the text to give, in characters.
+    /// Maximum length of the text, in characters.
     #[arg(default = 20_000, range = 500..=200_000)]
     max_characters: u32,
 ) -> Result<WebPage, ToolError> {

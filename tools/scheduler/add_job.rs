@@ -1,7 +1,7 @@
 use registry_core::prelude::*;
 use toolrack_stores::schedule::{NewJob, Schedule};
 
-/// Schedules a call of a tool, to be made again and again at the times of a cron pattern.
+/// Schedule a tool call at the times of a cron pattern. Use it when the user wants something done regularly. Returns the job and when it runs next.
 ///
 /// It is made as whoever schedules it, with no more than that user may do by then. A server has to run at its time; what was missed is
 /// made up for once.
@@ -19,12 +19,12 @@ async fn add_job(
     /// Name of the tool to call.
     #[arg(length = 1..)]
     tool: String,
-    /// When: minute, hour, day of month, month, day of week, as in "30 8 * * MON-FRI".
+    /// Cron pattern: minute, hour, day of month, month, day of week, as in "30 8 * * MON-FRI".
     #[arg(length = 1..)]
     cron: String,
     /// Arguments of the call, as the tool takes them.
     arguments: Option<Map<String, Value>>,
-    /// IANA time zone of the times, such as "Europe/Oslo". Left out: the zone of the server.
+    /// IANA time zone of the times, such as "Europe/Oslo". Default: the zone of the server.
     time_zone: Option<String>,
 ) -> Result<ToolResult, ToolError> {
     let arguments = arguments.unwrap_or_default();

@@ -1,7 +1,7 @@
 use registry_core::prelude::*;
 use toolrack_stores::schedule::Schedule;
 
-/// Lists the scheduled calls, the next first, and how each went the last time.
+/// List the scheduled calls, the next first. Returns each with its times and the outcome of its last run.
 #[tool(
     title = "Scheduled calls",
     version = "1.0.0",

@@ -1,7 +1,7 @@
 use registry_core::prelude::*;
 use toolrack_stores::schedule::Schedule;
 
-/// Removes a scheduled call, so that it is not made again.
+/// Remove a scheduled call, so that it does not run again. Returns the id of the removed job.
 #[tool(
     title = "Remove a scheduled call",
     version = "1.0.0",
@@ -13,7 +13,7 @@ use toolrack_stores::schedule::Schedule;
 async fn remove_job(
     ctx: &ToolContext,
     schedule: Resource<Schedule>,
-    /// The job, as list_jobs names it.
+    /// Id of the job, from list_jobs.
     #[arg(length = 1..)]
     job: &str,
 ) -> Result<ToolResult, ToolError> {

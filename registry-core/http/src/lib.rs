@@ -32,6 +32,8 @@ mod gate;
 mod signature;
 pub mod webhook;
 
+use registry_core::{random_id, with_causes};
+
 pub use client::{Fetched, HttpClient, PublicHttpClient, PublicHttpClientBuilder, build_client};
 pub use gate::HttpGate;
 pub use ipnet::IpNet;
@@ -42,20 +44,12 @@ pub use signature::{BadSecret, Secret};
 #[doc = include_str!("../../../docs/lifecycle.md")]
 struct Lifecycle;
 
-/// An error with its causes: reqwest's own text says only that sending failed. Without the URL, which may hold a secret.
+/// An error with its causes. Without the URL, which may hold a secret.
 fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    with_causes(&error.without_url())
 }
 
 /// A new random id for a message.
 fn message_id() -> String {
-    let (high, low) = (getrandom::u64().unwrap_or_default(), getrandom::u64().unwrap_or_default());
-    format!("msg_{high:016x}{low:016x}")
+    format!("msg_{}", random_id().unwrap_or_default())
 }

@@ -46,9 +46,24 @@ pub struct ToolFault {
     pub taken: bool,
 }
 
-impl ToolFault {
-    pub(crate) fn new(tool: &str, message: impl Into<String>, taken: bool) -> Self {
-        Self { tool: shown(tool), message: message.into(), taken }
+/// What is taken of a source's list of tools, by the names that they have here, and what is wrong with some.
+#[derive(Debug, Default)]
+pub(crate) struct Intake {
+    pub(crate) tools: BTreeMap<String, AcceptedTool>,
+    pub(crate) faults: Vec<ToolFault>,
+}
+
+impl Intake {
+    /// Adds a tool, or why it is not taken.
+    pub(crate) fn add(&mut self, wire_name: &str, tool: Result<AcceptedTool, String>) {
+        match tool {
+            Ok(tool) => drop(self.tools.insert(tool.spec.tool_name.clone(), tool)),
+            Err(message) => self.fault(wire_name, message, false),
+        }
+    }
+
+    pub(crate) fn fault(&mut self, wire_name: &str, message: impl Into<String>, taken: bool) {
+        self.faults.push(ToolFault { tool: shown(wire_name), message: message.into(), taken });
     }
 }
 
@@ -184,7 +199,8 @@ impl RemoteSource {
     }
 
     /// Takes the tools that the source has now in place of those it had. Gives their number.
-    pub(crate) async fn take(&self, tools: BTreeMap<String, AcceptedTool>, faults: Vec<ToolFault>) -> usize {
+    pub(crate) async fn take(&self, Intake { tools, mut faults }: Intake) -> usize {
+        faults.sort_unstable();
         let _turn = self.turn.lock().await;
         {
             let mut catalog = self.catalog();

@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::{Passage, extraction::key};
+use super::{
+    Passage,
+    database::{Database, Statement},
+    extraction::key,
+    sql::PASSAGE,
+};
 use registry_core::ToolError;
 
 /// The relation of names that are mentioned in the same passages.
@@ -115,22 +121,36 @@ pub(super) struct Edge {
     pub(super) passage: Passage,
 }
 
-/// What has to be read of a graph.
-pub(super) trait GraphRows: Sync {
-    /// The name of that key.
-    fn entity(&self, key: &str) -> impl Future<Output = Result<Option<Entity>, ToolError>> + Send;
+/// The name of that key.
+async fn entity<D: Database>(database: &D, key: &str) -> Result<Option<Entity>, ToolError> {
+    Ok(database.rows(Statement::new(database, D::SQL.entity).given(key)).await?.pop())
+}
 
-    /// At most five names that have the key in theirs, or one of its longer words; those that have the key and are mentioned most first.
-    fn near(&self, key: &str) -> impl Future<Output = Result<Vec<String>, ToolError>> + Send;
+/// At most five names that have the key in theirs, or one of its longer words; those that have the key and are mentioned most first.
+async fn similar_names<D: Database>(database: &D, key: &str) -> Result<Vec<String>, ToolError> {
+    let words = Value::from(key.split(' ').collect::<Vec<_>>()).to_string();
+    let similar = Statement::new(database, D::SQL.similar_names).given(key).given(&*words);
+    Ok(database.rows(similar).await?.into_iter().map(|(name,)| name).collect())
+}
 
-    /// At most `limit` relations of some names, most often said first; only those of one kind where it is named. Those that are only
-    /// [mentioned](MENTIONED_WITH) together are asked for by that name.
-    fn edges(
-        &self,
-        names: &[i64],
-        relation: Option<&str>,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<Edge>, ToolError>> + Send;
+/// At most `limit` relations of some names, most often said first; only those of one kind where it is named. Those that are only
+/// [mentioned](MENTIONED_WITH) together are asked for by that name.
+async fn edges<D: Database>(
+    database: &D,
+    names: &[i64],
+    relation: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Edge>, ToolError> {
+    let inner = if relation == Some(MENTIONED_WITH) { D::SQL.mentioned } else { D::SQL.stated };
+    let edges = format!(
+        "{PASSAGE}, subject, subjects.name AS subject_name, relation, object, objects.name AS object_name, best.passages
+         FROM ({inner}) AS best {}
+         ORDER BY best.score DESC, best.passages DESC, best.chunk, subject, object",
+        D::SQL.edges_joined
+    );
+    let names = Value::from(names).to_string();
+    let edges = Statement::new(database, edges).given(&*names);
+    database.rows(edges.given(relation.map(str::to_owned)).given(limit)).await
 }
 
 /// What was found on the way from a name.
@@ -174,10 +194,10 @@ impl Walk {
 }
 
 /// What has to do with a name, as far as a question asks for it.
-pub(super) async fn walk(rows: &impl GraphRows, query: &GraphQuery) -> Result<Graph, ToolError> {
+pub(super) async fn walk(database: &impl Database, query: &GraphQuery) -> Result<Graph, ToolError> {
     let key = key(&query.entity);
-    let Some(start) = rows.entity(&key).await? else {
-        return Err(unknown(&query.entity, rows.near(&key).await?));
+    let Some(start) = entity(database, &key).await? else {
+        return Err(unknown(&query.entity, similar_names(database, &key).await?));
     };
     let relation = query.relation.as_deref().filter(|relation| !relation.is_empty());
     let depth = query.depth.max(1);
@@ -186,10 +206,10 @@ pub(super) async fn walk(rows: &impl GraphRows, query: &GraphQuery) -> Result<Gr
     let mut frontier = vec![start.id];
     let mut left_over = Vec::new();
     for step in 0..depth {
-        let mut found = rows.edges(&frontier, relation, query.limit).await?;
+        let mut found = edges(database, &frontier, relation, query.limit).await?;
         // Further away nearly everything is mentioned with everything.
         if relation.is_none() && step == 0 {
-            found.extend(rows.edges(&frontier, Some(MENTIONED_WITH), query.limit).await?);
+            found.extend(edges(database, &frontier, Some(MENTIONED_WITH), query.limit).await?);
         }
         // What is near must not take all the room, or nothing further away would ever be seen.
         let room = query.limit * usize::from(step + 1) / usize::from(depth);
@@ -206,7 +226,7 @@ pub(super) async fn walk(rows: &impl GraphRows, query: &GraphQuery) -> Result<Gr
         walk.take(edge, step);
     }
     if let Some(relation) = relation.filter(|_| walk.edges.is_empty()) {
-        let mut edges = rows.edges(&[start.id], None, 200).await?;
+        let mut edges = edges(database, &[start.id], None, 200).await?;
         edges.sort_by(|one, other| {
             other.passages.cmp(&one.passages).then_with(|| one.relation.cmp(&other.relation))
         });

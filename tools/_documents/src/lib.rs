@@ -23,6 +23,7 @@
 //! ```
 
 mod chunk;
+mod database;
 mod document;
 mod embed_unread;
 mod embedding;
@@ -37,6 +38,7 @@ pub mod read;
 mod rows;
 mod sql;
 mod sqlite;
+mod store;
 mod tenants;
 mod unspaced;
 mod vectors;

@@ -1,10 +1,11 @@
 //! What the databases that hold documents have in common.
 
 use jiff::Timestamp;
-use sqlx::{ColumnIndex, Database, Decode, Encode, FromRow, QueryBuilder, Row, Type};
+use sqlx::{ColumnIndex, Decode, FromRow, Row, Type};
 
 use super::{
     DocumentFilter, DocumentKind, Passage, StoredDocument, UnreadPassage,
+    database::Statement,
     graph::{Edge, Entity},
     rows::folder,
 };
@@ -14,39 +15,32 @@ pub(super) fn seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A number as databases take it.
-pub(super) fn limit_of(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
+/// The columns of a passage; its score is that of a row of `best`.
+pub(super) const PASSAGE: &str = "SELECT path, document.title, document.kind, section, first, last, text,
+    CAST(best.score AS DOUBLE PRECISION) AS score";
 
 /// Leaves the documents that pass the filter, of a table `document`.
-pub(super) fn narrow<DB: Database>(query: &mut QueryBuilder<DB>, filter: &DocumentFilter)
-where
-    String: for<'q> Encode<'q, DB> + Type<DB>,
-    i32: for<'q> Encode<'q, DB> + Type<DB>,
-{
+pub(super) fn narrow(statement: &mut Statement, filter: &DocumentFilter) {
     if !filter.kinds.is_empty() {
-        let mut kinds = query.push(" AND document.kind IN (").separated(", ");
-        for kind in &filter.kinds {
-            kinds.push_bind(kind.as_str().to_owned());
+        statement.push(" AND document.kind IN (");
+        for (at, kind) in filter.kinds.iter().enumerate() {
+            statement.push(if at > 0 { ", " } else { "" }).bind(kind.as_str());
         }
-        query.push(")");
+        statement.push(")");
     }
     if let Some(path) = &filter.below {
         // No path has a NUL, and PostgreSQL takes none.
         let path = path.replace('\0', " ");
         let folder = folder(&path);
-        query.push(" AND (document.path = ").push_bind(path);
-        query
-            .push(" OR substr(document.path, 1, ")
-            .push_bind(i32::try_from(folder.chars().count()).unwrap_or(0));
-        query.push(") = ").push_bind(folder).push(")");
+        statement.push(" AND (document.path = ").bind(&*path);
+        statement.push(" OR substr(document.path, 1, CAST(").bind(folder.chars().count());
+        statement.push(" AS INTEGER)) = ").bind(&*folder).push(")");
     }
     if let Some(since) = filter.modified_since {
-        query.push(" AND document.modified >= ").push_bind(seconds(since));
+        statement.push(" AND document.modified >= ").bind(&*seconds(since));
     }
     if let Some(before) = filter.modified_before {
-        query.push(" AND document.modified < ").push_bind(seconds(before));
+        statement.push(" AND document.modified < ").bind(&*seconds(before));
     }
 }
 

@@ -254,6 +254,22 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
+/// Takes from this process, for good, all but computing: it keeps its memory, threads and what it has open, and can open no file and no
+/// socket and start no program. For a process that reads what somebody else made, called at its beginning, while it has one thread.
+///
+/// # Errors
+/// What the kernel does not have or does not permit. All else is taken away all the same.
+pub fn restrict_to_computing(limits: &Limits) -> Result<(), Unavailable> {
+    #[cfg(target_os = "linux")]
+    let restricted = linux::compute::restrict(limits);
+    #[cfg(not(target_os = "linux"))]
+    let restricted = {
+        let _ = limits;
+        Err("a process can only be confined on Linux".to_owned())
+    };
+    restricted.map_err(Unavailable)
+}
+
 /// Does the launcher's work where the program was started as one: then `main` ends with this code. It has to be the first
 /// thing in `main`, before there is another thread.
 pub fn launched() -> Option<ExitCode> {

@@ -16,54 +16,47 @@ use super::{
 use crate::{
     acceptance::Pin,
     definition::{MAX_TOOL_NAME, MAX_TOOLS, is_legal_name, is_name_character},
-    source::{AcceptedTool, ToolFault},
+    source::{AcceptedTool, Intake},
     tool::whole_timeout,
 };
 
-/// The tools by their names here, and what is wrong with some.
-pub(super) fn take(
-    server: &str,
-    listing: Listing,
-    settings: &McpServerSettings,
-) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
-    let mut faults: Vec<ToolFault> =
-        listing.cut.into_iter().map(|message| ToolFault::new("*", message, false)).collect();
+/// What is taken of a list.
+pub(super) fn take(server: &str, listing: Listing, settings: &McpServerSettings) -> Intake {
+    let mut intake = Intake::default();
+    if let Some(message) = listing.cut {
+        intake.fault("*", message, false);
+    }
     let known: BTreeSet<&str> = listing.tools.iter().map(|(name, _)| name.as_str()).collect();
     for (list, names) in [
         ("allow", settings.allow.iter().flatten().collect::<Vec<_>>()),
         ("deny", settings.deny.iter().collect()),
         ("effects", settings.effects.keys().collect()),
     ] {
-        let unknown = names.into_iter().filter(|name| !known.contains(name.as_str()));
-        let message = format!("`{list}` names it, and the server has no such tool");
-        faults.extend(unknown.map(|name| ToolFault::new(name, message.clone(), false)));
+        for name in names.into_iter().filter(|name| !known.contains(name.as_str())) {
+            intake.fault(name, format!("`{list}` names it, and the server has no such tool"), false);
+        }
     }
     let is_wanted = |name: &str| {
         settings.allow.as_ref().is_none_or(|allow| allow.contains(name)) && !settings.deny.contains(name)
     };
-    let wanted: Vec<_> = listing.tools.into_iter().filter(|(name, _)| is_wanted(name)).collect();
-    let mut tools = BTreeMap::new();
+    let wanted = listing.tools.into_iter().filter(|(name, _)| is_wanted(name));
     // Those with legal names first, so that none of them is renamed for another's sake.
-    let (legal, other): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(name, _)| is_legal(server, name));
+    let (legal, other): (Vec<_>, Vec<_>) = wanted.partition(|(name, _)| is_legal(server, name));
     for (wire_name, listed) in legal.into_iter().chain(other) {
-        if tools.len() == MAX_TOOLS {
+        if intake.tools.len() == MAX_TOOLS {
             let message = format!("it has more than {MAX_TOOLS} tools; name those you want in `allow`");
-            faults.push(ToolFault::new("*", message, false));
+            intake.fault("*", message, false);
             break;
         }
         let taken = listed.and_then(|listed| {
-            let name = local_name(server, &wire_name, &tools)?;
-            let policy = policy(&listed, settings);
-            let (pin, wire_name) = (pin(&listed), wire_name.clone());
-            Ok((name.clone(), AcceptedTool { spec: spec(name, listed)?, policy, wire_name, hops: 0, pin }))
+            let name = local_name(server, &wire_name, &intake.tools)?;
+            let (policy, pin) = (policy(&listed, settings), pin(&listed));
+            let spec = spec(name, listed)?;
+            Ok(AcceptedTool { spec, policy, wire_name: wire_name.clone(), hops: 0, pin })
         });
-        match taken {
-            Ok((name, taken)) => drop(tools.insert(name, taken)),
-            Err(message) => faults.push(ToolFault::new(&wire_name, message, false)),
-        }
+        intake.add(&wire_name, taken);
     }
-    faults.sort_unstable();
-    (tools, faults)
+    intake
 }
 
 fn is_legal(server: &str, name: &str) -> bool {

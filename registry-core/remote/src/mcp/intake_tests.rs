@@ -2,6 +2,7 @@ use registry_core::Permission;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::source::ToolFault;
 
 fn settings() -> McpServerSettings {
     McpServerSettings::command("server", [""; 0])
@@ -14,7 +15,9 @@ fn listed(name: &str, annotations: Value) -> (String, Result<Listed, String>) {
 
 fn taken(names: &[&str], settings: &McpServerSettings) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
     let tools = names.iter().map(|name| listed(name, Value::Null)).collect();
-    take("s", Listing { tools, cut: None }, settings)
+    let Intake { tools, mut faults } = take("s", Listing { tools, cut: None }, settings);
+    faults.sort_unstable();
+    (tools, faults)
 }
 
 #[test]
@@ -60,7 +63,9 @@ fn b3_no_more_than_a_thousand_tools_are_taken() {
 fn b3_a_hint_tightens_a_check_and_loosens_none_that_is_not_trusted() {
     let effect = |annotations: Value, settings: &McpServerSettings| {
         let tools = vec![listed("a", annotations)];
-        take("s", Listing { tools, cut: None }, settings).0["s.a"].policy
+        let Intake { tools, mut faults } = take("s", Listing { tools, cut: None }, settings);
+        faults.sort_unstable();
+        (tools, faults).0["s.a"].policy
     };
     let trusted = McpServerSettings { trust_annotations: true, ..settings() };
     let (reads, destroys) = (json!({"readOnlyHint": true}), json!({"destructiveHint": true}));
@@ -93,7 +98,8 @@ fn b3_a_schema_that_no_call_can_be_checked_with_costs_that_tool() {
         json!({"type": "object", "properties": {"x": {"type": "text"}}}),
         json!({"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1/schema"}}}),
     ] {
-        let (tools, faults) = take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
+        let Intake { tools, faults } =
+            take("s", Listing { tools: tool(schema.clone()), cut: None }, &settings());
         assert!(tools.is_empty() && faults.len() == 1, "{schema} {faults:?}");
     }
 }

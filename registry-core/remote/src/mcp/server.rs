@@ -215,8 +215,7 @@ impl Server {
 
     /// Offers what the server lists in place of what it had. Gives the number of its tools.
     async fn take(&self, listing: Listing) -> usize {
-        let (tools, faults) = intake::take(self.source.name(), listing, &self.settings);
-        self.source.take(tools, faults).await
+        self.source.take(intake::take(self.source.name(), listing, &self.settings)).await
     }
 
     /// Leaves the server for good.

@@ -325,9 +325,10 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
     loop {
         let since = Instant::now();
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        if let Ok(Ok(mut subscription)) = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await {
-            // What has changed between the list and this is not heard.
-            wake.notify_one();
+        let subscribed = tokio::time::timeout(SUBSCRIBES, peer.listen(filter)).await;
+        // What has changed between the list and this is not heard; and a server that takes no subscription may be gone.
+        wake.notify_one();
+        if let Ok(Ok(mut subscription)) = subscribed {
             loop {
                 tokio::select! {
                     told = subscription.next() => match told {

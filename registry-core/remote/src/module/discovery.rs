@@ -220,13 +220,13 @@ impl Module {
 
     /// Takes a manifest's tools in place of those there were. Gives their number.
     async fn take(&self, manifest: &Manifest, fetched_at: Timestamp) -> usize {
-        let (tools, faults) = intake::take(self.source.name(), manifest, self.rules);
+        let intake = intake::take(self.source.name(), manifest, self.rules);
         {
             let mut known = self.known();
             known.version.clone_from(&manifest.version);
             (known.fetched_at, known.failure, known.failures) = (Some(fetched_at), None, 0);
         }
-        let count = self.source.take(tools, faults).await;
+        let count = self.source.take(intake).await;
         if self.source.is_acceptance_unknown() {
             // The store may be back before the hour is over.
             self.due_after(self.source.now(), RETRY);

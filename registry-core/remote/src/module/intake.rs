@@ -1,6 +1,6 @@
 //! From a manifest to the tools that the registry is offered: names, rules, and what is not taken.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use registry_core::{Effect, Permission, ToolPolicy, ToolSpec, schema::check_input};
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::manifest::{Manifest, ManifestTool};
 use crate::{
     acceptance::Pin,
     definition::{MAX_TOOL_NAME, is_legal_name},
-    source::{AcceptedTool, ToolFault},
+    source::{AcceptedTool, Intake},
     tool::whole_timeout,
 };
 
@@ -24,31 +24,25 @@ pub(super) struct Rules {
     pub(super) timeout: Duration,
 }
 
-/// The tools of a manifest by their names here, and what is wrong with some.
-pub(super) fn take(
-    module: &str,
-    manifest: &Manifest,
-    rules: Rules,
-) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
-    let (mut tools, mut faults) = (BTreeMap::new(), Vec::new());
+/// What is taken of a manifest.
+pub(super) fn take(module: &str, manifest: &Manifest, rules: Rules) -> Intake {
+    let mut intake = Intake::default();
     for (wire_name, tool) in manifest.tools() {
         let taken = tool.and_then(|tool| {
             let name = local_name(module, &manifest.name, &wire_name)?;
-            if tools.contains_key(&name) {
+            if intake.tools.contains_key(&name) {
                 return Err(format!("the module has two tools that are named {name} here; the first stays"));
             }
             let (policy, warning) = policy(&tool, rules);
-            let (hops, pin, spec) = (tool.hops.saturating_add(1), pin(&tool), spec(name.clone(), tool)?);
-            faults.extend(warning.map(|message| ToolFault::new(&wire_name, message, true)));
-            Ok((name, AcceptedTool { spec, policy, wire_name: wire_name.clone(), hops, pin }))
+            let (hops, pin, spec) = (tool.hops.saturating_add(1), pin(&tool), spec(name, tool)?);
+            if let Some(warning) = warning {
+                intake.fault(&wire_name, warning, true);
+            }
+            Ok(AcceptedTool { spec, policy, wire_name: wire_name.clone(), hops, pin })
         });
-        match taken {
-            Ok((name, taken)) => drop(tools.insert(name, taken)),
-            Err(message) => faults.push(ToolFault::new(&wire_name, message, false)),
-        }
+        intake.add(&wire_name, taken);
     }
-    faults.sort_unstable();
-    (tools, faults)
+    intake
 }
 
 /// Its version says nothing: a tool that changes in one version is as much another.
@@ -117,16 +111,20 @@ fn policy(tool: &ManifestTool, rules: Rules) -> (ToolPolicy, Option<String>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::source::ToolFault;
 
     const RULES: Rules =
         Rules { permission: Permission::Guest, effect: Effect::Write, timeout: Duration::from_secs(30) };
 
     fn taken(name: &str, tools: Value, rules: Rules) -> (BTreeMap<String, AcceptedTool>, Vec<ToolFault>) {
         let manifest = json!({"name": name, "description": "", "tools": tools}).to_string();
-        take("research", &Manifest::read(manifest.as_bytes()).unwrap(), rules)
+        let Intake { tools, faults } = take("research", &Manifest::read(manifest.as_bytes()).unwrap(), rules);
+        (tools, faults)
     }
 
     fn tool(name: &str) -> Value {

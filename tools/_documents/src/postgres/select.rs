@@ -9,6 +9,7 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use super::PostgresDocuments;
 use crate::{
     MetadataRows,
+    database::Database,
     sqlite::{SCHEMA, select::select},
 };
 use registry_core::ToolError;

@@ -1,6 +1,10 @@
 //! The server, as all tenants share it.
 
-use std::{fmt::Display, sync::OnceLock, time::Duration};
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, PgPool,
@@ -32,7 +36,7 @@ pub(crate) struct Server {
     /// Whether the database has pgvector, once the tables are there.
     laid_out: OnceCell<bool>,
     pub(super) presence: Presence,
-    pub(super) writers: Semaphore,
+    pub(super) writers: Arc<Semaphore>,
 }
 
 impl Server {
@@ -56,7 +60,7 @@ impl Server {
             pool: OnceLock::new(),
             laid_out: OnceCell::new(),
             presence: Presence::default(),
-            writers: Semaphore::new(WRITERS),
+            writers: Arc::new(Semaphore::new(WRITERS)),
         })
     }
 

@@ -11,16 +11,17 @@ use std::{
     time::Duration,
 };
 
+use toolrack_sandbox::{Limits, restrict_to_computing};
+
 use super::{MAX_BYTES, Text, without_controls};
 use crate::document::Line;
 
 /// A file that takes longer is given up.
 const TIME: Duration = Duration::from_secs(60);
+/// What reading may take.
+const LIMITS: Limits = Limits { time: TIME, memory: 2 << 30, processes: 1, disk: 0, output: MAX_TEXT };
 /// Objects lie inside one another as deep as a file likes.
 const STACK: usize = 64 * 1024 * 1024;
-/// What reading may take of memory, in bytes.
-#[cfg(target_os = "linux")]
-const MEMORY: u64 = 2 << 30;
 /// More text is no document, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
 /// What this program is started with to read a PDF for itself.
@@ -38,32 +39,14 @@ pub(super) fn launched() -> Option<ExitCode> {
         return None;
     }
     let read = || -> io::Result<()> {
-        bound_resources();
+        // Where the kernel has not all of it, the time that is waited for this process is bounded all the same.
+        let _ = restrict_to_computing(&LIMITS);
         let mut bytes = Vec::new();
         io::stdin().take(MAX_BYTES).read_to_end(&mut bytes)?;
         serde_json::to_writer(io::stdout().lock(), &parsed(bytes))?;
         io::stdout().flush()
     };
     Some(if read().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Bounds what this process may take, and keeps it from writing files and from starting others. Where that cannot be done, the time that
-/// is waited for the process is bounded all the same.
-fn bound_resources() {
-    #[cfg(target_os = "linux")]
-    {
-        use nix::sys::resource::{Resource, setrlimit};
-
-        for (resource, most) in [
-            (Resource::RLIMIT_AS, MEMORY),
-            (Resource::RLIMIT_CPU, TIME.as_secs()),
-            (Resource::RLIMIT_CORE, 0),
-            (Resource::RLIMIT_FSIZE, 0),
-            (Resource::RLIMIT_NOFILE, 16),
-        ] {
-            let _ = setrlimit(resource, most, most);
-        }
-    }
 }
 
 /// The text of the pages. There are no headings in it: PDF knows of letters and their places only.
@@ -220,6 +203,39 @@ mod tests {
     fn k12_a_program_that_cannot_launch_a_reader_reads_no_pdf() {
         let refused = read(pdf(&["Green tea."])).unwrap_err();
         assert!(refused.contains("toolrack_documents::read::launched()"), "{refused}");
+    }
+
+    /// Set for a process of this test program that is to be confined as a reader is.
+    #[cfg(target_os = "linux")]
+    const CONFINED: &str = "TOOLRACK_TEST_CONFINED_READER";
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn k12_a_reader_opens_no_file_and_no_socket_and_starts_no_program() {
+        use std::{fs::File, net::UdpSocket, os::unix::net::UnixStream};
+
+        let name = "read::pdf::tests::k12_a_reader_opens_no_file_and_no_socket_and_starts_no_program";
+        if std::env::var_os(CONFINED).is_none() {
+            let mut confined = Command::new(std::env::current_exe().unwrap());
+            let ended = confined.args(["--exact", name, "--nocapture"]).env(CONFINED, "1").output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+            return;
+        }
+        let file = std::env::current_exe().unwrap();
+        File::open(&file).unwrap();
+        let bytes = pdf(&["Green tea."]);
+        restrict_to_computing(&LIMITS).unwrap();
+        let refused = [
+            File::open(&file).map(drop),
+            File::create("new").map(drop),
+            std::fs::read_dir("/").map(drop),
+            UdpSocket::bind("127.0.0.1:0").map(drop),
+            UnixStream::pair().map(drop),
+            Command::new("true").spawn().map(drop),
+        ];
+        assert!(refused.iter().all(Result::is_err), "{refused:?}");
+        let text = read_here(bytes).unwrap();
+        assert!(text.lines.iter().any(|line| line.text == "Green tea."), "{text:?}");
     }
 
     #[cfg(unix)]

@@ -1,20 +1,28 @@
 //! Documents in a SQLite file.
 
 mod file;
-mod graph;
-mod index;
 mod presence;
 pub(super) mod select;
+mod statements;
 mod vector;
 
 use std::{fmt::Display, path::PathBuf, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    AssertSqlSafe, ConnectOptions, Sqlite, SqlitePool, Transaction,
+    query::QueryAs,
+    sqlite::{
+        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+    },
 };
 use tokio::sync::OnceCell;
 
+use super::{
+    Contents, MetadataRows,
+    database::{AnyRow, Argument, Database, Sql, Statement},
+    query::TextQuery,
+    unspaced::spaced,
+};
 use file::{private_file, private_folder, retry_busy};
 use presence::Presence;
 use registry_core::ToolError;
@@ -98,12 +106,87 @@ impl SqliteDocuments {
             _ => Ok(()),
         }
     }
+}
 
-    /// A failure of the store. The model is not told where it is.
+impl Database for SqliteDocuments {
+    type Transaction = Transaction<'static, Sqlite>;
+
+    const SQL: Sql = statements::SQL;
+
+    fn tenant(&self) -> &str {
+        ""
+    }
+
+    fn words(text: &str) -> String {
+        spaced(text).into_owned()
+    }
+
+    fn query(asked: &TextQuery, beginning: bool) -> String {
+        if beginning { asked.beginning() } else { asked.any() }
+    }
+
+    fn contents(&self) -> Contents {
+        self.presence.contents()
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Contents)) {
+        self.presence.update(change);
+    }
+
+    async fn look(&self, _: bool) {
+        self.presence.refresh(&self.file).await;
+    }
+
+    async fn nearest(&self) -> Result<&'static str, ToolError> {
+        Ok(statements::NEAREST)
+    }
+
+    async fn rows<T: AnyRow>(&self, statement: Statement) -> Result<Vec<T>, ToolError> {
+        let rows = bound(statement).fetch_all(&self.opened().await?.readers).await;
+        rows.map_err(|error| self.fault(error))
+    }
+
+    /// The lock is taken at the beginning, so that nothing fails half-way for want of it.
+    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, ToolError> {
+        let begun = self.opened().await?.writer.begin_with("BEGIN IMMEDIATE").await;
+        begun.map_err(|error| self.fault(error))
+    }
+
+    async fn write<T: AnyRow>(
+        transaction: &mut Transaction<'static, Sqlite>,
+        statement: Statement,
+    ) -> Result<Vec<T>, sqlx::Error> {
+        bound(statement).fetch_all(&mut **transaction).await
+    }
+
+    async fn commit(transaction: Transaction<'static, Sqlite>) -> Result<(), sqlx::Error> {
+        transaction.commit().await
+    }
+
+    async fn select(&self, sql: &str) -> Result<MetadataRows, ToolError> {
+        let mut connection =
+            self.opened().await?.untrusted_readers.acquire().await.map_err(|error| self.fault(error))?;
+        select::select(&mut connection, sql, |error| self.fault(error)).await
+    }
+
     fn fault(&self, error: impl Display) -> ToolError {
         ToolError::failed(format!("the documents in {}: {error}", self.file.display()))
             .with_feedback("The documents cannot be read now. Do without them, and say so.")
     }
+}
+
+fn bound<T: AnyRow>(statement: Statement) -> QueryAs<'static, Sqlite, T, SqliteArguments> {
+    let query = sqlx::query_as(AssertSqlSafe(statement.sql));
+    statement.arguments.into_iter().fold(query, |query, argument| match argument {
+        Argument::Text(text) => query.bind(text),
+        Argument::Number(number) => query.bind(number),
+        Argument::Vector(vector) => query.bind(to_bytes(&vector)),
+    })
+}
+
+/// A vector as it is kept: its numbers one after the other, little-endian.
+fn to_bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {

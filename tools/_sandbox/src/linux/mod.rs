@@ -3,6 +3,7 @@
 //! The host starts a supervisor, the supervisor starts a process that confines itself and becomes the program. The supervisor is
 //! not confined and runs nothing of the program's; it watches, ends everything and cleans up.
 
+pub(super) mod compute;
 mod confine;
 mod folder;
 mod supervise;

@@ -98,6 +98,28 @@ const UNSUPPORTED: &[Syscall] = &[
     sys::SYS_setxattr, sys::SYS_lsetxattr, sys::SYS_fsetxattr, sys::SYS_removexattr, sys::SYS_lremovexattr, sys::SYS_fremovexattr,
 ];
 
+/// All that is needed to compute, and to read and write what is open already. A new thread is in [`restrict_to_computing`].
+#[rustfmt::skip]
+const COMPUTING: &[Syscall] = &[
+    sys::SYS_read, sys::SYS_write, sys::SYS_readv, sys::SYS_writev, sys::SYS_close, sys::SYS_lseek, sys::SYS_fstat, sys::SYS_brk,
+    sys::SYS_mmap, sys::SYS_munmap, sys::SYS_mprotect, sys::SYS_mremap, sys::SYS_madvise, sys::SYS_exit, sys::SYS_exit_group,
+    sys::SYS_getpid, sys::SYS_gettid, sys::SYS_set_robust_list, sys::SYS_rseq, sys::SYS_futex, sys::SYS_sched_yield,
+    sys::SYS_sched_getaffinity, sys::SYS_rt_sigaction, sys::SYS_rt_sigprocmask, sys::SYS_rt_sigreturn, sys::SYS_sigaltstack,
+    sys::SYS_restart_syscall, sys::SYS_clock_gettime, sys::SYS_clock_nanosleep, sys::SYS_nanosleep, sys::SYS_getrandom,
+];
+
+/// Leaves this thread, and those that it starts, nothing but to compute.
+pub(super) fn restrict_to_computing() -> Result<(), seccompiler::Error> {
+    let mut allowed = always(&[COMPUTING]);
+    // Other processes are made by the same call. The one that came after it takes its flags from memory, which no filter can read.
+    let thread = u64_of(sys::CLONE_THREAD);
+    allowed.insert(sys::SYS_clone, vec![SeccompRule::new(vec![when(0, Is::MaskedEq(thread), thread)?])?]);
+    let missing = SeccompAction::Errno(sys::ENOSYS.unsigned_abs());
+    let arch: TargetArch = std::env::consts::ARCH.try_into()?;
+    let filter: BpfProgram = SeccompFilter::new(allowed, missing, SeccompAction::Allow, arch)?.try_into()?;
+    apply_filter(&filter)
+}
+
 /// Confines this thread, and what it becomes, for good.
 pub(super) fn restrict(scopes_signals: bool) -> Result<(), seccompiler::Error> {
     for filter in filters(scopes_signals)? {

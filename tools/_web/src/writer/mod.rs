@@ -1,5 +1,8 @@
 //! Writes text as the tokens of a page come, with the marks of Markdown or without them.
 
+mod inline;
+mod table;
+
 use html5gum::Token;
 use registry_core::text::is_invisible;
 use url::Url;
@@ -12,35 +15,19 @@ use crate::{
     skipping::{Closed, Skipped},
     tokens,
 };
+use inline::Open;
+use table::Row;
 
 /// More is not written, whatever the page has.
 const MAX_OUTPUT: usize = 1_000_000;
-/// A longer address is left out.
-const MAX_ADDRESS: usize = 2000;
 /// A main part with less text than this is not the page.
 const MIN_MAIN: usize = 200;
 const MAX_NESTING: usize = 8;
 const MAX_HEADING: u8 = 4;
 const MAX_METADATA: usize = 100;
 
-/// Something that is put around text when it ends, if there was any.
-#[derive(Debug)]
-struct Open {
-    start: Option<usize>,
-    address: Option<String>,
-}
-
-/// The row of a table that is open.
-#[derive(Debug, Default)]
-struct Row {
-    cells: usize,
-    headings: usize,
-    /// Where in the output it begins.
-    start: usize,
-}
-
 /// Writes a page down as its tags and texts come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Writer {
     /// Where the links lead from. Without it the text is written without links and other marks, all parts of it.
     base: Option<Url>,
@@ -76,31 +63,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(base: Option<&Url>, skips_around: bool) -> Self {
-        Self {
-            base: base.cloned(),
-            skips_around,
-            out: String::new(),
-            starts: Vec::new(),
-            number: 1,
-            heading: 0,
-            title: None,
-            in_title: false,
-            language: None,
-            metadata: Vec::new(),
-            due: 0,
-            space_due: false,
-            prefix: String::new(),
-            skipped: None,
-            lists: Vec::new(),
-            quotes: 0,
-            preformatted: false,
-            link: None,
-            code: None,
-            row: Row::default(),
-            in_cell: false,
-            main_depth: 0,
-            mains: Vec::new(),
-        }
+        Self { base: base.cloned(), skips_around, number: 1, ..Self::default() }
     }
 
     pub(crate) fn read(mut self, html: &str) -> Self {
@@ -211,28 +174,11 @@ impl Writer {
                 }
                 self.preformatted = true;
             }
-            Role::Code if !self.preformatted => self.code = Some(Open { start: None, address: None }),
-            Role::Link => {
-                self.close_link();
-                self.link = Some(Open { start: None, address: attribute("href") });
-            }
-            Role::Row => {
-                self.end_row();
-                self.apart(1);
-                self.row.start = self.out.len();
-            }
-            Role::Cell => {
-                if self.row.cells > 0 {
-                    self.next_cell();
-                }
-                self.row.cells += 1;
-                self.row.headings += usize::from(name == "th");
-                self.in_cell = true;
-            }
-            Role::Table => {
-                self.end_row();
-                self.apart(2);
-            }
+            Role::Code if !self.preformatted => self.code = Some(Open::default()),
+            Role::Link => self.open_link(attribute("href")),
+            Role::Row => self.open_row(),
+            Role::Cell => self.open_cell(name == "th"),
+            Role::Table => self.table(),
             Role::Block => self.paragraph(),
             Role::Line => self.apart(1),
             _ => self.void(name, attribute),
@@ -305,11 +251,8 @@ impl Writer {
             Role::Preformatted if self.preformatted => self.close_preformatted(),
             Role::Code => self.close_code(),
             Role::Link => self.close_link(),
-            Role::Row => self.end_row(),
-            Role::Table => {
-                self.end_row();
-                self.apart(2);
-            }
+            Role::Row => self.close_row(),
+            Role::Table => self.table(),
             Role::Heading(_) => {
                 self.prefix.clear();
                 self.heading = 0;
@@ -348,72 +291,6 @@ impl Writer {
             }
             _ => format!("{indent}- "),
         };
-    }
-
-    fn next_cell(&mut self) {
-        if self.out.len() == self.row.start {
-            self.write_due();
-        }
-        self.due = 0;
-        self.out.push_str(" |");
-        self.space_due = true;
-    }
-
-    /// Ends the row that is open; below a row of headings goes the line that makes it a table.
-    fn end_row(&mut self) {
-        let Row { cells, headings, .. } = std::mem::take(&mut self.row);
-        self.in_cell = false;
-        if cells == 0 {
-            return;
-        }
-        self.due = self.due.max(1);
-        if cells > 1 && cells == headings {
-            let rule = vec!["---"; cells.min(100)].join(" | ");
-            self.mark(&rule);
-            self.due = 1;
-        }
-    }
-
-    fn resolve(&self, href: &str) -> Option<String> {
-        let href = href.trim();
-        if href.is_empty() || href.starts_with('#') || href.len() > MAX_ADDRESS {
-            return None;
-        }
-        let base = self.base.as_ref()?;
-        let mut url = base.join(href).ok()?;
-        let address = String::from(url.clone());
-        let has_fragment = url.fragment().is_some();
-        url.set_fragment(None);
-        let is_here = has_fragment && url == *base;
-        let is_link = matches!(url.scheme(), "http" | "https" | "mailto") && address.len() <= MAX_ADDRESS;
-        (is_link && !is_here).then_some(address)
-    }
-
-    /// Puts the text since the opening tag in brackets, with the address behind it.
-    fn close_link(&mut self) {
-        let Some(Open { start: Some(start), address: Some(address) }) = self.link.take() else { return };
-        let Some(text) = self.out.get(start..).filter(|text| !self.preformatted && !text.contains('\n'))
-        else {
-            return;
-        };
-        // The `¶` beside a heading.
-        if address.starts_with('#') && text.chars().count() == 1 && !text.contains(char::is_alphanumeric) {
-            self.out.truncate(start);
-            return;
-        }
-        let Some(address) = self.resolve(&address) else { return };
-        self.out.insert(start, '[');
-        self.out.push_str("](");
-        self.out.push_str(&address);
-        self.out.push(')');
-    }
-
-    fn close_code(&mut self) {
-        let Some(Open { start: Some(start), .. }) = self.code.take() else { return };
-        if self.marks() && self.out.get(start..).is_some_and(|text| !text.contains(['\n', '`'])) {
-            self.out.insert(start, '`');
-            self.out.push('`');
-        }
     }
 
     fn text(&mut self, text: &str) {

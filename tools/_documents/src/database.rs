@@ -1,0 +1,185 @@
+//! What documents need of a database: its statements, and a few ways to run them. All else is in [`store`](super::store).
+
+use std::fmt::{Display, Write};
+
+use registry_core::ToolError;
+use sqlx::{FromRow, postgres::PgRow, sqlite::SqliteRow};
+
+use super::{Contents, MetadataRows, query::TextQuery};
+
+/// A database, as a tenant sees it.
+pub(super) trait Database: Send + Sync + 'static {
+    /// Statements that are kept whole, or none of them.
+    type Transaction: Send;
+
+    const SQL: Sql;
+
+    /// The tenant; empty where the database is the tenant's alone.
+    fn tenant(&self) -> &str;
+
+    /// What of a text is looked up.
+    fn words(text: &str) -> String;
+
+    /// The words of a question in the language of the database; with `beginning` also words that begin so.
+    fn query(asked: &TextQuery, beginning: bool) -> String;
+
+    /// What is known to be there.
+    fn contents(&self) -> Contents;
+
+    /// Notes what was written here.
+    fn update(&self, change: impl FnOnce(&mut Contents));
+
+    /// Looks what is there; with `now` whenever it was looked before.
+    fn look(&self, now: bool) -> impl Future<Output = ()> + Send;
+
+    /// The inner query for passages whose vectors are near to $2, of the model $3 and of the length $4.
+    fn nearest(&self) -> impl Future<Output = Result<&'static str, ToolError>> + Send;
+
+    fn rows<T: AnyRow>(&self, statement: Statement)
+    -> impl Future<Output = Result<Vec<T>, ToolError>> + Send;
+
+    fn begin(&self) -> impl Future<Output = Result<Self::Transaction, ToolError>> + Send;
+
+    fn write<T: AnyRow>(
+        transaction: &mut Self::Transaction,
+        statement: Statement,
+    ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send;
+
+    fn commit(transaction: Self::Transaction) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Runs a statement that somebody else wrote, over the view of documents.
+    fn select(&self, sql: &str) -> impl Future<Output = Result<MetadataRows, ToolError>> + Send;
+
+    /// A failure of the store. The model is not told where it is.
+    fn fault(&self, error: impl Display) -> ToolError;
+}
+
+/// The statements of a database. $1 is the tenant in each of them.
+pub(super) struct Sql {
+    /// Whether the document of the path $2 is there with the hash $3.
+    pub(super) has: &'static str,
+    /// The id and the hash of the document of the path $2.
+    pub(super) known: &'static str,
+    /// Removes the document with the id $2.
+    pub(super) remove_known: &'static str,
+    /// Removes the document of the path $2, and those whose paths begin with $3.
+    pub(super) remove: &'static str,
+    /// Removes the names that are mentioned nowhere any more.
+    pub(super) remove_unmentioned: &'static str,
+    /// Adds a document, and gives its id.
+    pub(super) add: &'static str,
+    /// Adds the passages in $3 of the document $2, whose title has the words $4.
+    pub(super) add_passages: &'static [&'static str],
+    /// All documents; open at its conditions.
+    pub(super) list: &'static str,
+    /// The inner query for passages with the words $2; open at its conditions.
+    pub(super) matching: &'static str,
+    /// A condition of an inner query: passages of some documents; open at their conditions.
+    pub(super) of_documents: &'static str,
+    /// What belongs to the best rows of an inner query.
+    pub(super) joined: &'static str,
+    /// At most $3 passages that have no vector of the model $2.
+    pub(super) without_vectors: &'static str,
+    /// Removes the vectors of the model $2 that have another length than $3, where that is one.
+    pub(super) remove_vectors: &'static str,
+    /// Keeps the vector $4, of the model $2 and the length $5, of the passage $3.
+    pub(super) keep_vector: &'static str,
+    /// Passages that no model has been through; open at its conditions.
+    pub(super) unextracted: &'static str,
+    /// Marks that the model $2 has been through the passage $3. Gives a row where that is there.
+    pub(super) mark_extracted: &'static str,
+    /// Adds the names in $3 of the passage $2, and that it mentions them.
+    pub(super) add_names: [&'static str; 2],
+    /// Adds the relations in $3 of the passage $2.
+    pub(super) add_relations: &'static str,
+    /// The name with the key $2.
+    pub(super) entity: &'static str,
+    /// Five names that have $2 in them, or one of the words $3.
+    pub(super) similar_names: &'static str,
+    /// An inner query: $4 relations of the kind $3 that are said of the names $2.
+    pub(super) stated: &'static str,
+    /// An inner query: $4 names that are mentioned with the names $2, which is the relation $3.
+    pub(super) mentioned: &'static str,
+    /// What belongs to the rows of either.
+    pub(super) edges_joined: &'static str,
+}
+
+/// A row that either database gives.
+pub(super) trait AnyRow:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static
+{
+}
+
+impl<T> AnyRow for T where
+    T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static
+{
+}
+
+/// What a statement is given.
+pub(super) enum Argument {
+    Text(Option<String>),
+    Number(i64),
+    Vector(Vec<f32>),
+}
+
+impl From<&str> for Argument {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<Option<String>> for Argument {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<f32>> for Argument {
+    fn from(vector: Vec<f32>) -> Self {
+        Self::Vector(vector)
+    }
+}
+
+impl From<i64> for Argument {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<usize> for Argument {
+    fn from(number: usize) -> Self {
+        Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+/// A statement, and what is given for $1, $2 and so on.
+pub(super) struct Statement {
+    pub(super) sql: String,
+    pub(super) arguments: Vec<Argument>,
+}
+
+impl Statement {
+    /// A statement of a database's, with its tenant as $1.
+    pub(super) fn new(database: &impl Database, sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), arguments: vec![database.tenant().into()] }
+    }
+
+    /// Gives the next argument, which the statement names already.
+    pub(super) fn given(mut self, argument: impl Into<Argument>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub(super) fn push(&mut self, sql: &str) -> &mut Self {
+        self.sql.push_str(sql);
+        self
+    }
+
+    /// Gives the next argument at the place where the statement ends now.
+    pub(super) fn bind(&mut self, argument: impl Into<Argument>) -> &mut Self {
+        self.arguments.push(argument.into());
+        // Writing to a text does not fail.
+        let _ = write!(self.sql, "${}", self.arguments.len());
+        self
+    }
+}

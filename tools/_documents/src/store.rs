@@ -1,0 +1,267 @@
+//! Documents in a database, whichever it is.
+
+use futures_util::FutureExt;
+use jiff::Timestamp;
+use registry_core::{BoxFuture, ToolError};
+use serde_json::Value;
+
+use super::{
+    Added, Contents, Document, DocumentFilter, DocumentIndex, Extracted, Graph, GraphQuery, MetadataRows,
+    Passage, StoredDocument, UnreadPassage,
+    database::{Database, Statement},
+    graph::walk,
+    index::Answer,
+    query::{TextQuery, fill_up},
+    rows::{Rows, extracted_rows, folder},
+    sql::{PASSAGE, narrow, seconds},
+    vectors::{all_normalised, normalised},
+};
+
+const UNREAD: &str = "SELECT passage.id, title, section, text";
+
+impl<D: Database> DocumentIndex for D {
+    fn contents(&self) -> Contents {
+        Database::contents(self)
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        self.look(false).boxed()
+    }
+
+    fn add(&self, mut document: Document) -> Answer<'_, Added> {
+        Box::pin(async move {
+            if self.has(&document.path, &document.hash).await? {
+                return Ok(Added::Unchanged);
+            }
+            // Neither the words of SQLite nor any text of PostgreSQL has a place for it.
+            for line in document.lines.iter_mut().filter(|line| line.text.contains('\0')) {
+                line.text = line.text.replace('\0', " ");
+            }
+            let (document, rows) = Rows::of(document, D::words).await?;
+            let added =
+                in_transaction(self, async |transaction| replace(self, transaction, &document, &rows).await);
+            let added = added.await?;
+            self.update(|contents| contents.documents = true);
+            Ok(added)
+        })
+    }
+
+    fn has<'a>(&'a self, path: &'a str, hash: &'a str) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let found = self.rows(Statement::new(self, D::SQL.has).given(path).given(hash)).await?;
+            Ok(found.contains(&(true,)))
+        })
+    }
+
+    fn remove<'a>(&'a self, path: &'a str) -> Answer<'a, Vec<String>> {
+        Box::pin(async move {
+            let removed = in_transaction(self, async |transaction| {
+                let remove = Statement::new(self, D::SQL.remove).given(path).given(&*folder(path));
+                let removed = D::write::<(String,)>(transaction, remove).await?;
+                remove_unmentioned(self, transaction).await?;
+                Ok(removed)
+            });
+            let mut removed: Vec<String> = removed.await?.into_iter().map(|(path,)| path).collect();
+            removed.sort();
+            self.look(true).await;
+            Ok(removed)
+        })
+    }
+
+    fn list<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, Vec<StoredDocument>> {
+        Box::pin(async move {
+            let mut list = Statement::new(self, D::SQL.list);
+            narrow(&mut list, filter);
+            list.push(" ORDER BY path");
+            self.rows(list).await
+        })
+    }
+
+    fn search<'a>(
+        &'a self,
+        question: &'a str,
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, Vec<Passage>> {
+        Box::pin(async move {
+            let asked = TextQuery::of(question)?;
+            let matching = async |beginning| {
+                let words = D::query(&asked, beginning);
+                let found = Statement::new(self, [PASSAGE, D::SQL.matching].concat()).given(&*words);
+                best(self, found, limit, filter).await
+            };
+            let mut passages = matching(false).await?;
+            if passages.len() < limit {
+                fill_up(&mut passages, matching(true).await?, limit);
+            }
+            Ok(passages)
+        })
+    }
+
+    fn without_vectors<'a>(&'a self, model: &'a str, limit: usize) -> Answer<'a, Vec<UnreadPassage>> {
+        self.rows(Statement::new(self, D::SQL.without_vectors).given(model).given(limit)).boxed()
+    }
+
+    fn keep_vectors<'a>(&'a self, model: &'a str, vectors: Vec<(i64, Vec<f32>)>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let (vectors, dimensions) = all_normalised(vectors);
+            in_transaction(self, async |transaction| {
+                // Of what the model's name stood for before.
+                let remove = Statement::new(self, D::SQL.remove_vectors).given(model).given(dimensions);
+                D::write::<()>(transaction, remove).await?;
+                for (passage, vector) in vectors {
+                    let length = vector.len();
+                    let keep = Statement::new(self, D::SQL.keep_vector).given(model).given(passage);
+                    D::write::<()>(transaction, keep.given(vector).given(length)).await?;
+                }
+                Ok(())
+            })
+            .await
+        })
+    }
+
+    fn nearest<'a>(
+        &'a self,
+        model: &'a str,
+        vector: &'a [f32],
+        limit: usize,
+        filter: &'a DocumentFilter,
+    ) -> Answer<'a, Vec<Passage>> {
+        Box::pin(async move {
+            let Some(vector) = normalised(vector.to_vec()) else {
+                return Err(ToolError::invalid(
+                    "a vector of zeros or of no finite numbers is near to nothing",
+                ));
+            };
+            let (nearest, length) = (Database::nearest(self).await?, vector.len());
+            let found = Statement::new(self, [PASSAGE, nearest].concat());
+            best(self, found.given(vector).given(model).given(length), limit, filter).await
+        })
+    }
+
+    fn select<'a>(&'a self, sql: &'a str) -> Answer<'a, MetadataRows> {
+        Database::select(self, sql).boxed()
+    }
+
+    fn unextracted<'a>(&'a self, limit: usize, filter: &'a DocumentFilter) -> Answer<'a, Vec<UnreadPassage>> {
+        Box::pin(async move {
+            let mut unread = Statement::new(self, [UNREAD, D::SQL.unextracted].concat());
+            narrow(&mut unread, filter);
+            unread.push(" ORDER BY passage.id LIMIT ").bind(limit);
+            self.rows(unread).await
+        })
+    }
+
+    fn count_unextracted<'a>(&'a self, filter: &'a DocumentFilter) -> Answer<'a, usize> {
+        Box::pin(async move {
+            let mut count = Statement::new(self, ["SELECT count(*)", D::SQL.unextracted].concat());
+            narrow(&mut count, filter);
+            let count = self.rows::<(i64,)>(count).await?;
+            Ok(count.first().and_then(|(count,)| usize::try_from(*count).ok()).unwrap_or_default())
+        })
+    }
+
+    fn keep_extracted<'a>(&'a self, model: &'a str, passages: Vec<(i64, Extracted)>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            in_transaction(self, async |transaction| {
+                for (passage, extracted) in &passages {
+                    let mark = Statement::new(self, D::SQL.mark_extracted).given(model).given(*passage);
+                    if D::write::<(i64,)>(transaction, mark).await?.is_empty() {
+                        continue;
+                    }
+                    let (names, relations) = extracted_rows(extracted);
+                    let [add_names, add_mentions] = D::SQL.add_names;
+                    let steps =
+                        [(add_names, &names), (add_mentions, &names), (D::SQL.add_relations, &relations)];
+                    for (sql, rows) in steps {
+                        let add = Statement::new(self, sql).given(*passage).given(rows.as_str());
+                        D::write::<()>(transaction, add).await?;
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+            if passages.iter().any(|(_, extracted)| !extracted.names.is_empty()) {
+                self.update(|contents| contents.graph = true);
+            }
+            Ok(())
+        })
+    }
+
+    fn graph<'a>(&'a self, query: &'a GraphQuery) -> Answer<'a, Graph> {
+        Box::pin(walk(self, query))
+    }
+}
+
+/// What is done is kept whole, or none of it.
+async fn in_transaction<D: Database, T>(
+    database: &D,
+    work: impl AsyncFnOnce(&mut D::Transaction) -> Result<T, sqlx::Error>,
+) -> Result<T, ToolError> {
+    let mut transaction = database.begin().await?;
+    let done = match work(&mut transaction).await {
+        Ok(done) => D::commit(transaction).await.map(|()| done),
+        Err(error) => Err(error),
+    };
+    done.map_err(|error| database.fault(error))
+}
+
+/// The passages of the best rows of an inner query, which is open at its conditions. They are known before their texts are read.
+async fn best<D: Database>(
+    database: &D,
+    mut found: Statement,
+    limit: usize,
+    filter: &DocumentFilter,
+) -> Result<Vec<Passage>, ToolError> {
+    if *filter != DocumentFilter::default() {
+        found.push(D::SQL.of_documents);
+        narrow(&mut found, filter);
+        found.push(")");
+    }
+    found.push(" ORDER BY score DESC, id LIMIT ").bind(limit).push(") AS best");
+    found.push(D::SQL.joined).push(" ORDER BY best.score DESC, best.id");
+    database.rows(found).await
+}
+
+async fn replace<D: Database>(
+    database: &D,
+    transaction: &mut D::Transaction,
+    document: &Document,
+    rows: &Rows,
+) -> Result<Added, sqlx::Error> {
+    let known = Statement::new(database, D::SQL.known).given(&*document.path);
+    let added = match D::write::<(i64, String)>(transaction, known).await?.pop() {
+        Some((_, hash)) if hash == document.hash => return Ok(Added::Unchanged),
+        Some((id, _)) => {
+            D::write::<()>(transaction, Statement::new(database, D::SQL.remove_known).given(id)).await?;
+            remove_unmentioned(database, transaction).await?;
+            Added::Updated
+        }
+        None => Added::New,
+    };
+    let add = Statement::new(database, D::SQL.add)
+        .given(&*document.path)
+        .given(&*document.title)
+        .given(document.kind.as_str())
+        .given(i64::try_from(document.bytes).unwrap_or(i64::MAX))
+        .given(rows.count)
+        .given(document.language.clone())
+        .given(document.modified.map(seconds))
+        .given(&*seconds(Timestamp::now()))
+        .given(&*document.hash)
+        .given(&*Value::Object(document.metadata.clone()).to_string());
+    for (id,) in D::write::<(i64,)>(transaction, add).await? {
+        for sql in D::SQL.add_passages {
+            let add = Statement::new(database, *sql).given(id).given(&*rows.json).given(&*rows.title_words);
+            D::write::<()>(transaction, add).await?;
+        }
+    }
+    Ok(added)
+}
+
+async fn remove_unmentioned<D: Database>(
+    database: &D,
+    transaction: &mut D::Transaction,
+) -> Result<(), sqlx::Error> {
+    D::write::<()>(transaction, Statement::new(database, D::SQL.remove_unmentioned)).await.map(drop)
+}
