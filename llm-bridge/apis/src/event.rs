@@ -1,6 +1,6 @@
 //! What happens in a turn, as it is encoded for a client; and the pieces of a model server's answer, from which it is made.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Call, CallInput, Failure, Passing, Provider, RawJson, Seal};
 
@@ -176,13 +176,22 @@ pub enum TurnEvent {
 }
 
 impl TurnEvent {
-    /// What the field `x_toolrack` of an answer says of the event, for programs; only what happens to the server's tools is said.
+    /// What the field `x_toolrack` says of the event, for programs; only what happens to the server's tools is said.
     pub(crate) fn details(&self) -> Option<Value> {
         match self {
             Self::Tool(status) => Some(status.details()),
-            Self::Notice(text) => Some(serde_json::json!({"type": "notice", "message": text})),
-            Self::Message { id, .. } => Some(serde_json::json!({"type": "message", "id": id})),
+            Self::Notice(text) => Some(json!({"type": "notice", "message": text})),
+            Self::Message { id, .. } => Some(json!({"type": "message", "id": id})),
             _ => None,
+        }
+    }
+
+    /// [`details`](Self::details) in an answer that is one body: without what only a stream tells, and with the text of messages.
+    pub(crate) fn details_of_whole(&self) -> Option<Value> {
+        match self {
+            Self::Tool(ToolStatus::Begun { .. } | ToolStatus::Delta { .. }) => None,
+            Self::Message { id, text } => Some(json!({"type": "message", "id": id, "text": text})),
+            _ => self.details(),
         }
     }
 }
@@ -306,7 +315,6 @@ impl ToolStatus {
 
     /// The status in the form of the field `x_toolrack`, for programs.
     pub fn details(&self) -> Value {
-        use serde_json::json;
         match self {
             Self::Begun { id, name, dialect } => {
                 json!({"type": "call_begun", "id": id, "name": name, "dialect": dialect})

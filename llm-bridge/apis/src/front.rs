@@ -25,6 +25,18 @@ pub trait Front: Send + Sync {
     fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>>;
 }
 
+/// A front whose API tells how many tokens a request has.
+pub trait CountTokens: Front {
+    /// Decodes a request for a count: the conversation whose tokens are counted.
+    ///
+    /// # Errors
+    /// The field that is wrong, and what to send.
+    fn decode_count(&self, parts: &Parts, body: &[u8]) -> Result<Request, BadRequest>;
+
+    /// The reply with the count.
+    fn count(&self, tokens: u64) -> http::Response<Vec<u8>>;
+}
+
 /// A decoded request.
 #[derive(Debug)]
 pub struct Decoded {
@@ -52,15 +64,22 @@ pub trait Encode: Send + std::fmt::Debug {
     fn keep_alive(&self, out: &mut Vec<u8>);
 }
 
-/// A JSON reply of a status, with the headers that say when and whether to ask again.
-pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::Response<Vec<u8>> {
+/// A JSON reply.
+pub(crate) fn json_reply(body: &impl Serialize) -> http::Response<Vec<u8>> {
     let mut json = Vec::new();
     Framing::append_json(&mut json, body);
     let mut reply = http::Response::new(json);
+    let json = http::HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    reply
+}
+
+/// A JSON reply of a failure's status, with the headers that say when and whether to ask again.
+pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::Response<Vec<u8>> {
+    let mut reply = json_reply(body);
     *reply.status_mut() =
         http::StatusCode::from_u16(failure.status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = reply.headers_mut();
-    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     if let Some(value) = failure.retry_after.as_deref().and_then(|after| after.parse().ok()) {
         headers.insert(http::header::RETRY_AFTER, value);
     }
@@ -96,4 +115,11 @@ pub(crate) fn read_name(object: &mut Object<'_>) -> Result<String, BadRequest> {
         Some(_) => Err(object.bad("name", "is empty")),
         None => Err(object.bad("name", "is missing")),
     }
+}
+
+/// Takes a number from 0 on.
+pub(crate) fn read_count(object: &mut Object<'_>, name: &str) -> Result<Option<u64>, BadRequest> {
+    let Some(field) = object.take(name) else { return Ok(None) };
+    let number = u64::try_from(field.integer()?);
+    number.map(Some).map_err(|_| field.bad("has to be a whole number from 0 on"))
 }

@@ -46,9 +46,7 @@
 //! # Ok::<(), toolrack_apis::UnknownProvider>(())
 //! ```
 
-mod anthropic {
-    pub(crate) mod tools;
-}
+pub mod anthropic;
 mod decoder;
 mod definition;
 mod event;
@@ -84,7 +82,7 @@ pub use event::{CallPiece, ClientCall, FinishReason, FinishedTool, Piece, ToolSt
 pub use extension::Extension;
 pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
 pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
-pub use front::{Decoded, Encode, Front};
+pub use front::{CountTokens, Decoded, Encode, Front};
 pub use message::{
     Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal,
     SealKind, ToolResult,

@@ -193,6 +193,8 @@ pub enum MediaKind {
 pub enum MediaSource {
     /// Here, in Base64. It is passed on as it came and never decoded.
     Data(String),
+    /// Here, as text: a document without any format.
+    Text(String),
     /// At an address that the model server fetches.
     Url(String),
     /// At the API, which gave it this id.

@@ -75,6 +75,13 @@ impl Passing {
         }
     }
 
+    /// Sets the fields of `others` that may be sent to an API.
+    pub(crate) fn extend(&mut self, others: &Self, api: Provider) {
+        for (name, value) in others.to(api) {
+            self.push(name.clone(), value.clone());
+        }
+    }
+
     /// The fields that may be sent to an API: all if they are its own, otherwise none.
     pub fn to(&self, api: Provider) -> &[(Box<str>, RawJson)] {
         if self.api == Some(api) { &self.fields } else { &[] }

@@ -10,7 +10,7 @@ use toolrack_apis::{
     openai::chat::{OpenAiFront, OpenAiWire},
 };
 
-use crate::strategies::{name, passing, sampling, text};
+use crate::strategies::{self, name, passing, sampling, text};
 
 fn decode(body: &[u8]) -> Result<Decoded, toolrack_apis::BadRequest> {
     let parts = http::Request::new(()).into_parts().0;
@@ -22,15 +22,7 @@ fn decoded(body: &Value) -> Request {
 }
 
 fn leftover(name: &'static str) -> impl Strategy<Value = Passing> {
-    passing(Provider::OpenAi, &["cache_control", "x"]).prop_flat_map(move |passing| {
-        any::<bool>().prop_map(move |inner| {
-            let mut passing = passing.clone();
-            if inner {
-                passing.push(name, RawJson::of(&json!({"y": 1})));
-            }
-            passing
-        })
-    })
+    strategies::leftover(Provider::OpenAi, &["cache_control", "x"], name)
 }
 
 fn media() -> impl Strategy<Value = Part> {
@@ -698,32 +690,10 @@ fn issue16_a_failure_ends_a_stream_without_done() {
 
 #[test]
 fn g13_a_streamed_token_makes_few_allocations() {
-    const MOST: u64 = 8;
     let body = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"stream\":true}";
     let mut encoder = decode(body.as_bytes()).unwrap().encoder;
-    let mut decoder = OpenAiWire.decoder("text/event-stream");
-    let (mut pieces, mut out) = (Vec::with_capacity(8), Vec::with_capacity(4096));
+    let mut out = Vec::with_capacity(4096);
     encoder.event(TurnEvent::Model("some-model".into()), &mut out);
-    let chunk = concat!(
-        "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",",
-        "\"system_fingerprint\":\"b1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,",
-        "\"finish_reason\":null}]}\n\n"
-    );
-    let mut token = || {
-        out.clear();
-        decoder.push(chunk.as_bytes(), &mut pieces).unwrap();
-        for piece in pieces.drain(..) {
-            let event = match piece {
-                Piece::Text(text) => TurnEvent::Text(text),
-                Piece::Passing(passing) => TurnEvent::Passing(passing),
-                other => panic!("{other:?}"),
-            };
-            encoder.event(event, &mut out);
-        }
-        assert!(out.ends_with(b"\"system_fingerprint\":\"b1\"}\n\n"));
-    };
-    token();
-    let made = allocation_counter::measure(&mut token).count_total;
-    println!("allocations of one token: {made}");
-    assert!(made <= MOST, "one token makes {made} allocations, more than {MOST}");
+    strategies::assert_few_allocations(encoder, &mut out);
+    assert!(out.ends_with(b"\"system_fingerprint\":\"b1\"}\n\n"));
 }

@@ -1,7 +1,8 @@
-//! Definitions as providers take them: C5, B4.
+//! The formats of APIs: definitions as providers take them (C5, B4), requests and answers.
 
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod anthropic;
 mod arbitrary;
 mod benchmark;
 #[allow(dead_code)] // the scanner's tests use more of it

@@ -1,8 +1,10 @@
-//! Random parts of requests, for the properties of each API.
+//! What the tests of each API use: random parts of requests, and the cost of a token.
 
 use proptest::{option, prelude::*};
-use serde_json::json;
-use toolrack_apis::{Passing, Provider, RawJson, Sampling};
+use serde_json::{Value, json};
+use toolrack_apis::{
+    Encode, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire, openai::chat::OpenAiWire,
+};
 
 pub fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z\\n\"\\\\ü😀\u{0}]{1,12}", "[ -~]{1,30}"]
@@ -47,4 +49,66 @@ pub fn sampling() -> impl Strategy<Value = Sampling> {
             stop,
         }
     })
+}
+
+/// Passing fields of an object and, under `name`, of an object inside.
+pub fn leftover(
+    api: Provider,
+    names: &'static [&'static str],
+    name: &'static str,
+) -> impl Strategy<Value = Passing> {
+    (passing(api, names), any::<bool>()).prop_map(move |(mut passing, inner)| {
+        if inner {
+            passing.push(name, RawJson::of(&json!({"y": 1})));
+        }
+        passing
+    })
+}
+
+/// Adds passing fields to an object. Those of an object inside are merged into it.
+pub fn with(mut object: Value, passing: &Passing, api: Provider) -> Value {
+    for (name, value) in passing.to(api) {
+        let value: Value = serde_json::from_str(value.get()).unwrap();
+        let fields = object.as_object_mut().unwrap();
+        match (fields.get_mut(&**name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+            (Some(known), value) => panic!("{name} is {known}, and {value} passes"),
+            (None, value) => drop(fields.insert(name.to_string(), value)),
+        }
+    }
+    object
+}
+
+/// An object without nulls, which are fields that are not there.
+pub fn object(mut object: Value) -> Value {
+    object.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    object
+}
+
+/// A token from a chat server to a client makes at most 8 allocations. The encoder has begun its answer.
+pub fn assert_few_allocations(mut encoder: Box<dyn Encode>, out: &mut Vec<u8>) {
+    const MOST: u64 = 8;
+    let chunk = concat!(
+        "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",",
+        "\"system_fingerprint\":\"b1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,",
+        "\"finish_reason\":null}]}\n\n"
+    );
+    let mut decoder = OpenAiWire.decoder("text/event-stream");
+    let mut pieces = Vec::with_capacity(8);
+    let mut token = || {
+        out.clear();
+        decoder.push(chunk.as_bytes(), &mut pieces).unwrap();
+        for piece in pieces.drain(..) {
+            let event = match piece {
+                Piece::Text(text) => TurnEvent::Text(text),
+                Piece::Passing(passing) => TurnEvent::Passing(passing),
+                other => panic!("{other:?}"),
+            };
+            encoder.event(event, out);
+        }
+    };
+    token();
+    let made = allocation_counter::measure(&mut token).count_total;
+    println!("allocations of one token: {made}");
+    assert!(made <= MOST, "one token makes {made} allocations, more than {MOST}");
 }

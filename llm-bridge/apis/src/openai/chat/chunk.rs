@@ -101,15 +101,13 @@ pub(super) struct ToolFields {
 
 impl ToolFields {
     pub(super) fn of(event: &TurnEvent) -> Option<Self> {
-        let (line, x_toolrack) = match event {
-            TurnEvent::Tool(status) => (status.line(), status.details()),
-            TurnEvent::Notice(text) => {
-                (Some((text.clone(), true)), json!({"type": "notice", "message": text}))
-            }
-            _ => return None,
+        let line = match event {
+            TurnEvent::Tool(status) => status.line(),
+            TurnEvent::Notice(text) => Some((text.clone(), true)),
+            _ => None,
         };
         let status = |(text, done)| json!({"type": "status", "data": {"description": text, "done": done}});
-        Some(Self { event: line.map(status), x_toolrack })
+        Some(Self { event: line.map(status), x_toolrack: event.details()? })
     }
 }
 

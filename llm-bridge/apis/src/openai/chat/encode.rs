@@ -5,7 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     API, OF_CHOICE, OF_MESSAGE,
@@ -183,15 +183,12 @@ impl Encode for StreamEncoder {
             TurnEvent::Reasoning { text, .. } => {
                 self.delta(Delta { reasoning_content: Some(text), ..Delta::default() }, out);
             }
-            TurnEvent::Message { id, text: words } => {
-                // Whoever shows the message of `call_finished` passes this text over.
-                let x_toolrack = json!({"type": "message", "id": id});
-                self.chunk(text(words), None, Some(ToolFields { event: None, x_toolrack }), out);
+            // Whoever shows the message of `call_finished` passes this text over.
+            TurnEvent::Message { text: words, .. } => {
+                self.chunk(text(words), None, ToolFields::of(&event), out);
             }
             TurnEvent::Tool(_) | TurnEvent::Notice(_) => {
-                if let Some(tool) = ToolFields::of(&event) {
-                    self.chunk(text(""), None, Some(tool), out);
-                }
+                self.chunk(text(""), None, ToolFields::of(&event), out);
             }
             TurnEvent::CallBegun { id, name, input, passing } => {
                 self.begin_call((id, name, ""), *input, passing, out);
@@ -278,18 +275,12 @@ impl Encode for WholeEncoder {
     }
 
     fn event(&mut self, event: TurnEvent, _: &mut Vec<u8>) {
+        self.details.extend(event.details_of_whole());
         match event {
             TurnEvent::Model(name) => self.head.model = name,
-            TurnEvent::Text(text) => self.content.push_str(&text),
+            TurnEvent::Text(text) | TurnEvent::Message { text, .. } => self.content.push_str(&text),
             TurnEvent::Reasoning { text, .. } => self.reasoning.push_str(&text),
-            TurnEvent::Message { id, text } => {
-                self.content.push_str(&text);
-                self.details.push(json!({"type": "message", "id": id, "text": text}));
-            }
-            TurnEvent::Tool(crate::ToolStatus::Begun { .. } | crate::ToolStatus::Delta { .. }) => {}
-            TurnEvent::Tool(_) | TurnEvent::Notice(_) => {
-                self.details.extend(ToolFields::of(&event).map(|fields| fields.x_toolrack));
-            }
+            TurnEvent::Tool(_) | TurnEvent::Notice(_) => {}
             // The calls come whole.
             TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
             TurnEvent::Calls(calls) => {
@@ -297,8 +288,7 @@ impl Encode for WholeEncoder {
                     if self.head.has_room(self.calls.len()) {
                         self.calls.push(call);
                     } else {
-                        let notice = ToolFields::of(&no_room(&call.call.name));
-                        self.details.extend(notice.map(|fields| fields.x_toolrack));
+                        self.details.extend(no_room(&call.call.name).details());
                     }
                 }
             }

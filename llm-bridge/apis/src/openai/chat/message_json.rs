@@ -11,7 +11,7 @@ pub(super) fn is_content(part: &Part) -> bool {
     match &part.content {
         Content::Text(_) => true,
         Content::Media(media) => match media.source {
-            MediaSource::Data(_) => true,
+            MediaSource::Data(_) | MediaSource::Text(_) => true,
             MediaSource::Url(_) => media.kind != MediaKind::File,
             MediaSource::Id(_) => media.kind == MediaKind::File,
         },
@@ -155,6 +155,10 @@ fn media_json(media: &Media) -> (&'static str, Value) {
     let media_type = media.media_type.as_deref();
     let data_url = |data: &str| format!("data:{};base64,{data}", media_type.unwrap_or_default());
     let url = match &media.source {
+        MediaSource::Text(text) => {
+            let title = media.name.as_ref().map(|name| format!("{name}\n\n")).unwrap_or_default();
+            return ("text", json!(title + text));
+        }
         MediaSource::Data(data) => data_url(data),
         MediaSource::Url(url) => url.clone(),
         MediaSource::Id(id) => id.clone(),

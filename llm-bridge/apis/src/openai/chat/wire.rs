@@ -11,8 +11,8 @@ use super::{
     tools::ToolJson,
 };
 use crate::{
-    Content, Decode, Effort, Encoded, Failure, Framing, Omission, Part, Provider, Request, ResponseFormat,
-    Role, Thinking, ToolChoice, Wire,
+    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider,
+    Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
     passing::Fields,
@@ -73,6 +73,10 @@ fn omissions(request: &Request) -> Vec<Omission> {
                     0
                 }
                 Content::Call(_) => 2,
+                Content::Media(Media { source: MediaSource::Text(_), .. }) => {
+                    add(path(), "sent as text");
+                    1
+                }
                 Content::Result(result) => {
                     if result.is_error {
                         add(path() + ".is_error", "left out: the text has to say it");
