@@ -429,7 +429,9 @@ def deep_analysis(interpreter):
                 left = re.search(r"stopped with (\d+) passages to go", reported)
                 expect(code == 1 and done and left and int(done[1]) > 0 and int(done[2]) > 0, reported)
                 code, reported = in_folder(folder, "documents", "extract", "--upstream", f"{model}/v1")
-                expect(code == 0 and f"{left[1]} passages read, 0 names and 0 relations found" in reported, reported)
+                rest = re.search(r"(\d+) passages read, 0 names and 0 relations found", reported)
+                # One may have been kept in the moment of the stop.
+                expect(code == 0 and rest and int(left[1]) - int(rest[1]) in (0, 1), f"{code}: {left[0]}, then {reported}")
                 again = in_folder(folder, "call", "graph_search", '{"entity": "SQLite"}')
                 # No name is known, so the search is off, as it was before.
                 for code, reported in (known, again):

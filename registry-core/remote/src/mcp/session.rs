@@ -342,6 +342,8 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
                 }
             }
         }
+        // Asking for its tools shows whether the server is gone.
+        wake.notify_one();
         pause = if since.elapsed() > most { first } else { pause };
         if leaving.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
