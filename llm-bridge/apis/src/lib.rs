@@ -54,9 +54,7 @@ mod extension;
 mod failure;
 mod frame;
 mod front;
-mod gemini {
-    pub(crate) mod tools;
-}
+pub mod gemini;
 pub mod json;
 mod mcp {
     pub(crate) mod tools;
