@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     /// The arguments, a JSON object
     #[arg(default_value = "{}", value_name = "JSON")]
     arguments: String,
-    /// Approve a call that cannot be undone
+    /// Approve a destructive call
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

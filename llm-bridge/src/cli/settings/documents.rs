@@ -1,11 +1,11 @@
 //! Where documents are kept.
 
-use std::{fmt, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use toolrack_documents::Documents;
 
-use super::{EmbeddingSettings, Settings};
+use super::{EmbeddingSettings, Place, Settings};
 use crate::server::Upload;
 
 /// The default file in the data folder.
@@ -27,12 +27,12 @@ pub struct DocumentSettings {
 
 impl Settings {
     /// Where the documents are.
-    pub(in crate::cli) fn document_place(&self) -> DocumentPlace<'_> {
+    pub(in crate::cli) fn document_place(&self) -> Place<'_> {
         let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
         match (named, self.store.postgres()) {
-            (Some(file), _) => DocumentPlace::File(file.clone()),
-            (None, Some(url)) => DocumentPlace::Postgres(url),
-            (None, None) => DocumentPlace::File(self.data_dir.join(FILE)),
+            (Some(file), _) => Place::File(file.clone()),
+            (None, Some(url)) => Place::Postgres(url),
+            (None, None) => Place::File(self.data_dir.join(FILE)),
         }
     }
 
@@ -46,8 +46,8 @@ impl Settings {
             return Ok(documents.clone());
         }
         let documents = match self.document_place() {
-            DocumentPlace::File(file) => Documents::in_file(file),
-            DocumentPlace::Postgres(url) => {
+            Place::File(file) => Documents::in_file(file),
+            Place::Postgres(url) => {
                 Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))?
             }
         };
@@ -58,23 +58,6 @@ impl Settings {
     pub(in crate::cli) async fn refresh_documents(&self) {
         if let Some(documents) = self.opened_documents.get() {
             documents.refresh().await;
-        }
-    }
-}
-
-/// Where documents are.
-#[derive(Debug, PartialEq)]
-pub(in crate::cli) enum DocumentPlace<'s> {
-    File(PathBuf),
-    Postgres(&'s str),
-}
-
-impl fmt::Display for DocumentPlace<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(file) => std::path::absolute(file).as_ref().unwrap_or(file).display().fmt(f),
-            // What stands before `@` may be a password.
-            Self::Postgres(url) => write!(f, "PostgreSQL at {}", url.rsplit('@').next().unwrap_or(url)),
         }
     }
 }
