@@ -10,8 +10,9 @@
 //!
 //! # Adding an API
 //!
-//! An API is a folder with up to three files, as [`openai::chat`] shows: `front.rs` implements [`Front`] and [`Encode`] (and
-//! [`CountTokens`], where the API counts the tokens of a request), `wire.rs` implements [`Wire`] and [`Decode`], `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
+//! An API is a folder with up to three parts, as [`openai::chat`] and [`ollama`] show: `front.rs` implements [`Front`] and
+//! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `wire.rs` implements [`Wire`] and [`Decode`],
+//! `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
 //! [`Provider`], if the API is a new one. What they keep to:
 //!
 //! - **Nothing is dropped in silence.** A front takes the fields that it knows out of a [`json::Object`]; what is left is
@@ -67,9 +68,7 @@ pub mod openai;
 mod passing;
 mod provider;
 mod request;
-mod responses {
-    pub(crate) mod tools;
-}
+pub mod responses;
 mod rules;
 mod schema;
 pub mod sse;
@@ -88,7 +87,9 @@ pub use message::{
 pub use number::whole_number;
 pub use passing::{Passing, RawJson};
 pub use provider::{Provider, UnknownProvider};
-pub use request::{ClientTool, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput};
+pub use request::{
+    ClientTool, Conversation, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
+};
 pub use schema::remove_nulls;
 pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 

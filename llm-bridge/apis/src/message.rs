@@ -188,6 +188,18 @@ impl Media {
     pub fn new(kind: MediaKind, source: MediaSource) -> Self {
         Self { kind, source, media_type: None, name: None, detail: None }
     }
+
+    /// Media of a `data:` URL in Base64, or of another text, which is what `other` says.
+    pub(crate) fn from_url(kind: MediaKind, url: String, other: fn(String) -> MediaSource) -> Self {
+        let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        match inline {
+            Some((media_type, data)) => Self {
+                media_type: Some(media_type.to_owned()).filter(|name| !name.is_empty()),
+                ..Self::new(kind, MediaSource::Data(data.to_owned()))
+            },
+            None => Self::new(kind, other(url)),
+        }
+    }
 }
 
 /// The kind of [`Media`].

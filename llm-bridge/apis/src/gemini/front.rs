@@ -113,6 +113,7 @@ fn read_request(mut body: Object<'_>, model: String, stream: bool) -> Result<(Re
         format,
         extension: Extension::take(&mut body, stream)?,
         passing: body.rest_with(passing),
+        ..Request::default()
     };
     Ok((request, shows_thoughts))
 }

@@ -68,6 +68,12 @@ impl<'a> Object<'a> {
         (value.get() != "null").then(|| Field { path: self.path_of(name), value })
     }
 
+    /// A field, which stays; null is none.
+    pub fn get(&self, name: &str) -> Option<Field<'a>> {
+        let (_, value) = self.fields.iter().rev().find(|(field, _)| field == name)?;
+        (value.get() != "null").then(|| Field { path: self.path_of(name), value })
+    }
+
     fn take_raw(&mut self, name: &str) -> Option<&'a RawValue> {
         let mut last = None;
         self.fields.retain(|(field, value)| {

@@ -14,5 +14,6 @@ mod definitions;
 mod gemini;
 mod lowering;
 mod ollama;
+mod responses;
 mod strategies;
 mod support;
