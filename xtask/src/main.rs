@@ -13,17 +13,17 @@ use std::{
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  new-tool [MODULE/]NAME                       write a tool that compiles, with a test of it
+  new-tool [MODULE/]NAME                       write a tool that compiles, with a test
   list-tools [--json] [--level LEVEL] [--module M] [--allowed NAMES] [--search TEXT] [--tag T] [--tenant NAME]
-                                               the tools, about how many tokens each takes in a prompt (four bytes
-                                               of its definition for one), and why one is off
-  list-tools --format PROVIDER [--strict]      their definitions as a provider takes them
-  call NAME [JSON] [--level LEVEL] [--yes] [--tenant NAME]   call a tool and print its reply
-  list-modules [--server URL] [--json]         the modules of a running server, and how they do; the key is in TOOLRACK_KEY
-  refresh-tools [--server URL] [--json]        have a running server ask its modules for their tools
-  check [--budget TOKENS]                      names, descriptions, schemas, duplicates, size of the prompt
+                                               list the tools with their approximate tokens in a prompt, and why one
+                                               is off
+  list-tools --format PROVIDER [--strict]      print their definitions in a provider's format
+  call NAME [JSON] [--level LEVEL] [--yes] [--tenant NAME]   call a tool and print its result
+  list-modules [--server URL] [--json]         list the modules of a running server; the key is in TOOLRACK_KEY
+  refresh-tools [--server URL] [--json]        refresh the tools of a running server's modules
+  check [--budget TOKENS]                      check names, descriptions, schemas, duplicates, size of the prompt
   corpus DIR [--all] [--pin]                   score the scanner against a folder of cases; see docs/testing.md
-  many-tools [COUNT]                           how a thousand tools build, start and fill a prompt, beside few and beside rmcp
+  many-tools [COUNT]                           measure build, start and prompt size of many tools, compared with rmcp
 ";
 
 type Result<T = ()> = std::result::Result<T, String>;

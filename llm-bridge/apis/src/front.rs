@@ -60,6 +60,11 @@ pub trait Encode: Send + std::fmt::Debug {
     /// Appends the end of the stream, or the one body.
     fn finish(&mut self, out: &mut Vec<u8>);
 
+    /// The id that the client knows the answer by, where it can name it in a later request.
+    fn id(&self) -> Option<&str> {
+        None
+    }
+
     /// Appends what keeps a silent stream alive; nothing where the API has no such thing.
     fn keep_alive(&self, out: &mut Vec<u8>);
 }

@@ -10,7 +10,7 @@
 //!
 //! # Adding an API
 //!
-//! An API is a folder with up to three files, as [`openai::chat`] shows: `front.rs` implements [`Front`] and [`Encode`], `wire.rs`
+//! An API is a folder with up to three parts, as [`openai::chat`] and [`ollama`] show: `front.rs` implements [`Front`] and [`Encode`], `wire.rs`
 //! implements [`Wire`] and [`Decode`], `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
 //! [`Provider`], if the API is a new one. What they keep to:
 //!
@@ -54,9 +54,7 @@ mod extension;
 mod failure;
 mod frame;
 mod front;
-mod gemini {
-    pub(crate) mod tools;
-}
+pub mod gemini;
 pub mod json;
 mod mcp {
     pub(crate) mod tools;
@@ -69,9 +67,7 @@ pub mod openai;
 mod passing;
 mod provider;
 mod request;
-mod responses {
-    pub(crate) mod tools;
-}
+pub mod responses;
 mod rules;
 mod schema;
 pub mod sse;
@@ -90,7 +86,9 @@ pub use message::{
 pub use number::whole_number;
 pub use passing::{Passing, RawJson};
 pub use provider::{Provider, UnknownProvider};
-pub use request::{ClientTool, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput};
+pub use request::{
+    ClientTool, Conversation, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
+};
 pub use schema::remove_nulls;
 pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 

@@ -67,6 +67,21 @@ impl Message {
     }
 }
 
+/// Adds a message whose parts may have results. Each of these becomes a message that stands before it; where there is nothing else, it
+/// is not added. The passing fields are those of the last message.
+pub(crate) fn push_taken_apart(messages: &mut Vec<Message>, role: Role, parts: Vec<Part>, passing: Passing) {
+    let (results, parts): (Vec<Part>, Vec<Part>) =
+        parts.into_iter().partition(|part| matches!(part.content, Content::Result(_)));
+    let has_results = !results.is_empty();
+    messages.extend(results.into_iter().map(|result| Message::new(Role::Tool, vec![result])));
+    if !parts.is_empty() || !has_results {
+        messages.push(Message::new(role, parts));
+    }
+    if let Some(last) = messages.last_mut() {
+        last.passing = passing;
+    }
+}
+
 /// The texts among parts, one after the other, each in a line of its own.
 pub(crate) fn plain_text(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match &part.content {
@@ -172,6 +187,18 @@ impl Media {
     /// Media of a source, of which nothing else is known.
     pub fn new(kind: MediaKind, source: MediaSource) -> Self {
         Self { kind, source, media_type: None, name: None, detail: None }
+    }
+
+    /// Media of a `data:` URL in Base64, or of another text, which is what `other` says.
+    pub(crate) fn from_url(kind: MediaKind, url: String, other: fn(String) -> MediaSource) -> Self {
+        let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        match inline {
+            Some((media_type, data)) => Self {
+                media_type: Some(media_type.to_owned()).filter(|name| !name.is_empty()),
+                ..Self::new(kind, MediaSource::Data(data.to_owned()))
+            },
+            None => Self::new(kind, other(url)),
+        }
     }
 }
 

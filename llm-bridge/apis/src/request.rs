@@ -11,6 +11,8 @@ pub struct Request {
     pub model: Option<String>,
     /// The conversation; see [`Message`] for its form.
     pub messages: Vec<Message>,
+    /// What the messages continue, where the server keeps conversations.
+    pub conversation: Conversation,
     /// The client's own tools. Their names differ.
     pub tools: Vec<ClientTool>,
     /// Which tools the model may or has to call.
@@ -29,6 +31,18 @@ pub struct Request {
     pub extension: Extension,
     /// What only the client's API knows of the request.
     pub passing: Passing,
+}
+
+/// How a request takes part in a conversation that the server keeps, as in OpenAI's Responses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conversation {
+    /// The answer that the messages continue; its id is [`Encode::id`](crate::Encode::id). Whoever keeps conversations puts the
+    /// earlier messages in front, but behind the instructions, and takes this out.
+    pub previous_response_id: Option<String>,
+    /// Whether the answer is to be kept; `None` for the API's default, which is to keep it.
+    pub store: Option<bool>,
+    /// Whether the first message has instructions for this request only, which are not kept.
+    pub has_instructions: bool,
 }
 
 /// A tool that the client defines and runs.

@@ -140,6 +140,11 @@ pub(crate) fn passing_omissions(request: &Request, api: Provider) -> Vec<Omissio
             }
         }
     }
+    if request.conversation.previous_response_id.is_some() {
+        let path = "conversation.previous_response_id".to_owned();
+        omissions
+            .push(Omission { path, done: "left out: the messages have to have all of the conversation" });
+    }
     omissions
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// Call with the permission of this level: guest, user, admin or owner
     #[arg(long)]
     level: Option<Permission>,
-    /// Approve a call that cannot be undone
+    /// Approve a destructive call
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

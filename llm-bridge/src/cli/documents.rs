@@ -27,7 +27,7 @@ const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
 enum DocumentsCommand {
-    /// Add files, and those in folders: Markdown, text, HTML, CSV, PDF. What changed is updated, what did not is left
+    /// Add files and folders: Markdown, text, HTML, CSV, PDF. Changed files are updated, unchanged ones skipped
     Add {
         /// Files and folders
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
@@ -35,26 +35,26 @@ enum DocumentsCommand {
     },
     /// List the documents
     List {
-        /// Only this one, or those in this folder; what came over HTTP is in `uploads/USER`
+        /// Only this document, or those in this folder; uploads over HTTP are in `uploads/USER`
         #[arg(value_name = "PATH", value_parser = address::path())]
         path: Option<PathBuf>,
     },
     /// Remove documents; the files stay
     Remove {
-        /// Files and folders; what came over HTTP is in `uploads/USER`
+        /// Files and folders; uploads over HTTP are in `uploads/USER`
         #[arg(required = true, value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },
-    /// Have the model server extract names and relations from the documents, for graph_search: a question to it for each passage. Passages
-    /// that it was asked about already are left; stopped with ctrl-C, it goes on with the next time
+    /// Extract names and relations from the documents, for graph_search, with a request to the model server for each passage. Passages
+    /// that were extracted before are skipped; after Ctrl-C the next run continues
     Extract {
-        /// Only these documents, or those in these folders; what came over HTTP is in `uploads/USER`
+        /// Only these documents, or those in these folders; uploads over HTTP are in `uploads/USER`
         #[arg(value_name = "PATH", value_parser = address::path())]
         paths: Vec<PathBuf>,
     },
     /// Search the documents as the tools do
     Search {
-        /// A question, or words
+        /// A question or words
         #[arg(required = true)]
         words: Vec<String>,
         /// How many passages to show

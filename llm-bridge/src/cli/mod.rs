@@ -125,9 +125,9 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ToolsCommand {
-    /// List the tools, their size in a prompt, and why one is off; the default command
+    /// List the tools with their size in a prompt, and the reasons of those that are off; the default command
     List(tools::ListArguments),
-    /// Check names, descriptions, schemas and the tokens that all tools take in a prompt
+    /// Check names, descriptions, schemas and the size of all tools in a prompt
     Check(tools::CheckArguments),
     /// Enable a tool, also in running servers
     Enable(tools::SwitchArguments),

@@ -16,22 +16,22 @@ use toolrack_dialects::{self as dialect, Offered, OfferedTool, ParseOptions, Par
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Read JSON lines {"input", "tools"?, "dialect"?, "thinking"?, "chunk"?, "parsing"?}, and print one line for each.
-    /// "chunk" is the characters of a piece, or a list of them, of which the last repeats
+    /// "chunk" is the size of the pieces in characters, or a list of sizes, of which the last repeats
     #[arg(long)]
     jsonl: bool,
     /// Feed the text in pieces of N characters
     #[arg(long, value_name = "N")]
     chunk: Option<NonZeroUsize>,
-    /// File with the tools that were offered: a JSON array of definitions. Without it any name counts as offered
+    /// File with the offered tools, a JSON array of definitions [default: any name counts as offered]
     #[arg(long, value_name = "FILE")]
     tools: Option<std::path::PathBuf>,
-    /// Read calls in this dialect only
+    /// Parse calls in this dialect only
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// The prompt has opened the model's thinking
+    /// The prompt ends with open thinking
     #[arg(long)]
     thinking: bool,
-    /// Parsing options to turn on, with commas between their names, such as `only_closed`
+    /// Parsing options to turn on, separated by commas, such as `only_closed`
     #[arg(long, value_name = "NAMES")]
     parsing: Option<ParseOptions>,
 }

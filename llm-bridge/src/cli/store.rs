@@ -1,6 +1,6 @@
 //! Opens the configured stores.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use registry_core::{
     guard::{
@@ -11,11 +11,10 @@ use registry_core::{
     store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind},
 };
 use toolrack_stores::{
-    Durability, PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings,
-    schedule::Schedule,
+    PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings, schedule::Schedule,
 };
 
-use super::settings::{self, Settings};
+use super::settings::{Place, Settings};
 
 /// The default file in the data folder.
 const FILE: &str = "toolrack.db";
@@ -77,12 +76,6 @@ impl Stores {
     }
 }
 
-/// The place of the store.
-enum Place<'s> {
-    File(PathBuf),
-    Postgres(&'s str),
-}
-
 fn place(settings: &Settings) -> Result<Place<'_>, String> {
     if let Some(url) = settings.store.postgres() {
         return Ok(Place::Postgres(url));
@@ -101,10 +94,7 @@ fn place(settings: &Settings) -> Result<Place<'_>, String> {
 
 async fn open(settings: &Settings) -> Result<SqlStore, String> {
     let server = settings.store.server.clone();
-    let durability = match settings.store.durability {
-        settings::Durability::Process => Durability::Process,
-        settings::Durability::Power => Durability::Power,
-    };
+    let durability = settings.store.durability;
     match place(settings)? {
         Place::Postgres(url) => Ok(PostgresSettings::new(url, server).open().await?),
         Place::File(file) => {

@@ -34,15 +34,15 @@ pub(super) struct ListArguments {
     /// Only these tools, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     allowed: Option<Vec<String>>,
-    /// Only tools with all of these words in their name, tags, title or description, the best first; tools above the level are
-    /// left out
+    /// Only tools with all of these words in their name, tags, title or description, best match first, as far as the level may use
+    /// them
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
     /// Only tools with this tag; repeat it for tools with all of several tags
     #[arg(long, value_name = "T")]
     tag: Vec<String>,
-    /// Print the definitions of the tools that are ready in the format of a provider: openai, responses, ollama, gemini,
-    /// anthropic or mcp. What the format cannot express is reported on standard error
+    /// Print the definitions of the ready tools in a provider's format: openai, responses, ollama, gemini, anthropic or mcp. What
+    /// the format cannot express is reported on standard error
     #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
     format: Option<Provider>,
     /// Use strict schemas if the provider has them
@@ -228,7 +228,7 @@ pub(super) async fn switch(
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArguments {
-    /// The most tokens that all definitions together may take
+    /// The limit of tokens for all definitions together
     #[arg(long, default_value_t = 8000, value_name = "TOKENS")]
     budget: usize,
 }

@@ -32,7 +32,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const ROWS_AHEAD: usize = 256;
 
 /// What an acknowledged record has survived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// The end of the process, in whatever way. A machine that loses power may lose the last moments before it, never what is older,
     /// and what is left is whole.

@@ -133,6 +133,7 @@ fn read_request(body: &[u8]) -> Result<(Request, bool), BadRequest> {
         format,
         extension: Extension::take(&mut body, stream)?,
         passing: body.rest_with(passing),
+        ..Request::default()
     };
     Ok((request, shows_thinking))
 }

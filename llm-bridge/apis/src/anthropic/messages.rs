@@ -5,6 +5,7 @@ use crate::{
     BadRequest, Call, Content, Media, MediaKind, MediaSource, Message, Part, Passing, RawJson, Reasoning,
     Role, Seal, SealKind, ToolResult,
     json::{Field, Object},
+    message::push_taken_apart,
 };
 
 /// Where blocks stand.
@@ -32,7 +33,6 @@ pub(super) fn read_messages(body: &mut Object<'_>) -> Result<Vec<Message>, BadRe
     Ok(messages)
 }
 
-/// Reads a message. The results in one of the user become messages that stand before it.
 fn read_message(mut message: Object<'_>, messages: &mut Vec<Message>) -> Result<(), BadRequest> {
     let role = match message.string("role")?.as_deref() {
         Some("user") => Role::User,
@@ -41,16 +41,7 @@ fn read_message(mut message: Object<'_>, messages: &mut Vec<Message>) -> Result<
         _ => return Err(message.bad("role", "has to be `user`, `assistant` or `system`")),
     };
     let blocks = read_blocks(&mut message, "content", Place::Message(role))?;
-    let (results, parts): (Vec<Part>, Vec<Part>) =
-        blocks.into_iter().partition(|part| matches!(part.content, Content::Result(_)));
-    let has_results = !results.is_empty();
-    messages.extend(results.into_iter().map(|result| Message::new(Role::Tool, vec![result])));
-    if !parts.is_empty() || !has_results {
-        messages.push(Message::new(role, parts));
-    }
-    if let Some(last) = messages.last_mut() {
-        last.passing = message.rest(API);
-    }
+    push_taken_apart(messages, role, blocks, message.rest(API));
     Ok(())
 }
 

@@ -47,6 +47,16 @@ impl<'a> Object<'a> {
         Field { path: String::new(), value }.object()
     }
 
+    /// The object with its fields' names in camel case.
+    pub(crate) fn camel_case(mut self) -> Self {
+        for (name, _) in &mut self.fields {
+            if let Cow::Owned(camel) = camel_case(name) {
+                *name = Cow::Owned(camel);
+            }
+        }
+        self
+    }
+
     /// The text of the object.
     pub fn source(&self) -> &'a str {
         self.source
@@ -55,6 +65,12 @@ impl<'a> Object<'a> {
     /// Takes a field; null is none. Of fields of one name the last counts.
     pub fn take(&mut self, name: &str) -> Option<Field<'a>> {
         let value = self.take_raw(name)?;
+        (value.get() != "null").then(|| Field { path: self.path_of(name), value })
+    }
+
+    /// A field, which stays; null is none.
+    pub fn get(&self, name: &str) -> Option<Field<'a>> {
+        let (_, value) = self.fields.iter().rev().find(|(field, _)| field == name)?;
         (value.get() != "null").then(|| Field { path: self.path_of(name), value })
     }
 
@@ -237,6 +253,21 @@ impl<'a> Field<'a> {
     fn parse<T: DeserializeOwned>(&self, what: &str) -> Result<T, BadRequest> {
         serde_json::from_str(self.value.get()).map_err(|_| self.bad(what))
     }
+}
+
+/// A name in camel case: protocol buffers take `topP` and `top_p` alike.
+pub(crate) fn camel_case(name: &str) -> Cow<'_, str> {
+    if !name.contains('_') {
+        return Cow::Borrowed(name);
+    }
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    Cow::Owned(camel)
 }
 
 /// Whether brackets are nested more deeply than [`MAX_DEPTH`]. It runs before anything that could recurse.

@@ -55,9 +55,7 @@ impl Scanner {
             }
             Step::Done(end) if candidate.is_quoted() => {
                 self.plain = self.plain.max(self.offset + end);
-                self.emit(cut(text, 0..end), sink);
-                self.written();
-                (end, true)
+                self.plain_text(cut(text, 0..end), sink)
             }
             Step::Done(end) => {
                 if ends {
@@ -90,9 +88,7 @@ impl Scanner {
             self.state = if self.place.code { State::Coded(pending) } else { State::Pending(pending) };
             return (0, true);
         }
-        self.emit(cut(text, 0..end), sink);
-        self.written();
-        (end, true)
+        self.plain_text(cut(text, 0..end), sink)
     }
 
     fn reject(
@@ -145,9 +141,7 @@ impl Scanner {
             return (to, true);
         }
         if !granted {
-            self.emit(cut(text, 0..at), sink);
-            self.written();
-            return (at, true);
+            return self.plain_text(cut(text, 0..at), sink);
         }
         let list = candidate.list().filter(|_| reason == Abort::Unreadable);
         let resume = list.unwrap_or(resume);
@@ -295,9 +289,7 @@ impl Scanner {
                 self.state = State::Pending(pending);
                 return (0, true);
             }
-            self.emit(cut(text, 0..stop), sink);
-            self.written();
-            return (stop, true);
+            return self.plain_text(cut(text, 0..stop), sink);
         }
         self.unclosed |= open;
         self.thinking = None;
@@ -326,9 +318,7 @@ impl Scanner {
         let closed = next.is_some_and(|at| line.get(at) == Some(&b'`'));
         if inside.is_some() || closed {
             let stop = inside.map_or(pending.end, |at| from + at);
-            self.emit(cut(text, 0..stop), sink);
-            self.written();
-            return (stop, true);
+            return self.plain_text(cut(text, 0..stop), sink);
         }
         self.place.code = false;
         self.found(pending.calls, pending.end, text, pending.dialect, sink)

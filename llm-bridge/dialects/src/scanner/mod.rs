@@ -297,6 +297,13 @@ impl Scanner {
         });
     }
 
+    /// Gives text that is no call, up to its end.
+    fn plain_text(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) -> Went {
+        self.emit(text, sink);
+        self.written();
+        (text.len(), true)
+    }
+
     /// Passes text through up to the next thing that may begin.
     fn text(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> Went {
         let bytes = text.as_bytes();

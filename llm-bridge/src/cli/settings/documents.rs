@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toolrack_documents::Documents;
 
-use super::{EmbeddingSettings, Settings};
+use super::{EmbeddingSettings, Place, Settings};
 use crate::server::Upload;
 
 /// The default file in the data folder.
@@ -27,12 +27,12 @@ pub struct DocumentSettings {
 
 impl Settings {
     /// Where the documents are.
-    pub(super) fn document_place(&self) -> DocumentPlace<'_> {
+    pub(super) fn document_place(&self) -> Place<'_> {
         let named = self.documents.file.as_ref().filter(|file| !file.as_os_str().is_empty());
         match (named, self.store.postgres()) {
-            (Some(file), _) => DocumentPlace::File(file.clone()),
-            (None, Some(url)) => DocumentPlace::Postgres(url),
-            (None, None) => DocumentPlace::File(self.data_dir.join(FILE)),
+            (Some(file), _) => Place::File(file.clone()),
+            (None, Some(url)) => Place::Postgres(url),
+            (None, None) => Place::File(self.data_dir.join(FILE)),
         }
     }
 
@@ -46,8 +46,8 @@ impl Settings {
             return Ok(documents.clone());
         }
         let documents = match self.document_place() {
-            DocumentPlace::File(file) => Documents::in_file(file),
-            DocumentPlace::Postgres(url) => {
+            Place::File(file) => Documents::in_file(file),
+            Place::Postgres(url) => {
                 Documents::in_postgres(url).map_err(|fault| format!("store.url: {fault}"))?
             }
         };
@@ -60,11 +60,4 @@ impl Settings {
             documents.refresh().await;
         }
     }
-}
-
-/// Where documents are.
-#[derive(Debug, PartialEq)]
-pub(super) enum DocumentPlace<'s> {
-    File(PathBuf),
-    Postgres(&'s str),
 }

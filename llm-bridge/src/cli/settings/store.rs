@@ -1,6 +1,9 @@
 //! The persistent state.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
+use toolrack_stores::Durability;
 
 /// The store of registrations, users, limits, approvals and the audit.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,13 +33,9 @@ impl Default for StoreSettings {
     }
 }
 
-/// What an acknowledged record survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Durability {
-    /// A crash of the process.
-    #[default]
-    Process,
-    /// A power failure too; every commit waits for the disk.
-    Power,
+/// Where data is stored.
+#[derive(Debug, PartialEq)]
+pub(in crate::cli) enum Place<'s> {
+    File(PathBuf),
+    Postgres(&'s str),
 }

@@ -1,4 +1,4 @@
-use super::{documents::DocumentPlace, *};
+use super::{store::Place, *};
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -228,11 +228,11 @@ fn m12_a_wrong_module_is_told_with_its_line_or_name() {
 fn p6_the_file_of_the_documents_is_beside_the_store_or_named() {
     let postgres = "[store]\nurl = \"postgres://u@h/d\"\n";
     for (text, place) in [
-        ("data_dir = \"d\"", DocumentPlace::File("d/documents.db".into())),
-        ("data_dir = \"d\"\n[documents]\nfile = \"\"", DocumentPlace::File("d/documents.db".into())),
-        ("[documents]\nfile = \"e.db\"", DocumentPlace::File("e.db".into())),
-        (postgres, DocumentPlace::Postgres("postgres://u@h/d")),
-        (&format!("{postgres}[documents]\nfile = \"e.db\""), DocumentPlace::File("e.db".into())),
+        ("data_dir = \"d\"", Place::File("d/documents.db".into())),
+        ("data_dir = \"d\"\n[documents]\nfile = \"\"", Place::File("d/documents.db".into())),
+        ("[documents]\nfile = \"e.db\"", Place::File("e.db".into())),
+        (postgres, Place::Postgres("postgres://u@h/d")),
+        (&format!("{postgres}[documents]\nfile = \"e.db\""), Place::File("e.db".into())),
     ] {
         assert_eq!(load(text, Flags::default()).unwrap().document_place(), place, "{text}");
     }

@@ -70,6 +70,7 @@ impl Front for OpenAiFront {
             format: read_format(&mut body, &mut passing)?,
             extension,
             passing: body.rest_with(passing),
+            ..Request::default()
         };
         let encoder: Box<dyn Encode> = match stream {
             true => Box::new(StreamEncoder::new(include_usage, is_legacy)),
@@ -84,7 +85,7 @@ impl Front for OpenAiFront {
 }
 
 /// The body of an error response, and the data of an event of a stream that broke off.
-pub(super) fn error_body(failure: &Failure) -> Value {
+pub(crate) fn error_body(failure: &Failure) -> Value {
     let usual = match failure.kind {
         FailureKind::Stopping => "server_stopping",
         FailureKind::Authentication => "authentication_error",

@@ -78,12 +78,7 @@ fn read_part(item: Field<'_>) -> Result<Option<Part>, BadRequest> {
         Some("input_audio") => {
             let mut audio =
                 part.object("input_audio")?.ok_or_else(|| part.bad("input_audio", "is missing"))?;
-            let data = audio.string("data")?.ok_or_else(|| audio.bad("data", "is missing"))?;
-            let mut media = Media::new(MediaKind::Audio, MediaSource::Data(data));
-            media.media_type = audio.string("format")?.map(|format| match format.as_str() {
-                "mp3" => "audio/mpeg".to_owned(),
-                other => format!("audio/{other}"),
-            });
+            let media = read_audio(&mut audio)?;
             audio.leave("input_audio", &mut passing);
             Content::Media(media)
         }
@@ -91,7 +86,7 @@ fn read_part(item: Field<'_>) -> Result<Option<Part>, BadRequest> {
             let mut file = part.object("file")?.ok_or_else(|| part.bad("file", "is missing"))?;
             let (data, id) = (file.string("file_data")?, file.string("file_id")?);
             let mut media = match (data, id) {
-                (Some(data), _) => from_url(MediaKind::File, data, MediaSource::Data),
+                (Some(data), _) => Media::from_url(MediaKind::File, data, MediaSource::Data),
                 (None, Some(id)) => Media::new(MediaKind::File, MediaSource::Id(id)),
                 (None, None) => return Err(file.bad("file_data", "is missing")),
             };
@@ -113,11 +108,11 @@ fn read_url(
 ) -> Result<Media, BadRequest> {
     let field = part.take(name).ok_or_else(|| part.bad(name, "is missing"))?;
     if field.is_string() {
-        return Ok(from_url(kind, field.string()?, MediaSource::Url));
+        return Ok(Media::from_url(kind, field.string()?, MediaSource::Url));
     }
     let mut object = field.object()?;
     let url = object.string("url")?.ok_or_else(|| object.bad("url", "is missing"))?;
-    let mut media = from_url(kind, url, MediaSource::Url);
+    let mut media = Media::from_url(kind, url, MediaSource::Url);
     if kind == MediaKind::Image {
         media.detail = object.string("detail")?;
     }
@@ -125,16 +120,15 @@ fn read_url(
     Ok(media)
 }
 
-/// Media of a `data:` URL in Base64, or of another text, which is what `other` says.
-fn from_url(kind: MediaKind, url: String, other: fn(String) -> MediaSource) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match inline {
-        Some((media_type, data)) => Media {
-            media_type: Some(media_type.to_owned()).filter(|name| !name.is_empty()),
-            ..Media::new(kind, MediaSource::Data(data.to_owned()))
-        },
-        None => Media::new(kind, other(url)),
-    }
+/// Reads `{"data": …, "format": …}`.
+pub(crate) fn read_audio(audio: &mut Object<'_>) -> Result<Media, BadRequest> {
+    let data = audio.string("data")?.ok_or_else(|| audio.bad("data", "is missing"))?;
+    let mut media = Media::new(MediaKind::Audio, MediaSource::Data(data));
+    media.media_type = audio.string("format")?.map(|format| match format.as_str() {
+        "mp3" => "audio/mpeg".to_owned(),
+        other => format!("audio/{other}"),
+    });
+    Ok(media)
 }
 
 fn read_assistant(

@@ -19,6 +19,8 @@ pub use front::OpenAiFront;
 pub use wire::OpenAiWire;
 
 pub(crate) use decode::failure_of;
+pub(crate) use front::error_body;
+pub(crate) use messages::read_audio;
 
 use crate::Provider;
 

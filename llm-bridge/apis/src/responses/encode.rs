@@ -1,0 +1,383 @@
+//! Answers as they go to clients: the events of a stream, or one response. Both have the same items.
+//!
+//! A call of a tool of the server is an item of type `mcp_call`, which is how the API says that a server runs a tool; details for
+//! programs are in the field `x_toolrack` of its events. Notices are in the same field of the response.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    API,
+    event::{Delta, Event, of_item, of_part, usage_json},
+    front::response_error,
+    item::{Place, Status, TextKind, call_events, call_item, server_call_item},
+};
+use crate::{
+    Call, CallInput, ClientCall, Encode, Failure, FinishReason, FinishedTool, Framing, Seal, SealKind,
+    ToolStatus, TurnEvent, Usage, openai::chat::error_body,
+};
+
+/// Encodes a turn.
+#[derive(Debug)]
+pub(super) struct ResponseEncoder {
+    stream: bool,
+    /// How the client reads reasoning.
+    reasoning: TextKind,
+    /// The fields of the request that the response repeats.
+    echo: Map<String, Value>,
+    id: String,
+    created_at: u64,
+    model: String,
+    begun: bool,
+    sequence_number: u64,
+    /// The finished items at their index; null for those that are not finished.
+    output: Vec<Value>,
+    text: Option<OpenText>,
+    calls: Vec<OpenCall>,
+    server_calls: Vec<ServerCall>,
+    notices: Vec<Value>,
+    /// The one body, where there is no stream.
+    whole: Option<Value>,
+}
+
+/// The text or reasoning that is being written.
+#[derive(Debug)]
+struct OpenText {
+    kind: TextKind,
+    place: Place,
+    text: String,
+    seal: Option<String>,
+}
+
+/// A call of one of the client's tools.
+#[derive(Debug)]
+struct OpenCall {
+    place: Place,
+    call: Call,
+    is_done: bool,
+}
+
+/// A call of one of the server's tools that runs.
+#[derive(Debug)]
+struct ServerCall {
+    place: Place,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl ResponseEncoder {
+    pub(super) fn new(stream: bool, has_summary: bool, echo: Map<String, Value>) -> Self {
+        Self {
+            stream,
+            reasoning: if has_summary { TextKind::Summary } else { TextKind::Reasoning },
+            echo,
+            id: make_id("resp"),
+            created_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            model: String::new(),
+            begun: false,
+            sequence_number: 0,
+            output: Vec::new(),
+            text: None,
+            calls: Vec::new(),
+            server_calls: Vec::new(),
+            notices: Vec::new(),
+            whole: None,
+        }
+    }
+
+    fn emit(&mut self, kind: &'static str, body: impl Serialize, out: &mut Vec<u8>) {
+        if self.stream {
+            let event = Event { kind, sequence_number: self.sequence_number, body };
+            Framing::Sse.append(out, Some(kind), &event);
+            self.sequence_number += 1;
+        }
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if !self.begun {
+            self.begun = true;
+            for kind in ["response.created", "response.in_progress"] {
+                let response = self.response("in_progress", Ending::default());
+                self.emit(kind, json!({ "response": response }), out);
+            }
+        }
+    }
+
+    fn response(&self, status: &str, ending: Ending<'_>) -> Value {
+        let output: Vec<&Value> = self.output.iter().filter(|item| !item.is_null()).collect();
+        let mut response = json!({
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created_at,
+            "status": status,
+            "error": ending.failure.map(response_error),
+            "incomplete_details": ending.incomplete.map(|reason| json!({ "reason": reason })),
+            "model": self.model,
+            "output": output,
+            "usage": ending.usage.map(usage_json),
+        });
+        if let Value::Object(fields) = &mut response {
+            fields.extend(self.echo.clone());
+            if !self.notices.is_empty() {
+                fields.insert("x_toolrack".to_owned(), json!(self.notices));
+            }
+        }
+        response
+    }
+
+    /// Begins an item at the next index.
+    fn add_item(&mut self, prefix: &str, item: impl FnOnce(&Place) -> Value, out: &mut Vec<u8>) -> Place {
+        let place = Place { id: make_id(prefix), index: self.output.len() };
+        self.output.push(Value::Null);
+        let item = item(&place);
+        self.emit("response.output_item.added", json!({"output_index": place.index, "item": item}), out);
+        place
+    }
+
+    fn end_item(&mut self, place: &Place, item: Value, out: &mut Vec<u8>) {
+        self.emit("response.output_item.done", json!({"output_index": place.index, "item": &item}), out);
+        if let Some(slot) = self.output.get_mut(place.index) {
+            *slot = item;
+        }
+    }
+
+    fn write_text(&mut self, kind: TextKind, delta: &str, out: &mut Vec<u8>) {
+        self.open_text(kind, out);
+        let Some(mut open) = self.text.take() else { return };
+        let events = kind.events();
+        if !delta.is_empty() {
+            if open.text.is_empty() {
+                let part = kind.part("");
+                self.emit(events.part_added, of_part(&open.place, events.index, "part", part), out);
+            }
+            open.text.push_str(delta);
+            self.emit(events.delta, Delta { kind, place: &open.place, delta }, out);
+        }
+        self.text = Some(open);
+    }
+
+    fn open_text(&mut self, kind: TextKind, out: &mut Vec<u8>) {
+        if self.text.as_ref().is_some_and(|open| open.kind != kind) {
+            self.close_text(Status::Completed, out);
+        }
+        if self.text.is_none() {
+            let item = |place: &Place| kind.item(place, None, None, Status::InProgress);
+            let place = self.add_item(kind.prefix(), item, out);
+            self.text = Some(OpenText { kind, place, text: String::new(), seal: None });
+        }
+    }
+
+    fn close_text(&mut self, status: Status, out: &mut Vec<u8>) {
+        let Some(OpenText { kind, place, text, seal }) = self.text.take() else { return };
+        let events = kind.events();
+        let part = (!text.is_empty()).then(|| kind.part(&text));
+        if let Some(part) = &part {
+            let mut done = of_part(&place, events.index, "text", text.into());
+            if let (TextKind::Message, Value::Object(fields)) = (kind, &mut done) {
+                fields.insert("logprobs".to_owned(), json!([]));
+            }
+            self.emit(events.done, done, out);
+            self.emit(events.part_done, of_part(&place, events.index, "part", part.clone()), out);
+        }
+        self.end_item(&place, kind.item(&place, part, seal.as_deref(), status), out);
+    }
+
+    /// The seal at the end of reasoning. That of another API means nothing here.
+    fn write_seal(&mut self, seal: Seal, out: &mut Vec<u8>) {
+        if seal.api == API && seal.kind == SealKind::Encrypted {
+            self.open_text(self.reasoning, out);
+            if let Some(open) = &mut self.text {
+                open.seal = Some(seal.data);
+            }
+            self.close_text(Status::Completed, out);
+        }
+    }
+
+    fn begin_call(&mut self, id: String, name: String, input: CallInput, out: &mut Vec<u8>) {
+        self.close_text(Status::Completed, out);
+        let call = Call { id, name, arguments: String::new(), input };
+        let prefix = if input == CallInput::Json { "fc" } else { "ctc" };
+        let place = self.add_item(prefix, |place| call_item(place, &call, Status::InProgress), out);
+        self.calls.push(OpenCall { place, call, is_done: false });
+    }
+
+    fn write_call(&mut self, at: usize, delta: &str, out: &mut Vec<u8>) {
+        let Some(open) = self.calls.get_mut(at).filter(|open| !open.is_done) else { return };
+        open.call.arguments.push_str(delta);
+        let (_, kind, _) = call_events(open.call.input);
+        let body = of_item(&open.place, "delta", delta.into());
+        self.emit(kind, body, out);
+    }
+
+    fn end_call(&mut self, at: usize, status: Status, out: &mut Vec<u8>) {
+        let Some(open) = self.calls.get_mut(at).filter(|open| !open.is_done) else { return };
+        open.is_done = true;
+        let (place, call) = (open.place.clone(), open.call.clone());
+        let (field, _, kind) = call_events(call.input);
+        self.emit(kind, of_item(&place, field, call.arguments.clone().into()), out);
+        self.end_item(&place, call_item(&place, &call, status), out);
+    }
+
+    /// Writes a call that is whole; one that came in deltas ends.
+    fn whole_call(&mut self, call: Call, out: &mut Vec<u8>) {
+        let begun = self.calls.iter().position(|open| open.call.id == call.id);
+        let at = begun.unwrap_or(self.calls.len());
+        if begun.is_none() {
+            self.begin_call(call.id, call.name, call.input, out);
+            self.write_call(at, &call.arguments, out);
+        } else if let Some(open) = self.calls.get_mut(at).filter(|open| !open.is_done) {
+            open.call.arguments = call.arguments;
+        }
+        self.end_call(at, Status::Completed, out);
+    }
+
+    fn tool(&mut self, status: ToolStatus, out: &mut Vec<u8>) {
+        let details = status.details();
+        match status {
+            ToolStatus::Started { id, name, arguments, .. } => {
+                self.close_text(Status::Completed, out);
+                let arguments = arguments.to_string();
+                let item = |place: &Place| server_call_item(place, &name, "", None);
+                let place = self.add_item("mcp", item, out);
+                self.server_event("response.mcp_call.in_progress", &place, details, out);
+                self.emit(
+                    "response.mcp_call_arguments.done",
+                    of_item(&place, "arguments", arguments.as_str().into()),
+                    out,
+                );
+                self.server_calls.push(ServerCall { place, id, name, arguments });
+            }
+            ToolStatus::Progress { id, .. } => {
+                let place =
+                    self.server_calls.iter().find(|call| call.id == id).map(|call| call.place.clone());
+                if let Some(place) = place {
+                    self.server_event("response.mcp_call.in_progress", &place, details, out);
+                }
+            }
+            ToolStatus::Finished(tool) => self.finish_tool(&tool, details, out),
+            // The call comes whole, and the text of one that is none is given as text.
+            ToolStatus::Begun { .. } | ToolStatus::Delta { .. } | ToolStatus::Aborted { .. } => {}
+        }
+    }
+
+    fn finish_tool(&mut self, tool: &FinishedTool, details: Value, out: &mut Vec<u8>) {
+        let Some(at) = self.server_calls.iter().position(|call| call.id == tool.id) else { return };
+        let ServerCall { place, name, arguments, .. } = self.server_calls.swap_remove(at);
+        let kind = if tool.success { "response.mcp_call.completed" } else { "response.mcp_call.failed" };
+        self.server_event(kind, &place, details, out);
+        self.end_item(&place, server_call_item(&place, &name, &arguments, Some(tool)), out);
+    }
+
+    fn server_event(&mut self, kind: &'static str, place: &Place, details: Value, out: &mut Vec<u8>) {
+        self.emit(kind, of_item(place, "x_toolrack", details), out);
+    }
+
+    fn end(&mut self, reason: &FinishReason, usage: &Usage, out: &mut Vec<u8>) {
+        let incomplete = match reason {
+            FinishReason::Length => Some("max_output_tokens"),
+            FinishReason::ContentFilter => Some("content_filter"),
+            _ => None,
+        };
+        let status = if incomplete.is_some() { Status::Incomplete } else { Status::Completed };
+        self.close(status, out);
+        let response =
+            self.response(status.as_str(), Ending { incomplete, usage: Some(usage), ..Ending::default() });
+        let kind = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
+        self.emit(kind, json!({ "response": &response }), out);
+        self.whole = Some(response);
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.close(Status::Incomplete, out);
+        let response = self.response("failed", Ending { failure: Some(failure), ..Ending::default() });
+        self.emit("response.failed", json!({ "response": response }), out);
+        self.whole = Some(error_body(failure));
+    }
+
+    /// Ends what is open. A call that never became whole is incomplete.
+    fn close(&mut self, status: Status, out: &mut Vec<u8>) {
+        self.close_text(status, out);
+        for at in 0..self.calls.len() {
+            self.end_call(at, Status::Incomplete, out);
+        }
+        for ServerCall { place, id, name, arguments } in std::mem::take(&mut self.server_calls) {
+            let error = Some("the answer broke off while the tool ran".to_owned());
+            let tool = FinishedTool { id, error, ..FinishedTool::default() };
+            self.end_item(&place, server_call_item(&place, &name, &arguments, Some(&tool)), out);
+        }
+    }
+}
+
+impl Encode for ResponseEncoder {
+    fn content_type(&self) -> &'static str {
+        if self.stream { Framing::Sse.content_type() } else { "application/json" }
+    }
+
+    fn id(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
+    fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
+        if let TurnEvent::Model(name) = &event {
+            self.model.clone_from(name);
+        }
+        self.begin(out);
+        match event {
+            TurnEvent::Model(_) | TurnEvent::Passing(_) => {}
+            TurnEvent::Text(text) | TurnEvent::Message { text, .. } => {
+                self.write_text(TextKind::Message, &text, out);
+            }
+            TurnEvent::Reasoning { text, seal } => {
+                if !text.is_empty() {
+                    self.write_text(self.reasoning, &text, out);
+                }
+                if let Some(seal) = seal {
+                    self.write_seal(seal, out);
+                }
+            }
+            TurnEvent::Tool(status) => self.tool(status, out),
+            TurnEvent::Notice(_) => self.notices.extend(event.details()),
+            TurnEvent::CallBegun { id, name, input, .. } => self.begin_call(id, name, input, out),
+            TurnEvent::CallDelta { id, arguments } => {
+                if let Some(at) = self.calls.iter().position(|open| open.call.id == id) {
+                    self.write_call(at, &arguments, out);
+                }
+            }
+            TurnEvent::Calls(calls) => {
+                for ClientCall { call, .. } in calls {
+                    self.whole_call(call, out);
+                }
+            }
+            TurnEvent::Finished { reason, usage } => self.end(&reason, &usage, out),
+            TurnEvent::Failed(failure) => self.fail(&failure, out),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        if !self.stream {
+            let whole = self.whole.take().unwrap_or_else(|| self.response("completed", Ending::default()));
+            Framing::append_json(out, &whole);
+        }
+    }
+
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        if self.stream {
+            out.extend_from_slice(b":\n\n");
+        }
+    }
+}
+
+/// How a response ends; nothing while it goes on.
+#[derive(Clone, Copy, Default)]
+struct Ending<'a> {
+    failure: Option<&'a Failure>,
+    incomplete: Option<&'static str>,
+    usage: Option<&'a Usage>,
+}
+
+fn make_id(prefix: &str) -> String {
+    format!("{prefix}_{:032x}", fastrand::u128(..))
+}

@@ -1,0 +1,213 @@
+//! Requests of clients, and errors as they go to them.
+
+use http::request::Parts;
+use serde_json::{Map, Value, json};
+
+use super::{API, encode::ResponseEncoder, input::read_input};
+use crate::{
+    BadRequest, ClientTool, Conversation, Decoded, Effort, Extension, Failure, Front, Message, Passing,
+    Provider, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
+    front::{failure_reply, read_name, read_tools},
+    json::{Field, Object},
+    openai::chat::{
+        error_body,
+        tools::{read_function, read_tool_choice},
+    },
+};
+
+/// OpenAI's Responses API, spoken by clients.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ResponsesFront;
+
+impl Front for ResponsesFront {
+    fn api(&self) -> Provider {
+        API
+    }
+
+    fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        let mut body = Object::from_body(body)?;
+        let mut passing = Passing::of(API);
+        refuse(&mut body)?;
+        let echo = echo(&body)?;
+        let instructions = body.string("instructions")?.filter(|text| !text.is_empty());
+        let conversation = Conversation {
+            previous_response_id: body.string("previous_response_id")?,
+            store: body.bool("store")?,
+            has_instructions: instructions.is_some(),
+        };
+        let instructions = instructions.map(|text| Message::text(Role::System, text));
+        let messages = instructions.into_iter().chain(read_input(&mut body)?).collect();
+        let stream = body.bool("stream")?.unwrap_or(false);
+        let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
+        let request = Request {
+            model: body.string("model")?.filter(|name| !name.is_empty()),
+            messages,
+            conversation,
+            tools: read_tools(body.items("tools")?, read_tool)?,
+            choice: read_choice(body.take("tool_choice"))?,
+            parallel: body.bool("parallel_tool_calls")?,
+            stream,
+            sampling: Sampling {
+                max_tokens: match body.integer("max_output_tokens")?.map(u64::try_from) {
+                    Some(Err(_)) => return Err(body.bad("max_output_tokens", "has to be from 0 on")),
+                    tokens => tokens.transpose().ok().flatten(),
+                },
+                temperature: body.float("temperature")?,
+                top_p: body.float("top_p")?,
+                ..Sampling::default()
+            },
+            thinking,
+            format: read_text(&mut body, &mut passing)?,
+            extension: Extension::take(&mut body, stream)?,
+            passing: body.rest_with(passing),
+        };
+        Ok(Decoded { request, encoder: Box::new(ResponseEncoder::new(stream, has_summary, echo)) })
+    }
+
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
+        failure_reply(failure, &error_body(failure))
+    }
+}
+
+/// Refuses what OpenAI keeps or does elsewhere.
+fn refuse(body: &mut Object<'_>) -> Result<(), BadRequest> {
+    if body.bool("background")?.unwrap_or(false) {
+        return Err(body.bad("background", "is not offered here: leave it out and wait for the answer"));
+    }
+    for (name, message) in [
+        ("conversation", "is not offered here: send `previous_response_id`, or all items in `input`"),
+        ("prompt", "is not offered here: send its text in `instructions`"),
+    ] {
+        if body.take(name).is_some() {
+            return Err(body.bad(name, message));
+        }
+    }
+    Ok(())
+}
+
+/// The fields of a request that its answer repeats; some are there in any case, because SDKs require them.
+fn echo(body: &Object<'_>) -> Result<Map<String, Value>, BadRequest> {
+    const REPEATED: [(&str, Option<&str>); 17] = [
+        ("instructions", Some("null")),
+        ("max_output_tokens", Some("null")),
+        ("metadata", Some("{}")),
+        ("parallel_tool_calls", Some("true")),
+        ("previous_response_id", Some("null")),
+        ("reasoning", Some("{\"effort\":null,\"summary\":null}")),
+        ("store", None),
+        ("temperature", Some("null")),
+        ("text", Some("{\"format\":{\"type\":\"text\"}}")),
+        ("tool_choice", Some("\"auto\"")),
+        ("tools", Some("[]")),
+        ("top_p", Some("null")),
+        ("truncation", Some("\"disabled\"")),
+        ("max_tool_calls", None),
+        ("prompt_cache_key", None),
+        ("safety_identifier", None),
+        ("user", None),
+    ];
+    let mut echo = Map::new();
+    for (name, usual) in REPEATED {
+        let given = body.get(name).as_ref().map(Field::value).transpose()?;
+        let usual = usual.and_then(|json| serde_json::from_str(json).ok());
+        echo.extend(given.or(usual).map(|value| (name.to_owned(), value)));
+    }
+    Ok(echo)
+}
+
+fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
+    match tool.string("type")?.as_deref() {
+        Some("function") => read_function(tool, API),
+        Some("custom") => Ok(ClientTool {
+            name: read_name(&mut tool)?,
+            description: tool.string("description")?,
+            input: ToolInput::Text { format: tool.value("format")? },
+            passing: tool.rest(API),
+        }),
+        None => Err(tool.bad("type", "is missing; send `function` or `custom`")),
+        Some(other) => {
+            let message = format_args!(
+                "`{other}` is not offered here: send tools of type `function` or `custom`. Tools of the server \
+                 are offered without being sent"
+            );
+            Err(tool.bad("type", message))
+        }
+    }
+}
+
+/// Reads `tool_choice`. A built-in tool cannot be chosen, as it cannot be sent.
+fn read_choice(field: Option<Field<'_>>) -> Result<ToolChoice, BadRequest> {
+    const CHOICES: &str = "has to be \"auto\", \"none\", \"required\", {\"type\": \"function\", \"name\": …}, \
+                           {\"type\": \"custom\", \"name\": …} or {\"type\": \"allowed_tools\", …}";
+    let bad = field.as_ref().map(|field| field.bad(CHOICES));
+    if let Some((field, bad)) = field.as_ref().filter(|field| field.is_object()).zip(bad.clone()) {
+        let kind = field.value()?.get("type").and_then(Value::as_str).map(str::to_owned);
+        if !matches!(kind.as_deref(), Some("function" | "custom" | "allowed_tools")) {
+            return Err(bad);
+        }
+    }
+    let param = bad.as_ref().map(|bad| bad.param.clone());
+    read_tool_choice(field).map_err(|error| match bad {
+        Some(bad) if Some(&error.param) == param.as_ref() => bad,
+        _ => error,
+    })
+}
+
+/// Reads `reasoning`: how much the model thinks, and whether the client wants to read a summary.
+fn read_reasoning(
+    body: &mut Object<'_>,
+    passing: &mut Passing,
+) -> Result<(Option<Thinking>, bool), BadRequest> {
+    let Some(mut reasoning) = body.object("reasoning")? else { return Ok((None, false)) };
+    let thinking = match reasoning.string("effort")?.as_deref() {
+        None => None,
+        Some("none") => Some(Thinking::Off),
+        Some(word) => match Effort::from_word(word) {
+            Some(effort) => Some(Thinking::Effort(effort)),
+            None => {
+                let words = Effort::ALL.map(Effort::as_str).join(", ");
+                return Err(reasoning.bad("effort", format_args!("has to be one of none, {words}")));
+            }
+        },
+    };
+    let has_summary = reasoning.get("summary").or(reasoning.get("generate_summary")).is_some();
+    reasoning.leave("reasoning", passing);
+    Ok((thinking, has_summary))
+}
+
+/// Reads `text.format`.
+fn read_text(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<ResponseFormat>, BadRequest> {
+    let Some(mut text) = body.object("text")? else { return Ok(None) };
+    let read = match text.object("format")? {
+        None => None,
+        Some(mut format) => {
+            let read = match format.string("type")?.as_deref() {
+                Some("text") => None,
+                Some("json_object") => Some(ResponseFormat::JsonObject),
+                Some("json_schema") => Some(ResponseFormat::JsonSchema {
+                    name: format.string("name")?,
+                    description: format.string("description")?,
+                    schema: format.value("schema")?.ok_or_else(|| format.bad("schema", "is missing"))?,
+                    strict: format.bool("strict")?,
+                }),
+                _ => return Err(format.bad("type", "has to be `text`, `json_object` or `json_schema`")),
+            };
+            format.leave("format", passing);
+            read
+        }
+    };
+    text.leave("text", passing);
+    Ok(read)
+}
+
+/// The error of a response that failed, in a word that clients know.
+pub(super) fn response_error(failure: &Failure) -> Value {
+    use crate::FailureKind as Kind;
+    let code = match failure.kind {
+        Kind::RateLimit => "rate_limit_exceeded",
+        Kind::ContextLength => "context_length_exceeded",
+        Kind::InvalidRequest | Kind::TooLarge | Kind::NotFound => "invalid_prompt",
+        _ => "server_error",
+    };
+    json!({"code": code, "message": failure.message})
+}

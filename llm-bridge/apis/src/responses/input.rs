@@ -1,0 +1,242 @@
+//! The input of a request: a text, or items. What one answer of the model consists of (reasoning, texts, calls) becomes one message.
+
+use super::API;
+use crate::{
+    BadRequest, Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Passing,
+    RawJson, Reasoning, Role, Seal, SealKind, ToolResult,
+    front::read_name,
+    json::{Field, Object},
+    openai::chat::read_audio,
+};
+
+/// Takes the conversation out of a request.
+pub(super) fn read_input(body: &mut Object<'_>) -> Result<Vec<Message>, BadRequest> {
+    let field = body.take("input").ok_or_else(|| body.bad("input", "is missing"))?;
+    let empty = field.bad("is empty; send a text or items");
+    let mut input = Input::default();
+    if field.is_string() {
+        input.messages.push(Message::text(Role::User, field.string()?));
+    } else if field.is_array() {
+        for item in field.items()? {
+            input.read_item(item)?;
+        }
+        input.end_answer();
+    } else {
+        return Err(field.bad("has to be a string or an array of items"));
+    }
+    let is_empty = input.messages.iter().all(|message| message.parts.is_empty());
+    if is_empty { Err(empty) } else { Ok(input.messages) }
+}
+
+#[derive(Default)]
+struct Input {
+    messages: Vec<Message>,
+    ids: CallIds,
+    /// The message of the model that is being put together, and the kind of its last item.
+    answer: Option<(Message, Kind)>,
+}
+
+/// The items of one answer, in the order in which they stand there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Reasoning,
+    Message,
+    Call,
+}
+
+impl Input {
+    fn read_item(&mut self, field: Field<'_>) -> Result<(), BadRequest> {
+        let source = field.source();
+        let mut item = field.object()?;
+        // How far an item of an answer was says nothing about the conversation.
+        item.take("status");
+        match item.string("type")?.as_deref() {
+            Some("message") | None => self.read_message(item),
+            Some("reasoning") => {
+                let part = read_reasoning(item)?;
+                self.answer(Kind::Reasoning).parts.push(part);
+                Ok(())
+            }
+            Some("function_call") => self.read_call(item, "arguments", CallInput::Json),
+            Some("custom_tool_call") => self.read_call(item, "input", CallInput::Text),
+            Some("function_call_output" | "custom_tool_call_output") => self.read_output(item),
+            // What this server says of its own tools comes back with the conversation.
+            Some("mcp_call") => {
+                let kind = self.answer.as_ref().map_or(Kind::Reasoning, |(_, kind)| *kind);
+                let part = Content::Opaque(API, RawJson::from(source)).into();
+                self.open_answer(kind).parts.push(part);
+                Ok(())
+            }
+            Some("item_reference") => {
+                Err(item.bad("type", "`item_reference` is not offered here: send the item itself"))
+            }
+            Some(other) => {
+                let message = format_args!(
+                    "`{other}` is not offered here: send items of type `message`, `reasoning`, `function_call`, \
+                     `function_call_output`, `custom_tool_call` and `custom_tool_call_output`"
+                );
+                Err(item.bad("type", message))
+            }
+        }
+    }
+
+    fn read_message(&mut self, mut item: Object<'_>) -> Result<(), BadRequest> {
+        let role = match item.string("role")?.as_deref() {
+            Some("system") => Role::System,
+            Some("developer") => Role::Developer,
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            _ => return Err(item.bad("role", "has to be `system`, `developer`, `user` or `assistant`")),
+        };
+        let parts = read_content(&mut item, "content")?;
+        let passing = item.rest(API);
+        if role == Role::Assistant {
+            let message = self.answer(Kind::Message);
+            message.parts.extend(parts);
+            message.passing = passing;
+        } else {
+            self.end_answer();
+            self.messages.push(Message { role, parts, passing });
+        }
+        Ok(())
+    }
+
+    fn read_call(&mut self, mut item: Object<'_>, field: &str, input: CallInput) -> Result<(), BadRequest> {
+        let name = read_name(&mut item)?;
+        let own = item.string("call_id")?.ok_or_else(|| item.bad("call_id", "is missing"))?;
+        let arguments = item.string(field)?.ok_or_else(|| item.bad(field, "is missing"))?;
+        let id = self.ids.call(&name, Some(own));
+        let content = Content::Call(Call { id, name, arguments, input });
+        self.answer(Kind::Call).parts.push(Part { content, passing: item.rest(API) });
+        Ok(())
+    }
+
+    fn read_output(&mut self, mut item: Object<'_>) -> Result<(), BadRequest> {
+        let own = item.string("call_id")?.ok_or_else(|| item.bad("call_id", "is missing"))?;
+        let name = item.string("name")?;
+        let call_id = self.ids.result(name.as_deref(), Some(own));
+        let parts = read_content(&mut item, "output")?;
+        let content = Content::Result(ToolResult { call_id, name, parts, is_error: false });
+        self.end_answer();
+        self.messages.push(Message {
+            role: Role::Tool,
+            parts: vec![content.into()],
+            passing: item.rest(API),
+        });
+        Ok(())
+    }
+
+    /// The message of the model that its next item belongs to: another, where the item does not stand behind the last.
+    fn answer(&mut self, kind: Kind) -> &mut Message {
+        let is_behind = self
+            .answer
+            .as_ref()
+            .is_none_or(|(_, last)| kind > *last || (kind == *last && kind != Kind::Message));
+        if !is_behind {
+            self.end_answer();
+        }
+        self.open_answer(kind)
+    }
+
+    fn open_answer(&mut self, kind: Kind) -> &mut Message {
+        let (message, last) =
+            self.answer.get_or_insert_with(|| (Message::new(Role::Assistant, Vec::new()), kind));
+        *last = kind;
+        message
+    }
+
+    fn end_answer(&mut self) {
+        self.messages.extend(self.answer.take().map(|(message, _)| message));
+    }
+}
+
+/// Reads the text, which is in `content`, or where the API does not show it, in `summary`.
+fn read_reasoning(mut item: Object<'_>) -> Result<Part, BadRequest> {
+    let mut passing = Passing::of(API);
+    let mut texts = |name: &'static str| -> Result<(String, Option<RawJson>), BadRequest> {
+        let Some(field) = item.take(name) else { return Ok((String::new(), None)) };
+        let texts = field.items()?.into_iter().map(|part| {
+            let mut part = part.object()?;
+            part.string("text")?.ok_or_else(|| part.bad("text", "is missing"))
+        });
+        Ok((texts.collect::<Result<Vec<_>, _>>()?.join("\n\n"), Some(RawJson::from(field.source()))))
+    };
+    let (content, _) = texts("content")?;
+    let (summary, source) = texts("summary")?;
+    let text = if content.is_empty() { summary.clone() } else { content };
+    if let Some(source) = source.filter(|_| !summary.is_empty() && text != summary) {
+        passing.push("summary", source);
+    }
+    let sealed = item.string("encrypted_content")?;
+    let seal = sealed.map(|data| Seal { api: API, kind: SealKind::Encrypted, data });
+    Ok(Part { content: Content::Reasoning(Reasoning { text, seal }), passing: item.rest_with(passing) })
+}
+
+/// Reads content: a text, or parts.
+fn read_content(item: &mut Object<'_>, name: &str) -> Result<Vec<Part>, BadRequest> {
+    let field = item.take(name).ok_or_else(|| item.bad(name, "is missing"))?;
+    if field.is_string() {
+        let text = field.string()?;
+        return Ok((!text.is_empty()).then(|| Content::Text(text).into()).into_iter().collect());
+    }
+    if !field.is_array() {
+        return Err(field.bad("has to be a string or an array of parts"));
+    }
+    let parts = field.items()?.into_iter().map(|part| read_part(part.object()?));
+    Ok(parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+fn read_part(mut part: Object<'_>) -> Result<Option<Part>, BadRequest> {
+    let mut passing = Passing::of(API);
+    let content = match part.string("type")?.as_deref() {
+        Some("input_text" | "output_text" | "text") => read_text(&mut part, "text")?,
+        Some("refusal") => read_text(&mut part, "refusal")?,
+        Some("input_image") => {
+            let (url, id) = (part.string("image_url")?, part.string("file_id")?);
+            let mut media = match (url, id) {
+                (Some(url), _) => Media::from_url(MediaKind::Image, url, MediaSource::Url),
+                (None, Some(id)) => Media::new(MediaKind::Image, MediaSource::Id(id)),
+                (None, None) => return Err(part.bad("image_url", "is missing")),
+            };
+            media.detail = part.string("detail")?;
+            Some(Content::Media(media))
+        }
+        Some("input_file") => {
+            let (data, url, id) =
+                (part.string("file_data")?, part.string("file_url")?, part.string("file_id")?);
+            let mut media = match (data, url, id) {
+                (Some(data), _, _) => Media::from_url(MediaKind::File, data, MediaSource::Data),
+                (None, Some(url), _) => Media::new(MediaKind::File, MediaSource::Url(url)),
+                (None, None, Some(id)) => Media::new(MediaKind::File, MediaSource::Id(id)),
+                (None, None, None) => return Err(part.bad("file_data", "is missing")),
+            };
+            media.name = part.string("filename")?;
+            Some(Content::Media(media))
+        }
+        Some("input_audio") => {
+            let mut audio =
+                part.object("input_audio")?.ok_or_else(|| part.bad("input_audio", "is missing"))?;
+            let media = read_audio(&mut audio)?;
+            audio.leave("input_audio", &mut passing);
+            Some(Content::Media(media))
+        }
+        _ => {
+            let message = "has to be `input_text`, `input_image`, `input_file`, `input_audio`, `output_text` or `refusal`";
+            return Err(part.bad("type", message));
+        }
+    };
+    // Without any they say nothing.
+    for name in ["annotations", "logprobs"] {
+        if let Some(list) = part.take(name)
+            && !list.items()?.is_empty()
+        {
+            passing.push(name, list.source());
+        }
+    }
+    Ok(content.map(|content| Part { content, passing: part.rest_with(passing) }))
+}
+
+fn read_text(part: &mut Object<'_>, name: &str) -> Result<Option<Content>, BadRequest> {
+    let text = part.string(name)?.ok_or_else(|| part.bad(name, "is missing"))?;
+    Ok((!text.is_empty()).then_some(Content::Text(text)))
+}
