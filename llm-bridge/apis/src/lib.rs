@@ -10,8 +10,9 @@
 //!
 //! # Adding an API
 //!
-//! An API is a folder with up to three parts, as [`openai::chat`] and [`ollama`] show: `front.rs` implements [`Front`] and [`Encode`], `wire.rs`
-//! implements [`Wire`] and [`Decode`], `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
+//! An API is a folder with up to three parts, as [`openai::chat`] and [`ollama`] show: `front.rs` implements [`Front`] and
+//! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `wire.rs` implements [`Wire`] and [`Decode`],
+//! `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
 //! [`Provider`], if the API is a new one. What they keep to:
 //!
 //! - **Nothing is dropped in silence.** A front takes the fields that it knows out of a [`json::Object`]; what is left is
