@@ -195,13 +195,16 @@ impl<'s> Lowering<'s> {
         types(&schema).map_err(|fault| format!("`{}`: {fault}", self.path))?;
         let mut words = Vec::new();
         self.settle_const(&mut schema);
-        if schema.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if has_no_value(&schema) {
             return Ok(None);
         }
         self.settle_one_of(&mut schema, &mut words)?;
         self.settle_tuple(&mut schema, &mut words)?;
         self.settle_conditions(&mut schema, &mut words);
         self.settle_values(&mut schema, &mut words)?;
+        if has_no_value(&schema) {
+            return Ok(None);
+        }
         self.settle_types(&mut schema)?;
         if self.form.typed && schema.contains_key("anyOf") {
             self.spread(&mut schema)?;
@@ -329,6 +332,11 @@ impl<'s> Lowering<'s> {
             lowered.extend(text.map(|text| ("description".to_owned(), text.into())));
         }
     }
+}
+
+/// Whether an empty `enum` lets nothing match.
+fn has_no_value(schema: &Schema) -> bool {
+    schema.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty)
 }
 
 /// A schema that nothing matches.
