@@ -5,10 +5,11 @@ use axum::{
     extract::{FromRequest, Request, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, header},
 };
+use registry_core::Permission;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{MAX_BODY, api_error::ApiError};
+use super::{MAX_BODY, api_error::ApiError, identity::Identity};
 
 const KIND: &str = "invalid_request_error";
 
@@ -46,6 +47,20 @@ impl<T: Body, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             Err(fault) => format!("the request is not JSON: {fault}"),
         };
         Err(ApiError::invalid("body", message))
+    }
+}
+
+/// The body of a request that only admins may make. Others are refused before it is read.
+pub(super) struct AdminBody<T>(pub(super) T);
+
+impl<T: Body, S: Send + Sync> FromRequest<S> for AdminBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if let Some(identity) = request.extensions().get::<Identity>() {
+            identity.require(Permission::Admin, "this request")?;
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
     }
 }
 

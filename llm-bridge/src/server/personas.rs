@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{
     admin::{self, NOT_ADMIN},
     api_error::ApiError,
-    body::{Body, JsonBody},
+    body::{AdminBody, Body},
     identity::Identity,
     name::Name,
     openapi::Operation,
@@ -92,7 +92,7 @@ pub(super) fn add_operation() -> Operation {
 
 pub(super) async fn add(
     Extension(identity): Extension<Identity>,
-    JsonBody(new): JsonBody<NewPersona>,
+    AdminBody(new): AdminBody<NewPersona>,
 ) -> Result<(StatusCode, Json<Persona>), ApiError> {
     check([&new.name], "name")?;
     check_modules(&new.allowed_modules)?;
@@ -128,7 +128,7 @@ pub(super) fn change_operation() -> Operation {
 pub(super) async fn change(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
-    JsonBody(PersonaModules { allowed_modules }): JsonBody<PersonaModules>,
+    AdminBody(PersonaModules { allowed_modules }): AdminBody<PersonaModules>,
 ) -> Result<Json<Persona>, ApiError> {
     check_modules(&allowed_modules)?;
     let arguments = json!({"name": name, "allowed_modules": allowed_modules});
@@ -193,7 +193,7 @@ pub(super) fn assign_operation() -> Operation {
 pub(super) async fn assign(
     Extension(identity): Extension<Identity>,
     Name(id): Name,
-    JsonBody(UserPersonas { personas }): JsonBody<UserPersonas>,
+    AdminBody(UserPersonas { personas }): AdminBody<UserPersonas>,
 ) -> Result<Json<UserPersonas>, ApiError> {
     identity.require(Permission::Admin, "setting the personas of users")?;
     if personas.len() > MAX_PERSONAS {

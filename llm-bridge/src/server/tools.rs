@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     admin::{self, NOT_ADMIN},
     api_error::ApiError,
-    body::{Body, JsonBody},
+    body::{AdminBody, Body},
     identity::Identity,
     name::Name,
     openapi::Operation,
@@ -103,7 +103,7 @@ pub(super) fn switch_operation() -> Operation {
 pub(super) async fn switch(
     Extension(identity): Extension<Identity>,
     Name(name): Name,
-    JsonBody(Switch { enabled }): JsonBody<Switch>,
+    AdminBody(Switch { enabled }): AdminBody<Switch>,
 ) -> Result<Response, ApiError> {
     change(&identity, ToolChange::Switch { name, enabled }).await
 }
@@ -119,7 +119,7 @@ pub(super) fn register_operation() -> Operation {
 
 pub(super) async fn register(
     Extension(identity): Extension<Identity>,
-    JsonBody(body): JsonBody<Value>,
+    AdminBody(body): AdminBody<Value>,
 ) -> Result<Response, ApiError> {
     let spec = read_spec(body.to_string().as_bytes()).map_err(|fault| ApiError::invalid("body", fault))?;
     change(&identity, ToolChange::Register(Box::new(spec))).await

@@ -195,7 +195,7 @@ async fn m10_the_doors_of_modules() {
         "{all}"
     );
     for path in ["/refresh-tools", "/api/modules/far/accept"] {
-        let refused = on_near.post(&client, path, &ada, &json!({"digest": "x"})).send().await.unwrap();
+        let refused = on_near.post(&client, path, &ada, &json!({})).send().await.unwrap();
         assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path}");
     }
     let unknown = on_near
