@@ -150,13 +150,19 @@ fn b4_types_beside_values_that_have_none_of_them_take_nothing() {
         "a": {"type": ["string", "null"], "anyOf": [{"enum": [1, 2]}, {"type": "string"}]},
     }});
     let strict = Definer::new(Provider::OpenAi).strict();
-    for (provider, definer) in [(Provider::Gemini, Definer::new(Provider::Gemini)), (Provider::OpenAi, strict)] {
+    for (provider, definer) in
+        [(Provider::Gemini, Definer::new(Provider::Gemini)), (Provider::OpenAi, strict)]
+    {
         let defined = define(&definer, &[spec("t", schema.clone())]);
         let found = &schema_of(provider, &defined.list)["properties"]["a"];
         assert!(!found.to_string().contains("\"enum\":[]"), "{provider}: {found}");
         assert!(!jsonschema::is_valid(&as_json_schema(found), &json!(1)), "{provider}: {found}");
         // Strict definitions take null for a property that is left out.
         let takes_null = provider == Provider::OpenAi;
-        assert_eq!(jsonschema::is_valid(&as_json_schema(found), &Value::Null), takes_null, "{provider}: {found}");
+        assert_eq!(
+            jsonschema::is_valid(&as_json_schema(found), &Value::Null),
+            takes_null,
+            "{provider}: {found}"
+        );
     }
 }
