@@ -50,7 +50,7 @@ impl<T: Body, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// The body of a request that only admins may make. Others are refused before it is read.
+/// The body of a request that only a tenant's admins may make. Others are refused before it is read.
 pub(super) struct AdminBody<T>(pub(super) T);
 
 impl<T: Body, S: Send + Sync> FromRequest<S> for AdminBody<T> {
@@ -59,6 +59,20 @@ impl<T: Body, S: Send + Sync> FromRequest<S> for AdminBody<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         if let Some(identity) = request.extensions().get::<Identity>() {
             identity.require(Permission::Admin, "this request")?;
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
+    }
+}
+
+/// The body of a request about what all tenants share. Who may not make it is refused before it is read.
+pub(super) struct OperatorBody<T>(pub(super) T);
+
+impl<T: Body, S: Send + Sync> FromRequest<S> for OperatorBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if let Some(identity) = request.extensions().get::<Identity>() {
+            identity.require_operator()?;
         }
         JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
     }

@@ -16,7 +16,7 @@ use toolrack_remote::{
 use super::{
     App,
     api_error::ApiError,
-    body::AdminBody,
+    body::OperatorBody,
     identity::Identity,
     modules::{Accepting, CHANGED, NOT_ADMIN, not_accepted, usable_of},
     name::Name,
@@ -78,7 +78,7 @@ pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(server): Name,
-    AdminBody(Accepting { digest }): AdminBody<Accepting>,
+    OperatorBody(Accepting { digest }): OperatorBody<Accepting>,
 ) -> Result<Json<McpServerReport>, ApiError> {
     identity.require_operator()?;
     let accepted = match &app.mcp_servers {

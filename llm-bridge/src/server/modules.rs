@@ -22,7 +22,7 @@ use toolrack_remote::{
 use super::{
     App,
     api_error::ApiError,
-    body::{AdminBody, Body, JsonBody},
+    body::{Body, JsonBody, OperatorBody},
     execute::{EntryPoint, call_operation, make_call},
     identity::Identity,
     name::Name,
@@ -153,7 +153,7 @@ pub(super) async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Name(module): Name,
-    AdminBody(Accepting { digest }): AdminBody<Accepting>,
+    OperatorBody(Accepting { digest }): OperatorBody<Accepting>,
 ) -> Result<Json<ModuleReport>, ApiError> {
     identity.require_operator()?;
     let accepted = app.modules.accept(&module, &digest).await;
