@@ -149,7 +149,7 @@ pub(super) fn remove_operation() -> Operation {
     Operation::new(Method::DELETE, "Personas", "remove_persona", "Remove a persona")
         .details("With `force=true` also one that users have, who may use none of its modules any more.")
         .path("name", "The persona's name.")
-        .query("force", "`true` or `false`.")
+        .query_flag("force", "Whether to remove a persona that users have.")
         .answers_nothing(204, "It is gone.")
         .refuses(400, "`force` is neither `true` nor `false` (`invalid_request_error`).")
         .refuses(403, NOT_ADMIN)

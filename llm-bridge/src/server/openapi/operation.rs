@@ -78,6 +78,11 @@ impl Operation {
         self.parameter("query", name, about, json!({"type": "string"}), false)
     }
 
+    /// An optional query parameter that is `true` or `false`.
+    pub(in crate::server) fn query_flag(self, name: &str, about: &str) -> Self {
+        self.parameter("query", name, about, json!({"type": "boolean"}), false)
+    }
+
     /// A required query parameter.
     pub(in crate::server) fn required_query(self, name: &str, about: &str) -> Self {
         self.parameter("query", name, about, json!({"type": "string"}), true)
