@@ -17,6 +17,7 @@ mod names;
 mod out;
 mod parse;
 mod personas;
+mod program;
 mod reports;
 mod running;
 mod serve;
@@ -28,27 +29,21 @@ mod tools;
 mod users;
 mod webhooks;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use clap::{Parser, Subcommand};
-use registry_core::{
-    Caller, DEFAULT_TENANT, Origin, Permission, Registry, Resources, StoredRegistry,
-    store::{ManifestStore, MemoryManifests},
-};
+use registry_core::{Caller, DEFAULT_TENANT, Origin, Permission, Resources, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
-use toolrack_configured::ToolFiles;
-use toolrack_stores::schedule::{MemoryJobs, Schedule};
 use tracing_subscriber::EnvFilter;
 
+use program::{Opened, Program};
 use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 pub use settings::{Flags, Settings};
 use store::Stores;
-use toolrack_remote::module::Modules;
 
 use crate::{
     metrics::{CallMetrics, Metrics},
     recorded::{Change, recorded},
-    registering::ToolChange,
 };
 
 /// What a program brings to [`main`].
@@ -258,167 +253,41 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             reports::run::<McpServerReport>(command.unwrap_or(RemoteCommand::List(list)), settings).await
         }
         Command::User { command } => {
-            let place = Stores::place(settings)?;
-            if command.change().is_none() && !Stores::are_there(settings) {
-                return nothing_stored("users", &place);
-            }
-            let stores = Stores::open(settings).await?;
-            let change = command.change();
+            let (change, place) = (command.change(), Stores::place(settings)?);
+            let Some(stores) = stores_for(settings, change.as_ref(), "users").await? else {
+                return Ok(ExitCode::SUCCESS);
+            };
             let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
             let made = users::users(command, stores.store.as_ref(), &owner);
             made_by_operator(&stores, change, made).await
         }
         Command::Persona { command } => {
-            let place = Stores::place(settings)?;
-            if command.change().is_none() && !Stores::are_there(settings) {
-                return nothing_stored("personas", &place);
-            }
+            let (change, place) = (command.change(), Stores::place(settings)?);
+            let Some(stores) = stores_for(settings, change.as_ref(), "personas").await? else {
+                return Ok(ExitCode::SUCCESS);
+            };
             // Commands about personas work without the registry; only warnings about names need it.
             let known =
                 program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
-            let stores = Stores::open(settings).await?;
-            let change = command.change();
             let made = personas::run(command, stores.store.as_ref(), known, &place);
             made_by_operator(&stores, change, made).await
         }
         Command::Key { command } => {
-            let place = Stores::place(settings)?;
-            if command.change().is_none() && !Stores::are_there(settings) {
-                return nothing_stored("keys", &place);
-            }
-            let stores = Stores::open(settings).await?;
-            let change = command.change();
+            let (change, place) = (command.change(), Stores::place(settings)?);
+            let Some(stores) = stores_for(settings, change.as_ref(), "keys").await? else {
+                return Ok(ExitCode::SUCCESS);
+            };
             let made = users::keys(command, stores.store.as_ref(), &place);
             made_by_operator(&stores, change, made).await
         }
         Command::Audit(arguments) => {
-            if !Stores::are_there(settings) {
-                return nothing_stored("records", &Stores::place(settings)?);
-            }
-            let stores = Stores::open(settings).await?;
+            let Some(stores) = stores_for(settings, None, "records").await? else {
+                return Ok(ExitCode::SUCCESS);
+            };
             names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
             audit::run(arguments, stores.log.as_ref(), &Stores::place(settings)?).await
         }
         Command::Parse(arguments) => parse::run(arguments),
-    }
-}
-
-/// The settings and the host, from which registries are built.
-struct Program<'s> {
-    settings: &'s Settings,
-    host: Host,
-}
-
-impl Program<'_> {
-    /// The registry; with stores, its calls are limited and audited there.
-    async fn registry(&self, stores: Option<&Stores>) -> Result<Registry, String> {
-        let guard = &self.settings.guard;
-        let mut resources = (self.host.resources)(self.settings)?;
-        self.settings.refresh_documents().await;
-        let in_memory = || Schedule::new(Arc::new(MemoryJobs::default()));
-        resources.insert(Arc::new(stores.map_or_else(in_memory, |stores| stores.schedule.clone())));
-        let mut builder = Registry::builder()
-            .resources(resources)
-            .approve_destructive(guard.approve_destructive)
-            .approval_timeout(Duration::from_secs(guard.approval_seconds))
-            .concurrency(guard.concurrency())
-            .audit_arguments(guard.audit_arguments)
-            .modules(self.settings.modules.module_services.keys())
-            .defer(self.settings.deferred_tools.clone());
-        let files = self.settings.tool_files().into_iter().fold(ToolFiles::new(), ToolFiles::file);
-        builder = builder.configured(files.read());
-        if let Some(stores) = stores {
-            builder = builder
-                .usage(Arc::clone(&stores.usage))
-                .approvals(Arc::clone(&stores.approvals))
-                .audit(Arc::clone(&stores.audit));
-            if let Some(gate) = &self.settings.gate {
-                builder = builder.gate(Arc::new(gate.gate()?));
-            }
-        }
-        builder.build().map_err(|error| error.to_string())
-    }
-
-    /// The tenant's registry with its stored changes.
-    async fn opened(&self, tenant: &str) -> Result<Opened, String> {
-        self.in_stores(&Stores::open(self.settings).await?, tenant).await
-    }
-
-    /// Runs a command with a tenant's tools, those of MCP servers included.
-    async fn with_tools(
-        &self,
-        tenant: &str,
-        command: impl AsyncFnOnce(&Opened) -> Result<ExitCode, String>,
-    ) -> Result<ExitCode, String> {
-        let opened = self.opened(tenant).await?;
-        let registry = opened.registry();
-        mcp_servers::ahead(self.settings, registry, opened.manifests(), command(&opened)).await
-    }
-
-    async fn in_stores(&self, stores: &Stores, tenant: &str) -> Result<Opened, String> {
-        names::warn_of_tenant(stores.store.as_ref(), tenant).await;
-        let registry = self.registry(Some(stores)).await?;
-        let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
-        let modules = self.modules(&registry, Some(stores))?;
-        let stored = registry.attach(Arc::clone(&stores.store)).await?;
-        modules.ready().await;
-        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
-    }
-
-    /// The modules, not yet discovered.
-    fn modules(&self, registry: &Registry, stores: Option<&Stores>) -> Result<Modules, String> {
-        let settings = self.settings.modules.clone();
-        let modules = match stores {
-            Some(Stores { manifest_cache, manifests, .. }) => {
-                Modules::new(registry, settings, Arc::clone(manifest_cache), Arc::clone(manifests))
-            }
-            None => {
-                let memory = Arc::new(MemoryManifests::default());
-                Modules::new(registry, settings, memory.clone(), memory)
-            }
-        };
-        modules.map_err(|error| error.to_string())
-    }
-
-    /// Changes a tool, and notifies webhooks.
-    async fn change_tool(&self, tenant: &str, change: ToolChange) -> Result<ExitCode, String> {
-        let endpoints = webhooks::endpoints(self.settings)?;
-        let stores = Stores::open(self.settings).await?;
-        let Opened { stored, manifests, .. } = &self.in_stores(&stores, tenant).await?;
-        let changed = async {
-            let recorded = change.recorded(tenant);
-            let made = tools::change(change, stored);
-            for event in made_by_operator(&stores, Some(recorded), made).await? {
-                let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
-                webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
-            }
-            Ok(ExitCode::SUCCESS)
-        };
-        mcp_servers::ahead(self.settings, stored.registry(), Arc::clone(manifests), changed).await
-    }
-}
-
-/// A tenant's registry with its stored changes.
-struct Opened {
-    stored: StoredRegistry,
-    /// The accepted tools of remote sources.
-    manifests: Arc<dyn ManifestStore>,
-    /// Refreshed until this is dropped.
-    _modules: Modules,
-}
-
-impl Opened {
-    fn registry(&self) -> &Registry {
-        self.stored.registry()
-    }
-
-    /// The caller that a command names.
-    async fn caller(&self, named: &caller::CallerArguments, settings: &Settings) -> Result<Caller, String> {
-        named.caller(settings, Some(self.stored.store().as_ref())).await
-    }
-
-    fn manifests(&self) -> Arc<dyn ManifestStore> {
-        Arc::clone(&self.manifests)
     }
 }
 
@@ -448,10 +317,18 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// For commands that only read: without a store there is nothing to list, and none is created.
-fn nothing_stored(what: &str, place: &str) -> Result<ExitCode, String> {
-    out::tell(format_args!("There are no {what}: nothing is stored yet in {place}."));
-    Ok(ExitCode::SUCCESS)
+/// The stores of a command that makes a change or only reads. For one that reads none are created, and where there are none it is said
+/// that nothing is stored.
+async fn stores_for(
+    settings: &Settings,
+    change: Option<&Change>,
+    what: &str,
+) -> Result<Option<Stores>, String> {
+    if change.is_some() || Stores::are_there(settings) {
+        return Stores::open(settings).await.map(Some);
+    }
+    out::tell(format_args!("There are no {what}: nothing is stored yet in {}.", Stores::place(settings)?));
+    Ok(None)
 }
 
 fn fail(message: &str) -> ExitCode {

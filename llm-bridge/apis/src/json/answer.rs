@@ -105,6 +105,21 @@ pub(crate) fn text_of(value: &RawValue) -> Option<String> {
     serde_json::from_str(json).or_else(|_| serde_json::from_str(&replace_halves(json))).ok()
 }
 
+/// The arguments of a call: text in most APIs, and any other JSON as it is written. Null is none.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentsText(pub(crate) String);
+
+impl<'de> Deserialize<'de> for ArgumentsText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(match text_of(value) {
+            Some(text) => text,
+            None if value.get() == "null" => String::new(),
+            None => value.get().to_owned(),
+        }))
+    }
+}
+
 /// A count of a model server: `2.0` is 2, and anything else than a number from 0 on is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) Option<u64>);

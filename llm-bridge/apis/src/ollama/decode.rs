@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{API, DURATIONS, OF_MESSAGE};
 use crate::{
     CallInput, CallPiece, Failure, FinishReason, Frame, Passing, Piece, Progress, RawJson, Usage,
-    json::{Count, Entries, Known, Open, Text, each, text_of},
+    json::{ArgumentsText, Count, Entries, Known, Open, Text, each},
     openai::chat::failure_of,
 };
 
@@ -186,14 +186,7 @@ impl<'de> Known<'de> for Function {
         match name {
             "index" => drop(map.next_value::<IgnoredAny>()?),
             "name" => self.name = map.next_value()?,
-            "arguments" => {
-                let value: &'de RawValue = map.next_value()?;
-                self.arguments = match text_of(value) {
-                    Some(text) => text,
-                    None if value.get() == "null" => String::new(),
-                    None => value.get().to_owned(),
-                };
-            }
+            "arguments" => self.arguments = map.next_value::<ArgumentsText>()?.0,
             _ => return Ok(false),
         }
         Ok(true)

@@ -10,9 +10,9 @@ use toolrack_documents::{DocumentFilter, DocumentKind, Documents, Passage, recip
 /// What has to hold for recall and mean reciprocal rank; a little below what was measured.
 const FLOORS: [(&str, f64, f64); 4] = [
     ("the question", 0.81, 0.69),
-    ("every word of it, as it stands", 0.81, 0.63),
+    ("every word of it, as it stands", 0.81, 0.66),
     ("the rewrite", 0.79, 0.59),
-    ("the question and the rewrite", 0.89, 0.71),
+    ("the question and the rewrite", 0.90, 0.73),
 ];
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     FinishReason,
-    json::{Count, Known, Open, Text, each, text_of},
+    json::{ArgumentsText, Count, Known, Open, Text, each, text_of},
 };
 
 /// Fields that are not known.
@@ -194,14 +194,7 @@ impl<'de> Known<'de> for FunctionDelta {
     fn read<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<bool, A::Error> {
         match name {
             "name" => self.name = map.next_value()?,
-            "arguments" | "input" => {
-                let value: &'de RawValue = map.next_value()?;
-                self.arguments = match text_of(value) {
-                    Some(text) => text,
-                    None if value.get() == "null" => String::new(),
-                    None => value.get().to_owned(),
-                };
-            }
+            "arguments" | "input" => self.arguments = map.next_value::<ArgumentsText>()?.0,
             _ => return Ok(false),
         }
         Ok(true)
