@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 8;
 ///
 /// Nothing outside of it is reached: paths go from name to name, and no link is followed. It is made with the first document,
 /// for nobody else to read. On Unix only.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct FileFolder {
     path: Arc<PathBuf>,
 }
@@ -71,12 +71,6 @@ impl FileFolder {
             Fault::Io(error) => ToolError::failed(format!("{} in {}: {error}", place, self.path.display()))
                 .with_feedback("The folder for files cannot be written to. Say so to the user."),
         }
-    }
-}
-
-impl fmt::Debug for FileFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileFolder").field("path", &self.path).finish()
     }
 }
 

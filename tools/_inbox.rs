@@ -1,8 +1,7 @@
 //! The inbox: a folder of Markdown files for somebody to look through. `source`, `claim` and `learning` write into it.
 
 use std::{
-    fmt,
-    fs::{DirBuilder, File},
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,6 +11,8 @@ use jiff::tz::TimeZone;
 use registry_core::{
     clock::{Clock, SystemClock},
     prelude::*,
+    private::private_folder,
+    text::cut,
 };
 
 /// A note is no longer than this, and neither is the message it came from, in bytes. The schemas do not say so: for a length of 2000
@@ -23,7 +24,8 @@ const MAX_SLUG: usize = 48;
 /// A folder that tools put notes into, one file each. The host provides one as a resource; without it these tools are off.
 ///
 /// The folder is made with the first note, for nobody else to read.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Inbox({})", folder.display())]
 pub struct Inbox {
     folder: PathBuf,
     clock: Arc<dyn Clock>,
@@ -108,11 +110,7 @@ impl Note {
 
     /// With the user's words that led to it.
     pub(crate) fn with_user_message(self, ctx: &ToolContext) -> Self {
-        let cut = |text: &str| match text.get(..text.floor_char_boundary(MAX_BYTES)) {
-            Some(start) if start.len() < text.len() => format!("{start}…"),
-            _ => text.to_owned(),
-        };
-        self.with("user_message", ctx.conversation().user_message.as_deref().map(cut))
+        self.with("user_message", ctx.conversation().user_message.clone().map(|text| cut(text, MAX_BYTES)))
     }
 
     /// The whole file.
@@ -171,26 +169,11 @@ fn create(folder: &Path, stem: &str, text: &str) -> io::Result<String> {
     Ok(name.to_owned())
 }
 
-/// Makes the folder where there is none, for nobody else to look into.
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("folder", &self.folder).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use registry_core::{Caller, Conversation, ErrorKind, clock::FixedClock};
+    use registry_core::{Caller, Conversation, ErrorKind, testing::TestClock};
     use saphyr::{LoadableYamlNode, Yaml};
 
     use super::*;
@@ -201,7 +184,7 @@ mod tests {
 
     fn inbox(folder: &Path) -> Inbox {
         let now = "2026-11-22T23:05:09.5Z".parse().unwrap();
-        Inbox::new(folder).with_clock(FixedClock(now))
+        Inbox::new(folder).with_clock(TestClock::at(now))
     }
 
     /// Adds a claim to a fresh inbox: its path from the inbox on, and what the file says.

@@ -1,8 +1,8 @@
 //! The search engines behind `web_search` and `research`: one row each in [`Kind`].
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, time::Duration};
 
-use registry_core::prelude::*;
+use registry_core::{prelude::*, text::shorten};
 use toolrack_http::{
     HttpClient,
     reqwest::{RequestBuilder, Response, StatusCode, Url, header::HeaderValue},
@@ -12,7 +12,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const SNIPPET_CHARACTERS: usize = 500;
 
 /// A search engine that `web_search` and `research` use. The host provides one as a resource; without it they are off.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("SearchEngine({kind:?}, {:?})", base.host_str())] // The address may have a password in it.
 pub struct SearchEngine {
     kind: Kind,
     base: Url,
@@ -40,16 +41,9 @@ pub(crate) struct SearchResult {
 }
 
 /// What is wrong with the settings of a search engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("[search]: {0}")]
 pub struct InvalidSearchEngine(String);
-
-impl fmt::Display for InvalidSearchEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[search]: {}", self.0)
-    }
-}
-
-impl Error for InvalidSearchEngine {}
 
 impl Kind {
     const ALL: [Self; 3] = [Self::Searxng, Self::Brave, Self::Tavily];
@@ -247,23 +241,9 @@ fn unusable(why: String) -> ToolError {
 fn read(result: &Value, text: &str) -> Option<SearchResult> {
     let field = |name: &str| result.get(name).and_then(Value::as_str).map(toolrack_web::to_line);
     let url = result.get("url")?.as_str()?;
-    let mut snippet = field(text).unwrap_or_default();
-    if let Some((end, _)) = snippet.char_indices().nth(SNIPPET_CHARACTERS) {
-        snippet.truncate(end);
-        snippet.push('…');
-    }
+    let snippet = shorten(field(text).unwrap_or_default(), SNIPPET_CHARACTERS);
     let is_web = url.starts_with("http://") || url.starts_with("https://");
     is_web.then(|| SearchResult { title: field("title").unwrap_or_default(), url: url.to_owned(), snippet })
-}
-
-impl fmt::Debug for SearchEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may have a password in it.
-        f.debug_struct("SearchEngine")
-            .field("kind", &self.kind)
-            .field("host", &self.base.host_str())
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

@@ -19,16 +19,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still.
-#[derive(Debug, Clone, Copy)]
-pub struct FixedClock(pub Timestamp);
-
-impl Clock for FixedClock {
-    fn now(&self) -> Timestamp {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many calls run at once, and how many wait for a permit.
@@ -122,7 +123,7 @@ impl ConcurrencyLimiter {
     }
 
     fn of_tool(&self, tool: &Arc<str>, bound: usize) -> Arc<Queue> {
-        let mut queues = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.of_tools.lock();
         match queues.get(tool).filter(|queue| queue.bound == bound) {
             Some(queue) => Arc::clone(queue),
             None => {
@@ -161,7 +162,7 @@ impl ConcurrencyLimiter {
 
     /// How many run and wait now.
     pub(crate) fn depths(&self) -> Queues {
-        let queues = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.of_tools.lock();
         let tools: Vec<_> = queues.iter().map(|(tool, queue)| (Arc::clone(tool), queue.depth())).collect();
         drop(queues);
         let mut all = self.all.depth();
@@ -184,27 +185,23 @@ struct Slot {
 }
 
 impl PermitSlot {
-    fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The call begins to run.
     pub(crate) fn fill(&self, permit: Permit) {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         slot.running = true;
         slot.permit = Some(permit);
     }
 
     /// The call is over.
     pub(crate) fn close(&self) {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         slot.running = false;
         slot.permit = None;
     }
 
     /// Gives the permit up for a nested call; false where the call around it is over.
     pub(crate) fn lend(&self) -> bool {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         if slot.running {
             slot.permit = None;
             slot.nested += 1;
@@ -214,7 +211,7 @@ impl PermitSlot {
 
     /// A nested call is over. Whether the call around it needs a permit again.
     pub(crate) fn give_back(&self) -> bool {
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         slot.nested = slot.nested.saturating_sub(1);
         slot.running && slot.nested == 0 && slot.permit.is_none()
     }
@@ -222,7 +219,7 @@ impl PermitSlot {
     /// Waits until the call may go on.
     pub(crate) async fn refill(&self, limiter: &ConcurrencyLimiter, tool: &Arc<str>, bound: u32) {
         let permit = limiter.enter_again(tool, bound).await;
-        let mut slot = self.lock();
+        let mut slot = self.0.lock();
         if slot.running && slot.nested == 0 && slot.permit.is_none() {
             slot.permit = Some(permit);
         }

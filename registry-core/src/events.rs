@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// How many events are kept for a listener that is slow. One that is slower still is told how many it has missed.
 pub(crate) const EVENTS_KEPT: usize = 1024;
@@ -27,8 +28,9 @@ pub struct RegistryEvent {
 }
 
 /// What has happened to a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Change {
     /// It is there, and was not.
     Registered,
@@ -52,12 +54,6 @@ pub enum Change {
 impl Change {
     /// Its kind, as JSON has it.
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Registered => "registered",
-            Self::Replaced { .. } => "replaced",
-            Self::Enabled => "enabled",
-            Self::Disabled => "disabled",
-            Self::Removed => "removed",
-        }
+        self.into()
     }
 }

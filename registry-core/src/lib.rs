@@ -47,6 +47,7 @@ mod outcome;
 mod plugin;
 mod policy;
 pub mod prelude;
+pub mod private;
 mod registry;
 mod result;
 pub mod schema;
@@ -62,7 +63,7 @@ pub use concurrency::{Concurrency, QueueDepth, Queues};
 pub use content::Content;
 pub use context::{
     Caller, CallerAuthority, Conversation, EventSink, Origin, Resource, Resources, ToolCall, ToolContext,
-    ToolEvent, Watched,
+    ToolEvent,
 };
 pub use events::{Change, RegistryEvent};
 pub use future::BoxFuture;

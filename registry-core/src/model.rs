@@ -1,11 +1,12 @@
 //! A language model that tools ask, as a resource.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
 use crate::{future::BoxFuture, result::ToolError};
 
 /// The model that a host provides to its tools. What can be done with it is in [`LanguageModel`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Model")]
 pub struct Model(Arc<dyn LanguageModel>);
 
 impl Model {
@@ -20,12 +21,6 @@ impl Deref for Model {
 
     fn deref(&self) -> &Self::Target {
         &*self.0
-    }
-}
-
-impl fmt::Debug for Model {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model").finish_non_exhaustive()
     }
 }
 

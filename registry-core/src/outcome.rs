@@ -28,7 +28,7 @@ pub struct ToolOutcome {
 }
 
 /// What became of a call, as it goes over a wire; the same shape at every door.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ToolReply {
     /// The call's id, as the audit has it.
     pub call_id: String,
@@ -96,16 +96,8 @@ impl ToolOutcome {
             call_id: self.call_id.clone(),
             tool_name: self.tool_name.clone(),
             success: self.is_success(),
-            result: None,
-            content: Vec::new(),
-            error: None,
-            message: None,
-            side_effects: Vec::new(),
             audit: self.audit(),
-            retryable: None,
-            nearest: Vec::new(),
-            retry_at: None,
-            approval: None,
+            ..ToolReply::default()
         };
         match &self.result {
             Ok(result) => {

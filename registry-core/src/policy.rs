@@ -1,12 +1,28 @@
 //! Who may call a tool, how often, at what cost, and what it does to the world.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// How far a caller is trusted, and how far a tool asks its callers to be. Ordered: guest, user, admin, owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_level)]
 pub enum Permission {
     /// Anyone.
     #[default]
@@ -22,38 +38,11 @@ pub enum Permission {
 impl Permission {
     /// All levels, lowest first.
     pub const ALL: [Self; 4] = [Self::Guest, Self::User, Self::Admin, Self::Owner];
-
-    /// The name as configuration files and listings write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Guest => "guest",
-            Self::User => "user",
-            Self::Admin => "admin",
-            Self::Owner => "owner",
-        }
-    }
 }
-
-impl fmt::Display for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Permission {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|level| level.as_str() == text)
-            .ok_or_else(|| format!("unknown level `{text}`; the levels are guest, user, admin, owner"))
-    }
-}
-
 /// What a call costs, for a gate to weigh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, EnumString)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_cost)]
 pub enum Cost {
     /// Nothing worth counting.
     #[default]
@@ -64,22 +53,23 @@ pub enum Cost {
     Expensive,
 }
 
-impl FromStr for Cost {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "free" => Ok(Self::Free),
-            "cheap" => Ok(Self::Cheap),
-            "expensive" => Ok(Self::Expensive),
-            _ => Err(format!("unknown cost `{text}`; the costs are free, cheap, expensive")),
-        }
-    }
-}
-
 /// What a call does to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_effect)]
 pub enum Effect {
     /// Nothing: it only looks.
     #[default]
@@ -92,24 +82,21 @@ pub enum Effect {
 
 impl Effect {
     /// The name as listings write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Destructive => "destructive",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-impl FromStr for Effect {
-    type Err = String;
+fn unknown_level(text: &str) -> String {
+    format!("unknown level `{text}`; the levels are guest, user, admin, owner")
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Read, Self::Write, Self::Destructive]
-            .into_iter()
-            .find(|effect| effect.as_str() == text)
-            .ok_or_else(|| format!("unknown effect `{text}`; the effects are read, write, destructive"))
-    }
+fn unknown_cost(text: &str) -> String {
+    format!("unknown cost `{text}`; the costs are free, cheap, expensive")
+}
+
+fn unknown_effect(text: &str) -> String {
+    format!("unknown effect `{text}`; the effects are read, write, destructive")
 }
 
 /// A line of text that is a call: `TAG: arg`, for models that know no other way.

@@ -3,9 +3,9 @@
 use std::{borrow::Cow, error::Error, fmt, time::Duration};
 
 use jiff::Timestamp;
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use crate::{
     content::Content,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolResult {
     /// Whether the tool did what it was asked.
     pub success: bool,
@@ -32,14 +32,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// Success with a value.
     pub fn new(value: impl Into<Value>) -> Self {
-        Self {
-            success: true,
-            value: value.into(),
-            content: Vec::new(),
-            message: None,
-            side_effects: Vec::new(),
-            audit: Map::new(),
-        }
+        Self { success: true, value: value.into(), ..Self::default() }
     }
 
     /// The tool ran and could not do it, which is no error: `message` says why.
@@ -93,7 +86,9 @@ impl ToolResult {
 }
 
 /// What kind of failure a [`ToolError`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No tool has that name.
@@ -126,28 +121,8 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The word for it, as it is written everywhere.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ToolNotFound => "tool_not_found",
-            Self::Unavailable => "unavailable",
-            Self::PermissionDenied => "permission_denied",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Panicked => "panicked",
-            Self::Failed => "failed",
-            Self::ToolRateLimited => "tool_rate_limited",
-            Self::Busy => "busy",
-            Self::ApprovalPending => "approval_pending",
-            Self::Refused => "refused",
-            Self::NotAudited => "not_audited",
-        }
-    }
-}
-
-impl Serialize for ErrorKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -155,7 +130,8 @@ impl Serialize for ErrorKind {
 ///
 /// Any error converts into it, so `?` works in a tool. It is no [`std::error::Error`] itself for that reason,
 /// but converts into `Box<dyn Error + Send + Sync>`.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, derive_more::Debug)]
+#[debug("{:?}: {}", _0.kind, _0.message)]
 pub struct ToolError(Box<Repr>);
 
 #[derive(Clone, PartialEq)]
@@ -311,12 +287,6 @@ impl fmt::Display for ToolError {
     }
 }
 
-impl fmt::Debug for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.0.kind, self.0.message)
-    }
-}
-
 impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         IntoToolError::into_tool_error(error)
@@ -324,16 +294,9 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
 }
 
 /// A [`ToolError`] on its way through code that knows standard errors only.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct Wrapped(ToolError);
-
-impl fmt::Display for Wrapped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Error for Wrapped {}
 
 impl From<ToolError> for Box<dyn Error + Send + Sync> {
     fn from(error: ToolError) -> Self {

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The description of a tool. It says nothing about who may call it, which is the tool's policy.
 ///
 /// Once registered a spec does not change; a new version replaces it whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSpec {
     /// The unique name, `module.tool` or `tool`.
@@ -50,15 +50,6 @@ impl ToolSpec {
 
     /// A spec with a name and an input schema, and nothing else.
     pub fn new(tool_name: impl Into<String>, input_schema: Value) -> Self {
-        Self {
-            tool_name: tool_name.into(),
-            title: None,
-            version: None,
-            description: None,
-            input_schema: Arc::new(input_schema),
-            output_schema: Value::Null,
-            tags: Vec::new(),
-            deprecated: None,
-        }
+        Self { tool_name: tool_name.into(), input_schema: Arc::new(input_schema), ..Self::default() }
     }
 }

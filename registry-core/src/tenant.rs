@@ -25,7 +25,7 @@ pub fn tenant_path(path: &Path, tenant: &str) -> PathBuf {
         return path.to_owned();
     }
     let shown: String = tenant.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
-    let hash: String = Sha256::digest(tenant).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = format!("{:x}", Sha256::digest(tenant));
     let mut own = path.with_extension("tenants").join(format!("{}-{hash}", shown.to_ascii_lowercase()));
     if let Some(extension) = path.extension() {
         own.set_extension(extension);

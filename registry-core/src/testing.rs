@@ -43,12 +43,10 @@
 //! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
 //! text, to be compared with the one of yesterday.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -79,7 +77,7 @@ impl TestClock {
 
     /// Puts the clock forward.
     pub fn advance(&self, by: Duration) {
-        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.0.lock();
         let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
         *now = now.checked_add(by).unwrap_or(Timestamp::MAX);
     }
@@ -94,7 +92,7 @@ impl Default for TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 }
 
@@ -212,7 +210,7 @@ impl Hosted {
                 let (registry, answer) = (registry.clone(), answer.clone());
                 tokio::spawn(async move { registry.answer_approval(&id, answer).await });
             }
-            events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+            events.lock().push(event);
         }))
     }
 
@@ -234,7 +232,7 @@ impl Hosted {
 
     /// What the tools have reported, in order: status, progress, questions to a person.
     pub fn events(&self) -> Vec<ToolEvent> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.events.lock().clone()
     }
 
     /// The words of the events.

@@ -1,4 +1,4 @@
-//! Characters that a person does not see and a model reads.
+//! Foreign texts: characters that a person does not see and a model reads, and texts that are too long to repeat.
 
 /// Whether a person does not see a character: controls, fillers, marks of direction, and tags, in which text for models alone can
 /// be hidden. Tab and the ends of lines are not among them, nor are the joiners U+200C and U+200D and the variation selectors up to
@@ -21,6 +21,31 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}' // tags, and selectors that spell bytes
         | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' // private use
     )
+}
+
+/// The beginning of a text, with `…` in place of what is beyond `most` bytes.
+///
+/// ```
+/// use registry_core::text::cut;
+///
+/// assert_eq!(cut("Zürich".to_owned(), 2), "Z…");
+/// assert_eq!(cut("Zürich".to_owned(), 7), "Zürich");
+/// ```
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
+    text
+}
+
+/// The beginning of a text, with `…` in place of what is beyond `longest` characters.
+pub fn shorten(mut text: String, longest: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(longest) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 #[cfg(test)]

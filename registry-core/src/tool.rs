@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, OnceLock,
@@ -51,6 +50,8 @@ impl Switch {
 }
 
 /// A tool in the registry.
+#[derive(derive_more::Debug)]
+#[debug("Tool({name}, {source})")]
 pub struct Tool {
     name: Arc<str>,
     module: &'static str,
@@ -70,19 +71,9 @@ impl Tool {
     pub(crate) fn compiled(plugin: &'static Plugin, module: &'static str, created_at: Timestamp) -> Self {
         let name =
             if module.is_empty() { plugin.name.into() } else { format!("{module}.{}", plugin.name).into() };
-        Self {
-            name,
-            module: if module.is_empty() { LOCAL_MODULE } else { module },
-            policy: plugin.policy,
-            source: Source::Compiled(plugin.place),
-            code: Code::Compiled(plugin),
-            created_at,
-            switch: Switch::on(),
-            spec: OnceLock::new(),
-            schema_fault: OnceLock::new(),
-            checker: OnceLock::new(),
-            definition: OnceLock::new(),
-        }
+        let module = if module.is_empty() { LOCAL_MODULE } else { module };
+        let source = Source::Compiled(plugin.place);
+        Self { module, source, ..Self::new(name, plugin.policy, Code::Compiled(plugin), created_at) }
     }
 
     pub(crate) fn of_host(
@@ -91,15 +82,20 @@ impl Tool {
         handler: Option<Arc<dyn Handler>>,
         created_at: Timestamp,
     ) -> Self {
+        let name = spec.tool_name.as_str().into();
+        Self { spec: OnceLock::from(spec), ..Self::new(name, policy, Code::Host(handler), created_at) }
+    }
+
+    fn new(name: Arc<str>, policy: ToolPolicy, code: Code, created_at: Timestamp) -> Self {
         Self {
-            name: spec.tool_name.as_str().into(),
+            name,
             module: "",
             policy,
             source: Source::Host,
-            code: Code::Host(handler),
+            code,
             created_at,
             switch: Switch::on(),
-            spec: OnceLock::from(spec),
+            spec: OnceLock::new(),
             schema_fault: OnceLock::new(),
             checker: OnceLock::new(),
             definition: OnceLock::new(),
@@ -319,12 +315,6 @@ impl Tool {
             Code::Compiled(plugin) => Some(*plugin),
             Code::Host(handler) => handler.as_deref(),
         }
-    }
-}
-
-impl fmt::Debug for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).field("source", &self.source).finish_non_exhaustive()
     }
 }
 

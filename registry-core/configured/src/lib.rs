@@ -24,7 +24,7 @@
 mod document;
 mod reader;
 
-use std::{collections::HashMap, fmt, fs::File, io::Read, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fs::File, io::Read, path::PathBuf, sync::Arc};
 
 use registry_core::{ConfigFault, ConfiguredTools, Handler, compiled_tools};
 
@@ -32,17 +32,11 @@ use registry_core::{ConfigFault, ConfiguredTools, Handler, compiled_tools};
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
 /// The files that define tools, and the handlers that they may name.
-#[derive(Default)]
+#[derive(Default, derive_more::Debug)]
+#[debug("ToolFiles({files:?}, {:?})", handlers.keys())]
 pub struct ToolFiles {
     files: Vec<(PathBuf, Option<String>)>,
     handlers: HashMap<String, Arc<dyn Handler>>,
-}
-
-impl fmt::Debug for ToolFiles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let handlers: Vec<_> = self.handlers.keys().collect();
-        f.debug_struct("ToolFiles").field("files", &self.files).field("handlers", &handlers).finish()
-    }
 }
 
 impl ToolFiles {

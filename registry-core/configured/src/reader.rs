@@ -50,7 +50,7 @@ pub(crate) struct Known<'a> {
 pub(crate) fn read(file: &Path, text: &str, known: &Known<'_>) -> ConfiguredTools {
     let name: Arc<str> = file.display().to_string().into();
     let mut reader = Reader { file: name, known, tool: None, faults: Vec::new() };
-    let tools = reader.tools(file, text);
+    let tools = reader.tools(file, text).unwrap_or_default();
     ConfiguredTools { tools, faults: reader.faults }
 }
 
@@ -62,41 +62,28 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn fault(&mut self, line: u32, message: impl Into<String>) {
+    /// Notes a fault, in place of a value.
+    fn fault<T>(&mut self, line: u32, message: impl Into<String>) -> Option<T> {
         let (file, tool) = (Arc::clone(&self.file), self.tool.clone());
         self.faults.push(ConfigFault { file, line, tool, message: message.into() });
+        None
     }
 
-    fn tools(&mut self, file: &Path, text: &str) -> Vec<ConfiguredTool> {
-        let document = match Format::of_file(file) {
-            Ok(format) => document::read(text, format),
-            Err(message) => {
-                self.fault(1, message);
-                return Vec::new();
-            }
-        };
-        let document = match document {
-            Ok(document) => document,
-            Err(fault) => {
-                self.fault(fault.line, fault.message);
-                return Vec::new();
-            }
+    fn tools(&mut self, file: &Path, text: &str) -> Option<Vec<ConfiguredTool>> {
+        let document = match Format::of_file(file).map(|format| document::read(text, format)) {
+            Ok(Ok(document)) => document,
+            Ok(Err(fault)) => return self.fault(fault.line, fault.message),
+            Err(message) => return self.fault(1, message),
         };
         // JSON and YAML files may be the list itself.
         let list = match &document.data {
             Data::List(_) => Some(&document),
             _ => document.get("tools"),
         };
-        match list.map(|list| (&list.data, list)) {
-            None => Vec::new(),
-            Some((Data::List(tools), _)) => tools.iter().filter_map(|tool| self.tool(tool)).collect(),
-            Some((_, other)) => {
-                self.fault(
-                    other.line,
-                    format!("`tools` has to be an array of tools and is {}", other.kind()),
-                );
-                Vec::new()
-            }
+        let list = list?;
+        match &list.data {
+            Data::List(tools) => Some(tools.iter().filter_map(|tool| self.tool(tool)).collect()),
+            _ => self.fault(list.line, format!("`tools` has to be an array of tools and is {}", list.kind())),
         }
     }
 
@@ -107,8 +94,7 @@ impl Reader<'_> {
             _ => None,
         };
         let Data::Table(members) = &node.data else {
-            self.fault(node.line, format!("a tool has to be an object and is {}", node.kind()));
-            return None;
+            return self.fault(node.line, format!("a tool has to be an object and is {}", node.kind()));
         };
         self.known_keys(members, KEYS);
         let spec = self.spec(node);
@@ -130,7 +116,7 @@ impl Reader<'_> {
                 || format!("the keys are {}", keys.join(", ")),
                 |near| format!("is `{near}` meant?"),
             );
-            self.fault(value.line, format!("unknown key `{key}`: {hint}"));
+            self.fault::<()>(value.line, format!("unknown key `{key}`: {hint}"));
         }
     }
 
@@ -138,32 +124,23 @@ impl Reader<'_> {
         let value = node.get(key)?;
         match &value.data {
             Data::Scalar(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
-            Data::Scalar(Value::String(_)) => {
-                self.fault(value.line, format!("`{key}` is empty"));
-                None
-            }
-            _ => {
-                self.fault(value.line, format!("`{key}` has to be a string and is {}", value.kind()));
-                None
-            }
+            Data::Scalar(Value::String(_)) => self.fault(value.line, format!("`{key}` is empty")),
+            _ => self.fault(value.line, format!("`{key}` has to be a string and is {}", value.kind())),
         }
     }
 
     fn required(&mut self, node: &Node, key: &str) -> Option<String> {
-        if node.get(key).is_none() {
-            self.fault(node.line, format!("`{key}` is missing"));
+        match node.get(key) {
+            Some(_) => self.text(node, key),
+            None => self.fault(node.line, format!("`{key}` is missing")),
         }
-        self.text(node, key)
     }
 
     /// A member of `implementation`.
     fn required_of_implementation(&mut self, implementation: &Node, key: &str) -> Option<String> {
         match implementation.get(key) {
             Some(_) => self.text(implementation, key),
-            None => {
-                self.fault(implementation.line, format!("`implementation.{key}` is missing"));
-                None
-            }
+            None => self.fault(implementation.line, format!("`implementation.{key}` is missing")),
         }
     }
 
@@ -173,8 +150,7 @@ impl Reader<'_> {
         if node.get("handler").is_none() && below.is_some() {
             let message =
                 "`handler` is missing: it is wanted beside `implementation.handler`, with the same name";
-            self.fault(node.line, message);
-            return None;
+            return self.fault(node.line, message);
         }
         self.required(node, "handler")
     }
@@ -182,26 +158,19 @@ impl Reader<'_> {
     fn spec(&mut self, node: &Node) -> Option<ToolSpec> {
         let (name, description) = (self.required(node, "name"), self.required(node, "description"));
         if name.as_ref().is_some_and(|name| name.chars().any(char::is_control)) {
-            self.fault(node.line, "`name` has a control character in it, such as the end of a line");
+            self.fault::<()>(node.line, "`name` has a control character in it, such as the end of a line");
         }
         if let Some(kind) = self.required(node, "type").filter(|kind| kind != "function") {
             let line = node.get("type").map_or(node.line, |node| node.line);
-            self.fault(line, format!("`type` has to be \"function\" and is \"{kind}\""));
+            self.fault::<()>(line, format!("`type` has to be \"function\" and is \"{kind}\""));
         }
         let parameters = match node.get("parameters") {
             None => {
-                self.fault(node.line, "`parameters` is missing: a JSON Schema with `\"type\": \"object\"`");
-                None
+                self.fault(node.line, "`parameters` is missing: a JSON Schema with `\"type\": \"object\"`")
             }
             Some(schema) => self.parameters(schema),
         };
-        let tags = match node.get("tags").map(|tags| (tags, tags.to_json())) {
-            None => Vec::new(),
-            Some((tags, value)) => serde_json::from_value(value).unwrap_or_else(|_| {
-                self.fault(tags.line, "`tags` has to be an array of strings");
-                Vec::new()
-            }),
-        };
+        let tags = self.value(node, "tags", "an array of strings").unwrap_or_default();
         let spec = ToolSpec {
             title: self.text(node, "title"),
             version: self.text(node, "version"),
@@ -223,21 +192,17 @@ impl Reader<'_> {
         };
         match fault {
             None => Some(schema),
-            Some(message) => {
-                self.fault(node.line, message);
-                None
-            }
+            Some(message) => self.fault(node.line, message),
         }
     }
 
     /// The code behind the tool, and the rules that it brings along.
     fn implementation(&mut self, node: &Node) -> Option<(Arc<dyn Handler>, ToolPolicy)> {
         let Some(implementation) = node.get("implementation") else {
-            self.fault(
+            return self.fault(
                 node.line,
                 "`implementation` is missing: write its `type`, which is mock, builtin or internal",
             );
-            return None;
         };
         let line = implementation.line;
         let own = self.own_handler(node);
@@ -249,20 +214,18 @@ impl Reader<'_> {
             self.known_keys(members, &["type", "handler", "mock_response"]);
         }
         match kind.as_str() {
-            "mock" => {
-                match implementation.get("mock_response") {
-                    Some(response) => Some((Arc::new(Mock(response.to_json())), ToolPolicy::new())),
-                    None => {
-                        self.fault(line, "`implementation.mock_response` is missing: any JSON value, which every call gets");
-                        None
-                    }
-                }
-            }
+            "mock" => match implementation.get("mock_response") {
+                Some(response) => Some((Arc::new(Mock(response.to_json())), ToolPolicy::new())),
+                None => self.fault(
+                    line,
+                    "`implementation.mock_response` is missing: any JSON value, which every call gets",
+                ),
+            },
             "builtin" => {
                 let name = self.handler_name(own.as_deref(), node, implementation)?;
                 let Some(tool) = (self.known.compiled)(&name) else {
-                    self.fault(line, format!("`implementation.handler`: there is no compiled tool `{name}`"));
-                    return None;
+                    let message = format!("`implementation.handler`: there is no compiled tool `{name}`");
+                    return self.fault(line, message);
                 };
                 let policy = *tool.policy();
                 Some((alias_of(tool), policy))
@@ -273,25 +236,17 @@ impl Reader<'_> {
                     let names: Vec<&str> = self.known.internal.keys().map(String::as_str).collect();
                     let near = nearest(&name, names.iter().copied());
                     let hint = near.first().map(|near| format!("; is `{near}` meant?")).unwrap_or_default();
-                    self.fault(
-                        line,
-                        format!("`implementation.handler`: the program has no handler `{name}`{hint}"),
-                    );
-                    return None;
+                    let message =
+                        format!("`implementation.handler`: the program has no handler `{name}`{hint}");
+                    return self.fault(line, message);
                 };
                 Some((Arc::clone(handler), ToolPolicy::new()))
             }
-            "http" => {
-                self.fault(line, HTTP);
-                None
-            }
-            other => {
-                self.fault(
-                    line,
-                    format!("`implementation.type` is mock, builtin or internal, and not \"{other}\""),
-                );
-                None
-            }
+            "http" => self.fault(line, HTTP),
+            other => self.fault(
+                line,
+                format!("`implementation.type` is mock, builtin or internal, and not \"{other}\""),
+            ),
         }
     }
 
@@ -300,7 +255,10 @@ impl Reader<'_> {
         let name = self.required_of_implementation(implementation, "handler")?;
         if let Some(own) = own.filter(|own| *own != name) {
             let line = node.get("handler").map_or(node.line, |node| node.line);
-            self.fault(line, format!("`handler` is \"{own}\" and `implementation.handler` is \"{name}\""));
+            self.fault::<()>(
+                line,
+                format!("`handler` is \"{own}\" and `implementation.handler` is \"{name}\""),
+            );
         }
         Some(name)
     }
@@ -328,17 +286,14 @@ impl Reader<'_> {
 
     fn value<T: serde::de::DeserializeOwned>(&mut self, node: &Node, key: &str, what: &str) -> Option<T> {
         let value = node.get(key)?;
-        let read = serde_json::from_value(value.to_json());
-        if read.is_err() {
-            self.fault(value.line, format!("`{key}` has to be {what}"));
-        }
-        read.ok()
+        let read = serde_json::from_value(value.to_json()).ok();
+        read.or_else(|| self.fault(value.line, format!("`{key}` has to be {what}")))
     }
 
     fn word<T: FromStr<Err = String>>(&mut self, node: &Node, key: &str) -> Option<T> {
         let word = self.text(node, key)?;
         let line = node.get(key).map_or(node.line, |node| node.line);
-        word.parse().map_err(|message: String| self.fault(line, format!("`{key}`: {message}"))).ok()
+        word.parse().map_or_else(|message: String| self.fault(line, format!("`{key}`: {message}")), Some)
     }
 }
 

@@ -13,19 +13,20 @@
 //! `{"answer": "approved"}`, `{"answer": "blocked", "reason": "…"}` or `{"answer": "pending"}`, of 64 KiB at most; anything
 //! else is a gate that has failed. Redirects are not followed.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use registry_core::{
     BoxFuture,
     guard::gate::{GATE_TIMEOUT, Gate, GateAnswer, GateError, GateRequest},
+    text::cut,
 };
-use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
+use reqwest::{Client, header::CONTENT_TYPE, redirect::Policy};
 use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use crate::{Secret, build_client, describe, message_id};
+use crate::{
+    BodyError, EndpointError, Secret, build_client, describe, error::parse_url, message_id, read_body,
+};
 
 /// The longest answer that is read, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -37,18 +38,14 @@ const MAX_NAME: usize = 256;
 const OF_PERSONS: [&str; 2] = ["person", "timeout"];
 
 /// A gate at an address of the operator's.
+#[derive(derive_more::Debug)]
+#[debug("HttpGate({name})")]
 pub struct HttpGate {
     name: String,
     url: Url,
     secret: Option<Secret>,
     fails_closed: bool,
     client: Client,
-}
-
-impl fmt::Debug for HttpGate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpGate").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// What a gate answers.
@@ -72,38 +69,30 @@ impl HttpGate {
     ///
     /// # Errors
     /// When the URL is not one of `http` or `https`, or the system's TLS cannot be set up.
-    pub fn new(url: &str) -> Result<Self, String> {
-        const SUCH: &str = "write https://HOST/PATH";
-        let url =
-            Url::parse(url).map_err(|error| format!("this is not the URL of a gate: {error}; {SUCH}"))?;
+    pub fn new(url: &str) -> Result<Self, EndpointError> {
+        let url = parse_url("gate", url)?;
         let name = match (url.scheme(), url.host_str()) {
             // A host may be called anything.
-            (scheme @ ("http" | "https"), Some(host)) if OF_PERSONS.contains(&host) => {
+            (scheme, Some(host)) if OF_PERSONS.contains(&host) => {
                 format!("{scheme}://{host}")
             }
-            ("http" | "https", Some(host)) => host.to_owned(),
-            (scheme, _) => return Err(format!("a gate cannot be asked by {scheme}; {SUCH}")),
+            (_, host) => host.unwrap_or_default().to_owned(),
         };
         let client = build_client(|| Client::builder().redirect(Policy::none()).timeout(GATE_TIMEOUT));
-        let client = client.map_err(|error| error.to_string())?;
-        Ok(Self { name, url, secret: None, fails_closed: false, client })
+        Ok(Self { name, url, secret: None, fails_closed: false, client: client? })
     }
 
     /// With this name in the audit.
     ///
     /// # Errors
     /// When the name is none, or one that the audit has for a person.
-    pub fn named(self, name: &str) -> Result<Self, String> {
+    pub fn named(self, name: &str) -> Result<Self, EndpointError> {
+        let wrong = |rule| Err(EndpointError::InvalidName { name: name.to_owned(), rule });
         if name.trim().is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
-            return Err(format!("it has to be a text of 1 to {MAX_NAME} bytes, without control characters"));
+            return wrong("it has to be a text of 1 to 256 bytes, without control characters");
         }
-        if name.starts_with("user:") {
-            return Err("`user:` begins what the audit says of a person; write another name".to_owned());
-        }
-        if OF_PERSONS.contains(&name) {
-            return Err(format!(
-                "`{name}` is what the audit says where a person is asked; write another name"
-            ));
+        if name.starts_with("user:") || OF_PERSONS.contains(&name) {
+            return wrong("the audit says so of a person; write another name");
         }
         Ok(Self { name: name.to_owned(), ..self })
     }
@@ -134,12 +123,16 @@ impl HttpGate {
         }
         // The URL may hold a secret.
         let sent = request.body(body).send().await;
-        let response = sent.map_err(unreachable)?;
+        let mut response = sent.map_err(unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(GateError::Refused(status.to_string()));
         }
-        let answer: Answer = serde_json::from_slice(&read(response).await?).map_err(|_| {
+        let body = read_body(&mut response, MAX_ANSWER).await.map_err(|error| match error {
+            BodyError::TooLarge(_) => GateError::InvalidAnswer(error.to_string()),
+            BodyError::Broken(error) => unreachable(error),
+        })?;
+        let answer: Answer = serde_json::from_slice(&body).map_err(|_| {
             let wanted = r#"it has to be {"answer": "approved"}, "blocked" or "pending""#;
             GateError::InvalidAnswer(wanted.to_owned())
         })?;
@@ -153,29 +146,12 @@ impl HttpGate {
     /// A gate's reason, or one in place of it; cut, since it goes to the model.
     fn reason(&self, reason: Option<String>) -> String {
         let given = reason.filter(|reason| !reason.trim().is_empty());
-        let mut reason = given.unwrap_or_else(|| format!("{} does not allow this call.", self.name));
-        if reason.len() > MAX_REASON {
-            reason.truncate(reason.floor_char_boundary(MAX_REASON));
-            reason.push('…');
-        }
-        reason
+        cut(given.unwrap_or_else(|| format!("{} does not allow this call.", self.name)), MAX_REASON)
     }
 }
 
 fn unreachable(error: reqwest::Error) -> GateError {
     GateError::Unreachable(describe(error))
-}
-
-/// The whole answer, unless it is too long.
-async fn read(mut response: Response) -> Result<Vec<u8>, GateError> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(unreachable)? {
-        bytes.extend_from_slice(&piece);
-        if bytes.len() > MAX_ANSWER {
-            return Err(GateError::InvalidAnswer(format!("it is over {} KiB", MAX_ANSWER >> 10)));
-        }
-    }
-    Ok(bytes)
 }
 
 impl Gate for HttpGate {

@@ -28,13 +28,17 @@
 //! ```
 
 mod client;
+mod error;
 mod gate;
 mod signature;
 pub mod webhook;
 
 use registry_core::{random_id, with_causes};
 
-pub use client::{Fetched, HttpClient, PublicHttpClient, PublicHttpClientBuilder, build_client};
+pub use client::{
+    BodyError, Fetched, HttpClient, PublicHttpClient, PublicHttpClientBuilder, build_client, read_body,
+};
+pub use error::EndpointError;
 pub use gate::HttpGate;
 pub use ipnet::IpNet;
 pub use reqwest;

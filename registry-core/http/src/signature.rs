@@ -1,6 +1,6 @@
 //! Signs and checks messages: [Standard Webhooks](https://www.standardwebhooks.com), signature scheme `v1`.
 
-use std::{error::Error, fmt, str::FromStr};
+use std::str::FromStr;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, Mac};
@@ -20,23 +20,16 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 /// assert!(!secret.verify("msg_1", 1614265330, "{ }", &signature));
 /// # Ok::<(), toolrack_http::BadSecret>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Secret(…)")]
 pub struct Secret(Vec<u8>);
 
 /// Why a text is no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a webhook's secret is `whsec_` and 24 to 64 random bytes in base64; make one with `echo whsec_$(openssl rand -base64 32)`"
+)]
 pub struct BadSecret(());
-
-impl fmt::Display for BadSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a webhook's secret is `whsec_` and 24 to 64 random bytes in base64; make one with \
-             `echo whsec_$(openssl rand -base64 32)`",
-        )
-    }
-}
-
-impl Error for BadSecret {}
 
 impl FromStr for Secret {
     type Err = BadSecret;
@@ -45,13 +38,6 @@ impl FromStr for Secret {
         let key =
             STANDARD.decode(text.strip_prefix("whsec_").ok_or(BadSecret(()))?).map_err(|_| BadSecret(()))?;
         if LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret(())) }
-    }
-}
-
-/// Without the secret.
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
     }
 }
 

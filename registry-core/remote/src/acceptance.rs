@@ -1,12 +1,8 @@
 //! What was accepted of a remote source's tools, to see when they become others.
 
-use std::{
-    collections::BTreeMap,
-    error::Error,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use registry_core::{
     guard::audit::hash_arguments,
     store::{Kept, ManifestStore, StoreError},
@@ -49,10 +45,11 @@ pub struct ToolChange {
 }
 
 /// Why the tools of a source could not be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcceptError {
     /// No module, or no MCP server, of that name is configured.
+    #[error("Unknown {kind}: {name}")]
     Unknown {
         /// What was looked for.
         kind: &'static str,
@@ -60,30 +57,17 @@ pub enum AcceptError {
         name: String,
     },
     /// The tools are no longer those that the digest stands for. Gives theirs.
+    #[error(
+        "nothing was accepted, as the tools are no longer those of that digest; look at them again, their digest is {0}"
+    )]
     Changed(String),
     /// It has no tools that could be accepted.
+    #[error("nothing was accepted, as there are no tools; has it been reached yet?")]
     Nothing,
     /// The store did not keep it; a text for the operator.
+    #[error("nothing was accepted, as it could not be kept: {0}")]
     NotKept(StoreError),
 }
-
-impl fmt::Display for AcceptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { kind, name } => write!(f, "Unknown {kind}: {name}"),
-            Self::Changed(now) => write!(
-                f,
-                "nothing was accepted, as the tools are no longer those of that digest; look at them again, their digest is {now}"
-            ),
-            Self::Nothing => {
-                f.write_str("nothing was accepted, as there are no tools; has it been reached yet?")
-            }
-            Self::NotKept(cause) => write!(f, "nothing was accepted, as it could not be kept: {cause}"),
-        }
-    }
-}
-
-impl Error for AcceptError {}
 
 /// The tools of a source as they were accepted. A tool that is gone is remembered, so that another does not pass under its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,17 +110,13 @@ impl Acceptance {
         Self { store, key, source, pin, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn is_pinned(&self) -> bool {
         self.pin
     }
 
     /// Whether the store could not be read, so that nobody knows what was accepted.
     pub(super) fn is_unknown(&self) -> bool {
-        matches!(self.state().known, Known::Unknown)
+        matches!(self.state.lock().known, Known::Unknown)
     }
 
     /// Reads what was accepted, here or by another server on the same store.
@@ -145,7 +125,7 @@ impl Acceptance {
         let read = kept.and_then(|text| {
             text.map(|text| serde_json::from_str(&text)).transpose().map_err(StoreError::corrupt)
         });
-        let mut state = self.state();
+        let mut state = self.state.lock();
         match (read, &state.known) {
             (Ok(Some(accepted)), _) => *state = State { known: Known::Of(accepted), is_kept: true },
             (Ok(None), Known::Unknown) => state.known = Known::Nothing,
@@ -159,7 +139,7 @@ impl Acceptance {
     /// ones of one that is not pinned.
     pub(super) async fn accept_new(&self, tools: &Pins) {
         let to_keep = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let has_changed = state.known.accept_new(tools, self.pin);
             state.is_kept &= !has_changed;
             match &state.known {
@@ -173,7 +153,7 @@ impl Acceptance {
                 // It is tried again with the next list of tools.
                 tracing::warn!(source = self.key, %cause, "accepted_not_kept");
             }
-            self.state().is_kept = kept.is_ok();
+            self.state.lock().is_kept = kept.is_ok();
         }
     }
 
@@ -187,7 +167,7 @@ impl Acceptance {
             return Err(AcceptError::Changed(now));
         }
         self.read().await;
-        let mut accepted = match &self.state().known {
+        let mut accepted = match &self.state.lock().known {
             Known::Of(accepted) => accepted.clone(),
             Known::Nothing => Accepted::default(),
             Known::Unknown => {
@@ -197,7 +177,7 @@ impl Acceptance {
         };
         accepted.tools.extend(tools.clone());
         self.keep(&accepted).await.map_err(AcceptError::NotKept)?;
-        *self.state() = State { known: Known::Of(accepted), is_kept: true };
+        *self.state.lock() = State { known: Known::Of(accepted), is_kept: true };
         Ok(())
     }
 
@@ -208,7 +188,7 @@ impl Acceptance {
 
     /// How the tools differ from what was accepted.
     pub(super) fn changes(&self, tools: &Pins) -> Vec<ToolChange> {
-        match &self.state().known {
+        match &self.state.lock().known {
             Known::Of(accepted) => {
                 tools.iter().filter_map(|(name, pin)| accepted.change(name, pin)).collect()
             }

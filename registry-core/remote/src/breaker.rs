@@ -3,12 +3,10 @@
 //! It is not a crate's because it tells when a call may be made again by the registry's clock, admits one call at a time while
 //! half open, and logs a cause once.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use registry_core::{ErrorKind, Remote, ToolContext, ToolError, clock::Clock};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,12 +69,8 @@ impl Breaker {
         Self { settings, clock, state: Mutex::new(State::Closed { failures: 0 }) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn state(&self) -> BreakerState {
-        match &*self.lock() {
+        match &*self.state.lock() {
             State::Closed { .. } => BreakerState::Closed,
             State::Open { .. } => BreakerState::Open,
             State::HalfOpen { .. } => BreakerState::HalfOpen,
@@ -95,7 +89,7 @@ impl Breaker {
     }
 
     fn try_admit(&self) -> Result<(), Resting> {
-        let (mut state, now) = (self.lock(), self.clock.now());
+        let (mut state, now) = (self.state.lock(), self.clock.now());
         match &*state {
             State::Closed { .. } => Ok(()),
             State::Open { until, cause } if now < *until => {
@@ -111,12 +105,15 @@ impl Breaker {
 
     /// The source has answered. Whether it is called again that was not.
     fn succeeded(&self) -> bool {
-        !matches!(std::mem::replace(&mut *self.lock(), State::Closed { failures: 0 }), State::Closed { .. })
+        !matches!(
+            std::mem::replace(&mut *self.state.lock(), State::Closed { failures: 0 }),
+            State::Closed { .. }
+        )
     }
 
     /// The source has failed. Whether it is left alone from now on, and nobody was told so before.
     fn failed(&self, cause: &Outage) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (failures, is_told) = match &*state {
             State::Closed { failures } => (failures.saturating_add(1), false),
             // A call from before it opened says nothing new.
@@ -135,7 +132,7 @@ impl Breaker {
 
     /// The call ended without a word about the source: if it was the one that tried it, the next one does.
     fn abandoned(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let State::HalfOpen { cause } = &*state {
             *state = State::Open { until: self.clock.now(), cause: cause.clone() };
         }
@@ -210,7 +207,7 @@ mod tests {
 
     impl Clock for Hand {
         fn now(&self) -> Timestamp {
-            at(*self.0.lock().unwrap())
+            at(*self.0.lock())
         }
     }
 
@@ -221,7 +218,7 @@ mod tests {
     fn breaker(failures: u32) -> (Breaker, impl Fn(i64)) {
         let hand = Arc::new(Hand(Mutex::new(0)));
         let settings = BreakerSettings { failures, rest: Duration::from_secs(30) };
-        (Breaker::new(settings, hand.clone()), move |second| *hand.0.lock().unwrap() = second)
+        (Breaker::new(settings, hand.clone()), move |second| *hand.0.lock() = second)
     }
 
     fn outage(text: &str) -> Outage {

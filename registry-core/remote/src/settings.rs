@@ -1,6 +1,6 @@
 //! What settings of modules and of MCP servers have in common, and how settings are written in a file.
 
-use std::{collections::BTreeSet, error::Error, fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use registry_core::LOCAL_MODULE;
 use reqwest::Url;
@@ -9,11 +9,14 @@ use serde::{
     de::{self, SeqAccess, Visitor},
 };
 
+use crate::definition::is_legal_name;
+
 /// The longest name of a source, in bytes.
 const MAX_NAME: usize = 64;
 
 /// The key by which a source knows who asks. It is sent as `Authorization: Bearer KEY` and shown nowhere.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, derive_more::Debug)]
+#[debug("RemoteKey(…)")]
 pub struct RemoteKey(String);
 
 impl RemoteKey {
@@ -24,12 +27,6 @@ impl RemoteKey {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for RemoteKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RemoteKey(…)")
     }
 }
 
@@ -51,21 +48,14 @@ impl Default for BreakerSettings {
 }
 
 /// What is wrong with the settings of sources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting}: {message}")]
 pub struct SettingsError {
     /// The setting, such as `module_services.research`.
     pub setting: String,
     /// What is wrong and what to write.
     pub message: String,
 }
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.setting, self.message)
-    }
-}
-
-impl Error for SettingsError {}
 
 /// The key that was given, or the one in a variable of the environment.
 pub(crate) fn find_key(key: Option<&RemoteKey>, variable: Option<&str>) -> Result<Option<RemoteKey>, String> {
@@ -99,19 +89,27 @@ pub(crate) fn parse_url(url: &str, example: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Whether tools can have the name of a source as a prefix.
+/// Why a source cannot have a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// It is no prefix of a tool's name.
+    #[error("a name here has 1 to {MAX_NAME} letters, digits, `_` and `-`")]
+    Invalid,
+    /// It is [`LOCAL_MODULE`].
+    #[error("`{LOCAL_MODULE}` is the module of tools without a prefix; take another name")]
+    Reserved,
+}
+
+/// Checks that tools can have the name of a source as a prefix.
 ///
 /// # Errors
 /// What a name has to be.
-pub fn check_name(name: &str) -> Result<(), String> {
-    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_legal) {
-        return Err(format!("a name here has 1 to {MAX_NAME} letters, digits, `_` and `-`"));
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    match name {
+        LOCAL_MODULE => Err(NameError::Reserved),
+        _ if is_legal_name(name) && !name.contains('.') && name.len() <= MAX_NAME => Ok(()),
+        _ => Err(NameError::Invalid),
     }
-    if name == LOCAL_MODULE {
-        return Err(format!("`{LOCAL_MODULE}` is the module of tools without a prefix; take another name"));
-    }
-    Ok(())
 }
 
 /// A number of seconds, whole or not, greater than 0.

@@ -1,12 +1,9 @@
 //! A source of tools outside of this process: what it has now, what of that was accepted, and what the registry is offered.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use registry_core::{
     Effect, Offer, Registry, RegistryError, Remote, RemoteKind, Source, ToolPolicy, ToolSpec,
     store::ManifestStore,
@@ -176,17 +173,13 @@ impl RemoteSource {
         self.registry.clock().now()
     }
 
-    fn catalog(&self) -> MutexGuard<'_, Catalog> {
-        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn has_tools(&self) -> bool {
-        !self.catalog().entries.is_empty()
+        !self.catalog.lock().entries.is_empty()
     }
 
     /// Through how many servers a call of the tool goes, this one not counted.
     pub(crate) fn hops(&self, tool: &str) -> Option<u8> {
-        self.catalog().entries.get(tool).map(|entry| entry.tool.hops)
+        self.catalog.lock().entries.get(tool).map(|entry| entry.tool.hops)
     }
 
     pub(crate) fn is_pinned(&self) -> bool {
@@ -203,7 +196,7 @@ impl RemoteSource {
         faults.sort_unstable();
         let _turn = self.turn.lock().await;
         {
-            let mut catalog = self.catalog();
+            let mut catalog = self.catalog.lock();
             for fault in faults.iter().filter(|fault| !catalog.faults.contains(fault)) {
                 let ToolFault { tool, message: cause, taken } = fault;
                 log_source!(warn, self.remote, tool, cause, taken, "tool_fault");
@@ -226,7 +219,7 @@ impl RemoteSource {
         let entries = |catalog: &Catalog| -> BTreeMap<_, _> {
             catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.tool.clone())).collect()
         };
-        let tools = entries(&self.catalog());
+        let tools = entries(&self.catalog.lock());
         self.acceptance.accept(&pins(&tools), digest).await?;
         self.settle(tools);
         Ok(())
@@ -235,7 +228,7 @@ impl RemoteSource {
     /// Makes offers of the tools, as far as they are accepted; what is the same stays the same tool.
     fn settle(&self, tools: BTreeMap<String, AcceptedTool>) {
         let changes = self.acceptance.changes(&pins(&tools));
-        let mut catalog = self.catalog();
+        let mut catalog = self.catalog.lock();
         for change in changes.iter().filter(|change| !catalog.changes.contains(change)) {
             let (tool, parts, off) = (&*change.tool, change.parts.join(", "), self.is_pinned());
             log_source!(warn, self.remote, tool, parts, off, "tool_changed");
@@ -278,7 +271,7 @@ impl RemoteSource {
 
     /// Takes the tools out of the registry until the source is back.
     pub(crate) fn withdraw(&self) {
-        let mut catalog = self.catalog();
+        let mut catalog = self.catalog.lock();
         if catalog.presence == Presence::Present {
             if !catalog.entries.is_empty() {
                 log_source!(warn, self.remote, "tools_withdrawn");
@@ -290,7 +283,7 @@ impl RemoteSource {
 
     /// Takes the tools out of the registry for good.
     pub(crate) fn close(&self) {
-        let mut catalog = self.catalog();
+        let mut catalog = self.catalog.lock();
         if catalog.presence != Presence::Closed {
             catalog.presence = Presence::Closed;
             self.offer(&mut catalog, Vec::new());
@@ -304,7 +297,7 @@ impl RemoteSource {
         };
         let duplicates = self.registry.duplicates();
         let duplicates = duplicates.iter().filter(is_mine).map(ToString::to_string).collect();
-        let catalog = self.catalog();
+        let catalog = self.catalog.lock();
         let pins = catalog.entries.iter().map(|(name, entry)| (name.clone(), entry.tool.pin.clone()));
         SourceReport {
             name: self.name().to_owned(),

@@ -2,7 +2,10 @@
 
 use std::error::Error;
 
-use registry_core::{text::is_invisible, with_causes};
+use registry_core::{
+    text::{cut, is_invisible},
+    with_causes,
+};
 
 /// How much of a text of a source is shown, in bytes.
 const MAX_SHOWN: usize = 500;
@@ -12,15 +15,6 @@ pub(crate) fn shown(text: &str) -> String {
     let visible: String =
         text.chars().map(|c| if is_invisible(c) || c.is_control() { ' ' } else { c }).collect();
     cut(visible, MAX_SHOWN)
-}
-
-/// The beginning of a text.
-pub(crate) fn cut(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
-    }
-    text
 }
 
 /// An error with its causes, for the operator: it may have addresses in it.

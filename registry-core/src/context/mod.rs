@@ -3,19 +3,17 @@
 mod authority;
 mod resource;
 mod running;
-mod watched;
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{id::call_id, policy::Permission, tenant::DEFAULT_TENANT};
+use crate::{id::call_id, policy::Permission, tenant::DEFAULT_TENANT, text::cut};
 pub use authority::CallerAuthority;
 pub use resource::{Resource, Resources};
 pub(crate) use running::{Provided, RunningCall};
-pub use watched::Watched;
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,7 +142,8 @@ pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
 /// The request a tool runs in: who calls, what the host provides, and the way to report and to be stopped.
 ///
 /// Cheap to clone. A host makes one for each request; the registry derives one for each call.
-#[derive(Clone)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("ToolContext({caller:?}, {call:?})")]
 pub struct ToolContext {
     caller: Arc<Caller>,
     resources: Arc<Resources>,
@@ -162,18 +161,7 @@ pub struct ToolContext {
 impl ToolContext {
     /// A context for a caller, with nothing provided and nobody listening.
     pub fn new(caller: Caller) -> Self {
-        Self {
-            caller: Arc::new(caller),
-            resources: Arc::default(),
-            conversation: Arc::default(),
-            call: None,
-            events: None,
-            cancellation: CancellationToken::new(),
-            tenant: None,
-            approval_wait: None,
-            approval_scope: None,
-            authority: None,
-        }
+        Self { caller: Arc::new(caller), ..Self::default() }
     }
 
     /// With what the host provides.
@@ -376,22 +364,6 @@ impl ToolContext {
     }
 }
 
-/// A guest's, with nothing provided: for unit tests that call a tool's function.
-impl Default for ToolContext {
-    fn default() -> Self {
-        Self::new(Caller::default())
-    }
-}
-
-impl fmt::Debug for ToolContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolContext")
-            .field("caller", &self.caller)
-            .field("call", &self.call)
-            .finish_non_exhaustive()
-    }
-}
-
 /// How a call reached the registry, for the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -461,10 +433,7 @@ impl ToolCall {
 
     /// Cuts a name that no tool can have, so that nothing which repeats it is as long.
     pub(crate) fn cut_name(&mut self) {
-        if self.name.len() > MAX_NAME {
-            self.name.truncate(self.name.floor_char_boundary(MAX_NAME));
-            self.name.push('…');
-        }
+        self.name = cut(std::mem::take(&mut self.name), MAX_NAME);
     }
 
     /// With where it came from.

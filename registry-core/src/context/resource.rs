@@ -3,12 +3,11 @@
 use std::{
     any::{Any, TypeId, type_name},
     collections::HashMap,
-    fmt,
     ops::Deref,
     sync::Arc,
 };
 
-use super::{ToolContext, Watched};
+use super::ToolContext;
 
 /// Something the host provides, as a tool's parameter. A tool that asks for one is enabled only where it is there;
 /// `Option<Resource<T>>` takes it where it is there and does not decide.
@@ -49,7 +48,8 @@ impl<T: ?Sized> Deref for Resource<T> {
 }
 
 /// All that the host provides, at most one of each type.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, derive_more::Debug)]
+#[debug("Resources({} present)", present.len())]
 pub struct Resources {
     present: HashMap<TypeId, Provided>,
     absent: HashMap<TypeId, String>,
@@ -89,7 +89,7 @@ impl Resources {
 
     /// Provides to each request what `provide` makes for it, such as what belongs to its [tenant](ToolContext::tenant). Where that is an
     /// error, which says why, the tools that need the type are off. It is asked in every listing and once in every call, so it only reads what is
-    /// known; what takes time to find out is a [`Watched`] value.
+    /// known; what takes time to find out is the work of a task in the background.
     pub fn insert_by_request<T: Send + Sync + 'static>(
         &mut self,
         provide: impl Fn(&ToolContext) -> Result<T, String> + Send + Sync + 'static,
@@ -111,13 +111,6 @@ impl Resources {
     /// Whether a type is asked for each request.
     pub(crate) fn differs_by_request<T: 'static>(&self) -> bool {
         matches!(self.present.get(&TypeId::of::<T>()), Some(Provided::ByRequest(_)))
-    }
-
-    /// Provides a value that comes and goes, as it was last [set](Watched::set).
-    pub fn insert_watched<T: Send + Sync + 'static>(&mut self, watched: &Watched<T>) {
-        let watched = watched.clone();
-        let read: Arc<ByRequest> = Arc::new(move |_| watched.get().map(|value| value as AnyValue));
-        self.present.insert(TypeId::of::<T>(), Provided::ByRequest(read));
     }
 
     /// The value of a type for a request. Tools ask [`ToolContext::resource`].
@@ -142,12 +135,6 @@ impl Resources {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
         }
-    }
-}
-
-impl fmt::Debug for Resources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resources").field("present", &self.present.len()).finish_non_exhaustive()
     }
 }
 

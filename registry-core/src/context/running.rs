@@ -2,13 +2,16 @@
 
 use std::{
     any::{Any, TypeId},
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::concurrency::PermitSlot;
 
 /// The call that a context belongs to.
+#[derive(derive_more::Debug)]
+#[debug("RunningCall({id}, {tool})")]
 pub(crate) struct RunningCall {
     /// The registry that makes the call. Of no type here: a registry knows contexts, and not the other way round.
     pub(crate) registry: Arc<dyn Any + Send + Sync>,
@@ -35,7 +38,7 @@ impl RunningCall {
         &self,
         make: impl FnOnce() -> Result<Arc<T>, String>,
     ) -> Result<Arc<T>, String> {
-        let known = self.provided.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.provided.0.lock();
         let value = known.iter().find(|(id, _)| *id == TypeId::of::<T>()).map(|(_, value)| Arc::clone(value));
         // Not held while the host's code runs.
         drop(known);
@@ -43,14 +46,8 @@ impl RunningCall {
             return Ok(value);
         }
         let value = make()?;
-        let mut known = self.provided.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.provided.0.lock();
         known.push((TypeId::of::<T>(), Arc::clone(&value) as _));
         Ok(value)
-    }
-}
-
-impl fmt::Debug for RunningCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningCall").field("id", &self.id).field("tool", &self.tool).finish_non_exhaustive()
     }
 }

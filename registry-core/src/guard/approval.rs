@@ -3,13 +3,10 @@
 //! An approval is bound to tenant, user, tool, version and arguments, and to whoever asked for it: its [scope](Approval::scope).
 //! It lives no longer than its question: a call that stops waiting withdraws it.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -176,7 +173,7 @@ impl MemoryApprovals {
     where
         T: Send + 'static,
     {
-        let done = run(&mut self.by_id.lock().unwrap_or_else(PoisonError::into_inner));
+        let done = run(&mut self.by_id.lock());
         Box::pin(std::future::ready(done))
     }
 }

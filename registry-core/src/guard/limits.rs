@@ -3,13 +3,10 @@
 //! A call is checked and counted in one step, so that however many come at once no more run than may. Days are those
 //! of UTC.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use crate::{policy::ToolPolicy, store::StoreFuture};
 
@@ -184,7 +181,7 @@ fn key(charge: &Charge) -> (Arc<str>, String, Arc<str>) {
 
 impl Usage for MemoryUsage {
     fn charge<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, Option<Limited>> {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         rows.sweep(charge.at);
         let known = rows.by_key.get(&key(charge)).copied();
         let limited = match UsageRow::charged(known, charge) {
@@ -198,7 +195,7 @@ impl Usage for MemoryUsage {
     }
 
     fn refund<'a>(&'a self, charge: &'a Charge) -> StoreFuture<'a, ()> {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         if let Some(row) = rows.by_key.get_mut(&key(charge)) {
             *row = row.refunded(charge);
         }

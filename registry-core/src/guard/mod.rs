@@ -8,7 +8,7 @@ pub mod limits;
 mod nested;
 mod person;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -57,12 +57,6 @@ impl Default for Guards {
             answered: Arc::default(),
             background: Background::default(),
         }
-    }
-}
-
-impl fmt::Debug for Guards {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guards").finish_non_exhaustive()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fmt,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -35,6 +34,8 @@ use crate::{
 };
 
 /// Builds a [`Registry`].
+#[derive(derive_more::Debug)]
+#[debug("RegistryBuilder({resources:?})")]
 pub struct RegistryBuilder {
     resources: Resources,
     audit: Arc<dyn AuditSink>,
@@ -60,12 +61,6 @@ impl Default for RegistryBuilder {
             deferral: Deferral::default(),
             configured: ConfiguredTools::default(),
         }
-    }
-}
-
-impl fmt::Debug for RegistryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegistryBuilder").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
@@ -197,7 +192,7 @@ impl RegistryBuilder {
             configured: self.configured,
             deferral: self.deferral,
             offers: ArcSwap::default(),
-            tenants: Mutex::default(),
+            tenants: Default::default(),
         };
         let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
         if self.compiled && shared.tools.load().sorted().is_empty() && shared.replaced.is_empty() {
@@ -242,21 +237,17 @@ impl Shared {
             tools.into_iter().partition(|tool| common.modules.contains(prefix_of(tool.name())));
         for tool in common.configured.tools.iter().map(|configured| Tool::configured(configured, now)) {
             match tools.iter().find(|known| known.name() == tool.name()) {
-                Some(first) => duplicates.push(RegistryError::Duplicate {
-                    name: tool.name().to_owned(),
-                    first: first.source().clone(),
-                    second: tool.source().clone(),
-                }),
+                Some(first) => {
+                    duplicates.push(RegistryError::duplicate(tool.name(), first.source(), tool.source()));
+                }
                 None => tools.push(Arc::new(tool)),
             }
         }
         if tools.iter().any(|tool| common.is_deferred(tool)) {
             match tools.iter().find(|tool| tool.name() == SEARCH_TOOLS) {
-                Some(first) => duplicates.push(RegistryError::Duplicate {
-                    name: SEARCH_TOOLS.to_owned(),
-                    first: first.source().clone(),
-                    second: Source::BuiltIn,
-                }),
+                Some(first) => {
+                    duplicates.push(RegistryError::duplicate(SEARCH_TOOLS, first.source(), &Source::BuiltIn));
+                }
                 None => tools.push(Arc::new(deferral::search_tools(this.clone(), now))),
             }
         }
@@ -267,7 +258,7 @@ impl Shared {
             tools: ArcSwap::new(Arc::clone(&own)),
             own,
             replaced,
-            writing: Mutex::default(),
+            writing: Default::default(),
             events: broadcast::Sender::new(EVENTS_KEPT),
             duplicates,
             this,
@@ -301,12 +292,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
     for tool in all {
         match tools.last().filter(|last| last.name() == tool.name()) {
             Some(first) => {
-                let error = RegistryError::Duplicate {
-                    name: tool.name().to_owned(),
-                    first: first.source().clone(),
-                    second: tool.source().clone(),
-                };
-                duplicates.push(error);
+                duplicates.push(RegistryError::duplicate(tool.name(), first.source(), tool.source()));
             }
             None => tools.push(Arc::new(tool)),
         }
@@ -331,7 +317,7 @@ fn module_of(plugin: &Plugin, folders: &HashMap<&str, &'static str>) -> &'static
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{io, sync::Mutex};
 
     use serde_json::json;
 

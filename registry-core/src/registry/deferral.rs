@@ -104,10 +104,6 @@ impl Common {
 }
 
 impl Shared {
-    pub(crate) fn is_deferred(&self, tool: &Tool) -> bool {
-        self.common.is_deferred(tool)
-    }
-
     pub(crate) fn search_tools(&self) -> Tool {
         search_tools(self.this.clone(), self.common.clock.now())
     }
@@ -116,7 +112,7 @@ impl Shared {
 impl Registry {
     /// Whether a tool is to stay out of prompts, by its own policy or by the operator's word.
     pub fn is_deferred(&self, tool: &Tool) -> bool {
-        self.shared.is_deferred(tool)
+        self.shared.common.is_deferred(tool)
     }
 }
 

@@ -1,11 +1,9 @@
 //! The rules by which a registry changes, one change at a time and each with its event.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::{
@@ -51,12 +49,10 @@ pub(crate) struct Changing<'a> {
 
 impl Shared {
     pub(crate) fn changing(&self, cause: Cause) -> Changing<'_> {
-        let switched_off = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let switched_off = self.writing.lock();
         Changing { shared: self, cause, switched_off, tools: self.tools.load_full(), events: Vec::new() }
     }
-}
 
-impl Shared {
     /// The compiled or configured tool of that name, unless it was removed.
     fn own(&self, name: &str) -> Option<Arc<Tool>> {
         self.own.get(name).filter(|tool| !tool.is_removed()).cloned()
@@ -69,7 +65,12 @@ impl Shared {
 
     /// The context of a caller who may do everything.
     pub(super) fn as_owner(&self) -> ToolContext {
-        ToolContext::new(Caller::new("registry", Permission::Owner))
+        self.context(Caller::new("registry", Permission::Owner))
+    }
+
+    /// A context for a caller, with what this host provides.
+    pub(super) fn context(&self, caller: Caller) -> ToolContext {
+        ToolContext::new(caller)
             .with_resources(Arc::clone(&self.common.resources))
             .of_tenant(Arc::clone(&self.tenant))
     }
@@ -107,11 +108,7 @@ impl Changing<'_> {
         }
         let Some(known) = self.known(&spec.tool_name) else { return Ok(Verdict::New) };
         if *known.source() != Source::Host {
-            return Err(RegistryError::Duplicate {
-                name: spec.tool_name.clone(),
-                first: known.source().clone(),
-                second: Source::Host,
-            });
+            return Err(RegistryError::duplicate(&spec.tool_name, known.source(), &Source::Host));
         }
         if known.spec() == spec {
             return Ok(Verdict::Unchanged(known));
@@ -176,7 +173,9 @@ impl Changing<'_> {
     fn swap(&mut self, tool: Tool) -> Arc<Tool> {
         let tool = Arc::new(tool);
         Arc::make_mut(&mut self.tools).put(Arc::clone(&tool));
-        if self.shared.is_deferred(&tool) && self.known(SEARCH_TOOLS).is_none_or(|known| known.is_remote()) {
+        if self.shared.common.is_deferred(&tool)
+            && self.known(SEARCH_TOOLS).is_none_or(|known| known.is_remote())
+        {
             self.add(self.shared.search_tools());
         }
         tool

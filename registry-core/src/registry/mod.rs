@@ -17,11 +17,11 @@ mod version;
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 
 use crate::{
@@ -112,7 +112,7 @@ pub(crate) struct Common {
 impl Common {
     /// The registries of all tenants. Held by whoever changes the offers, and taken before a registry's own right to change.
     pub(crate) fn tenants(&self) -> MutexGuard<'_, Vec<Weak<Shared>>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tenants.lock()
     }
 }
 
@@ -133,15 +133,10 @@ pub(crate) struct Shared {
 }
 
 /// The tools and the one path of a call. Cheap to clone: all clones are the same registry.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Registry({} tools)", self.len())]
 pub struct Registry {
     pub(crate) shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Registry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry").field("tools", &self.len()).finish_non_exhaustive()
-    }
 }
 
 impl Registry {
@@ -163,9 +158,7 @@ impl Registry {
 
     /// A context for a caller, with what this host provides.
     pub fn context(&self, caller: Caller) -> ToolContext {
-        ToolContext::new(caller)
-            .with_resources(Arc::clone(&self.shared.common.resources))
-            .of_tenant(Arc::clone(&self.shared.tenant))
+        self.shared.context(caller)
     }
 
     /// The context as one of this registry's tenant, also where it was made by hand or for another.
@@ -350,4 +343,10 @@ pub enum RegistryError {
         /// Where it comes from.
         from: Source,
     },
+}
+
+impl RegistryError {
+    fn duplicate(name: &str, first: &Source, second: &Source) -> Self {
+        Self::Duplicate { name: name.to_owned(), first: first.clone(), second: second.clone() }
+    }
 }

@@ -76,14 +76,10 @@ impl Catalog {
         let first = |name: &String| {
             let holder = tools.get(name)?.source();
             let is_mine = matches!(holder, Source::Remote(remote) if *remote == self.remote);
-            (!is_mine).then(|| duplicate(name, holder.clone(), &self.remote))
+            (!is_mine).then(|| RegistryError::duplicate(name, holder, &Source::Remote(self.remote.clone())))
         };
         names.into_iter().filter_map(first).collect()
     }
-}
-
-fn duplicate(name: &str, first: Source, second: &Remote) -> RegistryError {
-    RegistryError::Duplicate { name: name.to_owned(), first, second: Source::Remote(second.clone()) }
 }
 
 impl Registry {
@@ -124,7 +120,8 @@ impl Registry {
             match by_name.entry(offer.spec.tool_name.clone()) {
                 Entry::Vacant(free) => drop(free.insert(offer)),
                 Entry::Occupied(taken) => {
-                    errors.push(duplicate(taken.key(), Source::Remote(remote.clone()), &remote));
+                    let source = Source::Remote(remote.clone());
+                    errors.push(RegistryError::duplicate(taken.key(), &source, &source));
                 }
             }
         }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fmt,
     sync::{Arc, Weak},
 };
 
@@ -11,15 +10,10 @@ use crate::{concurrency::Queues, store::StoreError, tool::Tool};
 
 /// A look at the registries of all tenants, for what counts and reports. It keeps none of them, so that a registry may hold who
 /// holds this, such as its audit.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Overview")]
 pub struct Overview {
     common: Weak<Common>,
-}
-
-impl fmt::Debug for Overview {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Overview").finish_non_exhaustive()
-    }
 }
 
 impl Registry {

@@ -1,6 +1,6 @@
 //! A registry whose registrations and switches are kept in a store, and are the same on all servers that share it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -28,7 +28,8 @@ const TRIES: u32 = 100;
 ///
 /// What is changed here is kept by the store before it counts, and before anybody is told that it does. What is changed on
 /// the [`Registry`] itself is this process's own, and the store's next word may undo it.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("StoredRegistry({:?})", self.registry())]
 pub struct StoredRegistry {
     follower: Arc<Follower>,
     _following: Arc<DropGuard>,
@@ -46,12 +47,6 @@ struct Follower {
 struct Seen {
     revision: Option<u64>,
     rows: BTreeMap<String, StoredTool>,
-}
-
-impl fmt::Debug for StoredRegistry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredRegistry").field("registry", self.registry()).finish_non_exhaustive()
-    }
 }
 
 impl Registry {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::coerce::types_of;
-use crate::nearest::nearest;
+use crate::{nearest::nearest, text::shorten};
 
 /// How many parts of a schema are looked at: alternatives of alternatives multiply.
 const MAX_PARTS: usize = 512;
@@ -184,13 +184,4 @@ fn listed(items: impl ExactSizeIterator<Item = String>, between: &str, last: &st
         Some(end) => format!("{}{last}{end}", told.join(between)),
         None => "nothing".to_owned(),
     }
-}
-
-/// A text with as many characters of it as are repeated.
-pub(crate) fn shorten(mut text: String, longest: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(longest) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }

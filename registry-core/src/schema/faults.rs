@@ -4,12 +4,13 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::{
-    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, shorten, told},
+    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, told},
     has_secret,
 };
 use crate::{
     nearest::nearest,
     result::{ErrorKind, ToolError},
+    text::shorten,
 };
 
 /// The arguments are none.

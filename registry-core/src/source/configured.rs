@@ -14,26 +14,19 @@ pub struct ConfiguredTools {
 }
 
 /// A tool that a file defines.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct ConfiguredTool {
     /// What the tool is.
     pub spec: ToolSpec,
     /// Who may call it, and how.
     pub policy: ToolPolicy,
     /// What runs.
+    #[debug(skip)]
     pub handler: Arc<dyn Handler>,
     /// The file.
     pub file: Arc<str>,
     /// The line at which the tool begins, from 1.
     pub line: u32,
-}
-
-impl fmt::Debug for ConfiguredTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spec, policy, file, line, handler: _ } = self;
-        let mut tool = f.debug_struct("ConfiguredTool");
-        tool.field("spec", spec).field("policy", policy).field("file", file).field("line", line).finish()
-    }
 }
 
 /// What is wrong with a file of tools, and where.

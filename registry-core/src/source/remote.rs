@@ -2,24 +2,19 @@
 
 use std::{fmt, sync::Arc};
 
+use strum::Display;
+
 use crate::{handler::Handler, policy::ToolPolicy, spec::ToolSpec};
 
 /// What a remote source is, in the order in which they go before one another where two have a tool of one name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum RemoteKind {
     /// A module over HTTP.
+    #[strum(to_string = "module")]
     Module,
     /// An MCP server.
+    #[strum(to_string = "MCP server")]
     Mcp,
-}
-
-impl fmt::Display for RemoteKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Module => "module",
-            Self::Mcp => "MCP server",
-        })
-    }
 }
 
 /// A source of tools outside of this process.
@@ -40,7 +35,8 @@ impl fmt::Display for Remote {
 }
 
 /// A tool that a remote source offers.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Offer({})", spec.tool_name)]
 pub struct Offer {
     /// What it is to a model.
     pub spec: ToolSpec,
@@ -48,10 +44,4 @@ pub struct Offer {
     pub policy: ToolPolicy,
     /// Calls it there. An offer with another handler is another tool, also where spec and policy are the same.
     pub handler: Arc<dyn Handler>,
-}
-
-impl fmt::Debug for Offer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("tool", &self.spec.tool_name).finish_non_exhaustive()
-    }
 }

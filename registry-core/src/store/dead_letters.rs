@@ -1,8 +1,7 @@
 //! Dead letters: webhook messages that could not be delivered.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,15 +47,11 @@ pub struct MemoryDeadLetters {
     letters: Mutex<Vec<DeadLetter>>,
 }
 
-impl MemoryDeadLetters {
-    fn letters(&self) -> MutexGuard<'_, Vec<DeadLetter>> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl MemoryDeadLetters {}
 
 impl DeadLetters for MemoryDeadLetters {
     fn push(&self, letter: DeadLetter, most: usize) -> StoreFuture<'_, ()> {
-        let mut letters = self.letters();
+        let mut letters = self.letters.lock();
         let tenant = letter.event.tenant.clone();
         letters.push(letter);
         let mut over =
@@ -70,13 +65,13 @@ impl DeadLetters for MemoryDeadLetters {
     }
 
     fn list<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<DeadLetter>> {
-        let letters = self.letters();
+        let letters = self.letters.lock();
         let of_tenant = letters.iter().filter(|letter| letter.event.tenant == tenant).cloned().collect();
         Box::pin(std::future::ready(Ok(of_tenant)))
     }
 
     fn take<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, Option<DeadLetter>> {
-        let mut letters = self.letters();
+        let mut letters = self.letters.lock();
         let at = letters.iter().position(|letter| letter.event.tenant == tenant && letter.id == id);
         let letter = at.map(|at| letters.remove(at));
         Box::pin(std::future::ready(Ok(letter)))

@@ -1,12 +1,9 @@
 //! Keeps the manifests of modules for an hour, so that a start does not have to ask every module, and for good what must not be
 //! forgotten with them.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::StoreFuture;
@@ -15,7 +12,8 @@ use super::StoreFuture;
 pub const MANIFEST_TTL: Duration = Duration::from_secs(3600);
 
 /// What is kept of a module without an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kept {
     /// The last manifest that was good, for a start while the module is away.
     LastGood,
@@ -26,10 +24,7 @@ pub enum Kept {
 impl Kept {
     /// The word for it in keys.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LastGood => "last_good",
-            Self::Accepted => "accepted",
-        }
+        self.into()
     }
 }
 
@@ -62,14 +57,14 @@ pub struct MemoryManifests {
 
 impl ManifestCache for MemoryManifests {
     fn get<'a>(&'a self, module: &'a str) -> StoreFuture<'a, Option<String>> {
-        let known = self.by_module.lock().unwrap_or_else(PoisonError::into_inner).get(module).cloned();
+        let known = self.by_module.lock().get(module).cloned();
         let fresh = known.filter(|(until, _)| Instant::now() < *until).map(|(_, manifest)| manifest);
         Box::pin(std::future::ready(Ok(fresh)))
     }
 
     fn put<'a>(&'a self, module: &'a str, manifest: &'a str) -> StoreFuture<'a, ()> {
         let now = Instant::now();
-        let mut by_module = self.by_module.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_module = self.by_module.lock();
         by_module.retain(|_, (until, _)| now < *until);
         by_module.insert(module.to_owned(), (now + MANIFEST_TTL, manifest.to_owned()));
         Box::pin(std::future::ready(Ok(())))
@@ -78,13 +73,13 @@ impl ManifestCache for MemoryManifests {
 
 impl ManifestStore for MemoryManifests {
     fn kept<'a>(&'a self, module: &'a str, what: Kept) -> StoreFuture<'a, Option<String>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let text = kept.get(&(module.to_owned(), what)).cloned();
         Box::pin(std::future::ready(Ok(text)))
     }
 
     fn keep<'a>(&'a self, module: &'a str, what: Kept, text: &'a str) -> StoreFuture<'a, ()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.insert((module.to_owned(), what), text.to_owned());
         Box::pin(std::future::ready(Ok(())))
     }

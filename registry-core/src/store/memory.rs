@@ -1,11 +1,9 @@
 //! Keeps everything in memory, until the process ends.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{ApiKey, Persona, Store, StoreFuture, StoredTool, User};
@@ -37,12 +35,12 @@ impl Default for MemoryStore {
 
 impl MemoryStore {
     fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> StoreFuture<'_, T> {
-        let done = run(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let done = run(&self.state.lock());
         Box::pin(std::future::ready(Ok(done)))
     }
 
     fn write<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let done = run(&mut state);
         // Inside of the lock, so that no other change falls between the two.
         self.revision.send_modify(|revision| *revision += 1);
@@ -51,7 +49,7 @@ impl MemoryStore {
 
     /// The same where the revision is still this one, and `run` does it.
     fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreFuture<'_, bool> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let done = self.revision.send_if_modified(|known| {
             let done = *known == revision && run(&mut state);
             *known += u64::from(done);

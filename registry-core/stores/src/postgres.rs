@@ -28,7 +28,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("PostgresSettings({server})")]
 pub struct PostgresSettings {
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `?sslmode=` and the like where wanted. Its tables are laid out by the first
     /// server that comes, in the schema that is first in the search path.
@@ -37,13 +38,6 @@ pub struct PostgresSettings {
     pub server: String,
     /// How many connections read at once at most; one more writes, and one listens.
     pub readers: u32,
-}
-
-impl std::fmt::Debug for PostgresSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The URL has a password.
-        f.debug_struct("PostgresSettings").field("server", &self.server).finish_non_exhaustive()
-    }
 }
 
 impl PostgresSettings {

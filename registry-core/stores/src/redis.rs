@@ -3,15 +3,15 @@
 //! Nothing depends on it. Where it does not answer, the store behind it is asked, as if it were not there.
 
 use std::{
-    fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use redis::{
     Client, FromRedisValue,
     aio::{ConnectionManager, ConnectionManagerConfig},
@@ -33,7 +33,8 @@ const REST: Duration = Duration::from_secs(1);
 const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// A connection to Redis, that is made when it is needed and again when it was lost. Clones share it.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Redis")]
 pub struct Redis {
     shared: Arc<Shared>,
 }
@@ -44,12 +45,6 @@ struct Shared {
     answers: AtomicBool,
     /// Until when it is left alone.
     resting: Mutex<Option<Instant>>,
-}
-
-impl fmt::Debug for Redis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redis").finish_non_exhaustive()
-    }
 }
 
 impl Redis {
@@ -71,7 +66,7 @@ impl Redis {
 
     /// Asks, unless it is resting.
     async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, StoreError> {
-        let resting = *self.shared.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let resting = *self.shared.resting.lock();
         if resting.is_some_and(|until| Instant::now() < until) {
             return Err(no_answer());
         }
@@ -84,7 +79,7 @@ impl Redis {
         let answers = answer.is_ok();
         let answered = self.shared.answers.swap(answers, Ordering::Relaxed);
         if let Err(cause) = &answer {
-            *self.shared.resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
+            *self.shared.resting.lock() = Some(Instant::now() + REST);
             if answered {
                 tracing::warn!(%cause, "redis_gone");
             }

@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{DirBuilder, OpenOptions},
-    io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,7 +14,10 @@ use sqlx::{
 use tokio::{sync::watch, time::sleep};
 
 use crate::sql::{Database, Link, Row, SqlStore, Statement, failure};
-use registry_core::store::{StoreError, StoreFuture};
+use registry_core::{
+    private::{private_file, private_folder},
+    store::{StoreError, StoreFuture},
+};
 
 /// How soon a change by another process is seen.
 const POLL: Duration = Duration::from_millis(300);
@@ -119,24 +120,6 @@ impl SqliteSettings {
         };
         SqlStore::start(Arc::new(file), self.server.clone(), watch::Sender::new(())).await
     }
-}
-
-/// Makes the folder where there is none, for nobody else to look into.
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Makes the file where there is none, for nobody else to read; the files beside it become like it.
-fn private_file(file: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop)
 }
 
 /// Does it again while others have locked the file, for so long. While another makes a new file, SQLite does not wait by itself.

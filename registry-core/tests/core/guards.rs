@@ -13,7 +13,7 @@ use registry_core::{
     BoxFuture, Caller, Concurrency, Conversation, Effect, ErrorKind, Handler, Permission, Registry,
     RegistryBuilder, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome, ToolPolicy, ToolResult,
     ToolSpec,
-    clock::{Clock, FixedClock},
+    clock::Clock,
     guard::{
         approval::{AnswerError, ApprovalAnswer, ApprovalState},
         audit::MemoryAudit,
@@ -22,6 +22,7 @@ use registry_core::{
     },
     handler_fn,
     store::{StoreError, StoreFuture},
+    testing::TestClock,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +34,7 @@ fn noon() -> Timestamp {
 }
 
 fn builder() -> RegistryBuilder {
-    Registry::builder().without_compiled().clock(Arc::new(FixedClock(noon())))
+    Registry::builder().without_compiled().clock(Arc::new(TestClock::at(noon())))
 }
 
 /// A tool that counts how often it has run.

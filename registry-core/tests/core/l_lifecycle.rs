@@ -5,7 +5,7 @@ use std::sync::Arc;
 use registry_core::{
     Caller, Change, ErrorKind, Handler, Permission, Query, Registry, RegistryError, RegistryEvent, Source,
     ToolCall, ToolContext, ToolPolicy, ToolRegistration, ToolRegistrySnapshot, ToolResult, ToolSpec,
-    clock::FixedClock, handler_fn,
+    handler_fn, testing::TestClock,
 };
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{Receiver, error::TryRecvError};
@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{Receiver, error::TryRecvError};
 const NOON: &str = "2026-03-01T12:00:00Z";
 
 fn registry() -> Registry {
-    let clock = Arc::new(FixedClock(NOON.parse().unwrap()));
+    let clock = Arc::new(TestClock::at(NOON.parse().unwrap()));
     Registry::builder().without_compiled().clock(clock).build().unwrap()
 }
 

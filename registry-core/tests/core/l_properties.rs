@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use proptest::prelude::*;
 use registry_core::{
     Change, ChangeError, Registry, RegistryError, StoredRegistry, ToolPolicy, ToolRegistrySnapshot, ToolSpec,
-    clock::FixedClock, store::MemoryStore,
+    store::MemoryStore, testing::TestClock,
 };
 use serde_json::json;
 
@@ -70,7 +70,7 @@ impl Model {
 }
 
 fn registry() -> Registry {
-    let clock = Arc::new(FixedClock("2026-03-01T12:00:00Z".parse().unwrap()));
+    let clock = Arc::new(TestClock::at("2026-03-01T12:00:00Z".parse().unwrap()));
     Registry::builder().without_compiled().clock(clock).build().unwrap()
 }
 

@@ -11,10 +11,10 @@ use std::{
 use registry_core::{
     Caller, Effect, ErrorKind, Handler, Permission, Registry, RegistryError, ToolCall, ToolContext,
     ToolError, ToolPolicy, ToolResult, ToolSpec,
-    clock::FixedClock,
     guard::audit::{AuditRecord, AuditSink, MemoryAudit, Phase},
     handler_fn,
     store::StoreError,
+    testing::TestClock,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -425,7 +425,7 @@ async fn t5_the_registry_stamps_tool_time_and_duration() {
     let registry = Registry::builder()
         .without_compiled()
         .audit(audit.clone())
-        .clock(Arc::new(FixedClock(now)))
+        .clock(Arc::new(TestClock::at(now)))
         .build()
         .unwrap();
     add(

@@ -10,7 +10,7 @@ use std::{
 
 use registry_core::{
     BoxFuture, Caller, Concurrency, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
-    Resources, ToolCall, ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec, Watched,
+    Resources, ToolCall, ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         audit::{AuditRecord, AuditSink, LogAudit, MemoryAudit, Phase},
         limits::{Charge, Limited, MemoryUsage, Usage},
@@ -297,40 +297,6 @@ async fn k20_availability_is_asked_once_in_a_call() {
     // Each call asks anew.
     assert_eq!(call(&registry, "act").await.for_model(), "ada");
     assert_eq!((asked.load(Ordering::SeqCst), made.load(Ordering::SeqCst)), (2, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn k20_what_takes_time_to_find_out_is_watched_and_not_asked_by_calls() {
-    let watched = Watched::absent("nobody has looked yet");
-    let mut resources = Resources::new();
-    resources.insert_watched::<String>(&watched);
-    let registry = builder().resources(resources).build().unwrap();
-    add(&registry, "act", ToolPolicy::new(), Arc::new(Counted(Arc::default())));
-    assert_eq!(kind(&call(&registry, "act").await), Some(ErrorKind::Unavailable));
-    let looked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&looked);
-    let refreshing = tokio::spawn(async move {
-        let look = || {
-            let times = count.fetch_add(1, Ordering::SeqCst) + 1;
-            async move {
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                if times < 3 { Ok(format!("look {times}")) } else { Err("it has gone away".to_owned()) }
-            }
-        };
-        watched.refresh(Duration::from_secs(60), look).await;
-    });
-    for (at, told) in [(3, "look 1"), (62, "look 2"), (62, "")] {
-        tokio::time::sleep(Duration::from_secs(at)).await;
-        let before = tokio::time::Instant::now();
-        let outcome = call(&registry, "act").await;
-        assert_eq!(before.elapsed(), Duration::ZERO);
-        assert_eq!(
-            outcome.result.map_or_else(|_| String::new(), |result| result.for_model().into_owned()),
-            told
-        );
-    }
-    assert_eq!(looked.load(Ordering::SeqCst), 3);
-    refreshing.abort();
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! A document as it is read.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::path::Path;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// A document to add.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +57,22 @@ impl Line {
 }
 
 /// How a document is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown_kind)]
 pub enum DocumentKind {
     /// Markdown, with or without front matter.
     Markdown,
@@ -94,28 +109,10 @@ impl DocumentKind {
 
     /// Its name, such as `markdown`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Markdown => "markdown",
-            Self::Text => "text",
-            Self::Html => "html",
-            Self::Csv => "csv",
-            Self::Pdf => "pdf",
-        }
+        self.into()
     }
 }
 
-impl fmt::Display for DocumentKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for DocumentKind {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| {
-            format!("`{name}` is no kind of document; there are markdown, text, html, csv and pdf")
-        })
-    }
+fn unknown_kind(name: &str) -> String {
+    format!("`{name}` is no kind of document; there are markdown, text, html, csv and pdf")
 }

@@ -1,11 +1,8 @@
 //! A model that makes vectors of texts, and finding by them.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -43,23 +40,15 @@ pub enum TextRole {
 }
 
 /// Why there are no vectors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// The embedder does not take these texts, as where one is too long; it may take others.
+    #[error("{0}")]
     Refused(String),
     /// The embedder takes no text now.
+    #[error("{0}")]
     Unavailable(String),
 }
-
-impl fmt::Display for EmbedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(reason) | Self::Unavailable(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for EmbedError {}
 
 /// The embedder of documents, and whether it could be asked.
 pub(super) struct Embedding {
@@ -122,16 +111,16 @@ impl Embedding {
         limit: usize,
         filter: &DocumentFilter,
     ) -> Option<Vec<Passage>> {
-        if self.outage().is_some_and(|until| Instant::now() < until) {
+        if self.outage.lock().is_some_and(|until| Instant::now() < until) {
             return None;
         }
         let vector = self.vector(question).await;
-        let before = self.outage();
+        let before = *self.outage.lock();
         match vector {
             Ok(vector) => {
                 if before.is_some() {
                     tracing::info!("Documents are found by vectors of {} again", self.embedder.model());
-                    self.set_outage(None);
+                    *self.outage.lock() = None;
                 }
                 let found = index.nearest(self.embedder.model(), &vector, limit, filter).await;
                 // Of this tenant alone, so that it says nothing of the embedder.
@@ -144,7 +133,7 @@ impl Embedding {
                 }
                 // Another question may be taken at once where only this one is not.
                 let rest = if matches!(error, EmbedError::Refused(_)) { Duration::ZERO } else { REST };
-                self.set_outage(Some(Instant::now() + rest));
+                *self.outage.lock() = Some(Instant::now() + rest);
                 None
             }
         }
@@ -157,13 +146,5 @@ impl Embedding {
         })??;
         let vector = vectors.into_iter().next().and_then(normalised);
         vector.ok_or_else(|| EmbedError::Refused("the vector of the question points nowhere".to_owned()))
-    }
-
-    fn outage(&self) -> Option<Instant> {
-        *self.outage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_outage(&self, outage: Option<Instant>) {
-        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = outage;
     }
 }

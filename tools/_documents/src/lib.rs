@@ -43,7 +43,7 @@ mod tenants;
 mod unspaced;
 mod vectors;
 
-use std::{fmt, ops::Deref, path::PathBuf, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
 pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
 use tokio::task::spawn_blocking;
@@ -64,7 +64,8 @@ pub use rank_fusion::reciprocal_rank_fusion;
 
 /// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to
 /// clone. What can be done with them is in [`DocumentIndex`].
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Documents")]
 pub struct Documents {
     index: Arc<dyn DocumentIndex>,
     tenants: Arc<Tenants>,
@@ -195,12 +196,6 @@ impl Deref for Documents {
 
     fn deref(&self) -> &Self::Target {
         &*self.index
-    }
-}
-
-impl fmt::Debug for Documents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Documents").finish_non_exhaustive()
     }
 }
 

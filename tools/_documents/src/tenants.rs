@@ -1,11 +1,8 @@
 //! The documents of each tenant: opened when they are asked for, looked at every second, and closed when nobody asks any more.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
 
 use super::DocumentIndex;
@@ -41,7 +38,7 @@ impl Opened {
 
 impl Drop for Tenants {
     fn drop(&mut self) {
-        if let Some(task) = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(task) = self.watch.get_mut() {
             task.abort();
         }
     }
@@ -52,18 +49,14 @@ impl Tenants {
         Self { open, opened: Mutex::default(), watch: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Opened>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Those that are open.
     pub(super) fn opened(&self) -> Vec<Arc<dyn DocumentIndex>> {
-        self.known().values().map(|opened| Arc::clone(&opened.index)).collect()
+        self.opened.lock().values().map(|opened| Arc::clone(&opened.index)).collect()
     }
 
     pub(super) fn index(self: &Arc<Self>, tenant: &str) -> Arc<dyn DocumentIndex> {
         self.watch();
-        let mut known = self.known();
+        let mut known = self.opened.lock();
         let asked = Instant::now();
         if let Some(opened) = known.get_mut(tenant) {
             opened.asked = asked;
@@ -82,14 +75,14 @@ impl Tenants {
     /// Starts the task that looks after the documents, unless it runs. Outside of a runtime nothing is looked at.
     fn watch(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
-        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watch = self.watch.lock();
         if watch.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
         let tenants = Arc::downgrade(self);
         let task = runtime.spawn(async move {
             while let Some(tenants) = tenants.upgrade() {
-                tenants.known().retain(|_, opened| opened.is_held() || opened.asked.elapsed() < IDLE);
+                tenants.opened.lock().retain(|_, opened| opened.is_held() || opened.asked.elapsed() < IDLE);
                 let opened = tenants.opened();
                 drop(tenants);
                 for index in opened {
@@ -124,7 +117,7 @@ mod tests {
         }
         assert_eq!(tenants.opened().len(), MAX_OPEN);
         assert!(Arc::ptr_eq(&held, &tenants.index("held")));
-        assert!(!tenants.known().contains_key("0") && tenants.known().contains_key("191"));
+        assert!(!tenants.opened.lock().contains_key("0") && tenants.opened.lock().contains_key("191"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -135,7 +128,7 @@ mod tests {
         tokio::time::sleep(IDLE / 2).await;
         assert_eq!(tenants.opened().len(), 2);
         tokio::time::sleep(IDLE).await;
-        assert_eq!(tenants.known().keys().collect::<Vec<_>>(), ["held"]);
+        assert_eq!(tenants.opened.lock().keys().collect::<Vec<_>>(), ["held"]);
         drop(held);
     }
 }

@@ -12,7 +12,7 @@ mod job;
 mod linux;
 
 use std::{
-    fmt, io,
+    io,
     io::{Read, Write},
     path::PathBuf,
     process::{Command, ExitCode, Stdio},
@@ -116,7 +116,8 @@ pub enum Stop {
 }
 
 /// Where programs are run. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Sandbox({limits:?})")]
 pub struct Sandbox {
     launcher: PathBuf,
     /// Where the programs' folders are made.
@@ -231,28 +232,15 @@ impl Sandbox {
     }
 }
 
-impl fmt::Debug for Sandbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sandbox").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
 fn not_run(why: String) -> ToolError {
     ToolError::failed(format!("the program was not run: {why}"))
         .with_feedback("The program could not be run on this server. Do without it, and say so to the user.")
 }
 
 /// Why there is no sandbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Unavailable(String);
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Unavailable {}
 
 /// Takes from this process, for good, all but computing: it keeps its memory, threads and what it has open, and can open no file and no
 /// socket and start no program. For a process that reads what somebody else made, called at its beginning, while it has one thread.

@@ -15,7 +15,6 @@ use llm_bridge::{
 use registry_core::{
     BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, Origin, Permission, Registry, ToolCall, ToolPolicy,
     ToolResult, ToolSpec,
-    clock::FixedClock,
     guard::{
         audit::{AuditRecord, MemoryAudit},
         gate::{Gate, GateAnswer, GateError, GateRequest},
@@ -23,6 +22,7 @@ use registry_core::{
     },
     handler_fn,
     store::{ApiKey, MemoryStore, Persona, Store, User},
+    testing::TestClock,
 };
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl Site {
             .audit(audit.clone())
             .usage(usage.clone())
             .gate(Arc::new(Warden))
-            .clock(Arc::new(FixedClock(now)))
+            .clock(Arc::new(TestClock::at(now)))
             .build()
             .unwrap();
         let ran = Arc::new(Mutex::new(Vec::new()));

@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 use crate::support::{Answer, Rack, Reply, Reported, Scripted, Setup};
 use registry_core::{
     ErrorKind, Registry,
-    clock::FixedClock,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
+    testing::TestClock,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,11 +37,11 @@ impl Site {
         let engine = Scripted::start((0..9).map(|_| Reply::body(200, "application/json", FOUND))).await;
         let audit = Arc::new(MemoryAudit::new(1000));
         let registry = Registry::builder()
-            .clock(Arc::new(FixedClock(now)))
+            .clock(Arc::new(TestClock::at(now)))
             .audit(audit.clone())
             .resource(HttpClient::new().unwrap())
             .resource(SearchEngine::searxng(&engine.base()).unwrap())
-            .resource(Inbox::new(inbox).with_clock(FixedClock(now)))
+            .resource(Inbox::new(inbox).with_clock(TestClock::at(now)))
             .build()
             .unwrap();
         let setup = Setup::bare().with(|setup| setup.registry = registry);

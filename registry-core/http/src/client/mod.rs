@@ -10,6 +10,7 @@ mod tests;
 use std::{ops::Deref, time::Duration};
 
 use registry_core::{KnownError, KnownErrors, ToolError};
+use reqwest::Response;
 
 pub use self::{
     fetched::Fetched,
@@ -77,4 +78,35 @@ pub fn build_client(
         tracing::warn!(%error, "no https address can be reached: install the system's CA certificates");
         Ok(client)
     })
+}
+
+/// Why the body of an answer was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It has more bytes than are read.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The connection broke.
+    #[error(transparent)]
+    Broken(#[from] reqwest::Error),
+}
+
+/// The body of an answer, of at most `most` bytes. They are counted as they come decompressed, so a small file that unpacks without
+/// end is stopped as well.
+///
+/// # Errors
+/// When it is larger, or the connection breaks.
+pub async fn read_body(response: &mut Response, most: usize) -> Result<Vec<u8>, BodyError> {
+    let announced = response.content_length().unwrap_or_default();
+    if usize::try_from(announced).is_ok_and(|announced| announced > most) {
+        return Err(BodyError::TooLarge(most));
+    }
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > most {
+            return Err(BodyError::TooLarge(most));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
 }

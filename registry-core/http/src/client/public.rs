@@ -1,13 +1,13 @@
 //! The client for addresses that a model may name.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use registry_core::{ErrorKind, ToolError};
 use reqwest::{Response, Url, dns::Resolve, header, redirect};
 
 use super::{
-    fetched::Fetched,
+    BodyError, Fetched, read_body,
     resolve::{Allowed, Checked, NotPublic, System},
 };
 
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// decompression and all of a fetch may take 20 s; both can be changed.
 ///
 /// A server's own public address is public: what listens there has to look after itself.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PublicHttpClient {
     client: reqwest::Client,
     allowed: Arc<Allowed>,
@@ -104,18 +104,10 @@ impl PublicHttpClient {
     }
 
     async fn read(&self, url: Url, mut response: Response) -> Result<Fetched, ToolError> {
-        let announced = response.content_length().unwrap_or_default();
-        if usize::try_from(announced).is_ok_and(|announced| announced > self.max_bytes) {
-            return Err(self.too_large(&url));
-        }
-        let mut body = Vec::new();
-        // The pieces come decompressed, so a small file that unpacks without end is stopped as well.
-        while let Some(piece) = response.chunk().await.map_err(|error| failed(&url, error))? {
-            if body.len() + piece.len() > self.max_bytes {
-                return Err(self.too_large(&url));
-            }
-            body.extend_from_slice(&piece);
-        }
+        let body = read_body(&mut response, self.max_bytes).await.map_err(|error| match error {
+            BodyError::TooLarge(_) => self.too_large(&url),
+            BodyError::Broken(error) => failed(&url, error),
+        })?;
         let content_type = response.headers().get(header::CONTENT_TYPE);
         Ok(Fetched {
             status: response.status(),
@@ -131,20 +123,12 @@ impl PublicHttpClient {
     }
 }
 
-impl fmt::Debug for PublicHttpClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicHttpClient")
-            .field("allowed", &self.allowed)
-            .field("max_bytes", &self.max_bytes)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Makes a [`PublicHttpClient`].
+#[derive(derive_more::Debug)]
 #[must_use]
 pub struct PublicHttpClientBuilder {
     allowed: Allowed,
+    #[debug(skip)]
     resolver: Arc<dyn Resolve>,
     max_bytes: usize,
     timeout: Duration,
@@ -197,12 +181,6 @@ impl PublicHttpClientBuilder {
                 .dns_resolver(Arc::clone(&resolver))
         })?;
         Ok(PublicHttpClient { client, allowed, max_bytes: self.max_bytes, timeout: self.timeout })
-    }
-}
-
-impl fmt::Debug for PublicHttpClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublicHttpClientBuilder").field("allowed", &self.allowed).finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,6 @@
 //! Looking names up so that what is checked is what is connected to.
 
 use std::{
-    error::Error,
-    fmt,
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
@@ -34,16 +32,9 @@ impl Allowed {
 }
 
 /// An address that may not be reached.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("{0} is not a public address")]
 pub(super) struct NotPublic(IpAddr);
-
-impl fmt::Display for NotPublic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not a public address", self.0)
-    }
-}
-
-impl Error for NotPublic {}
 
 /// Gives only addresses that may be reached. One that may not makes the whole answer suspect: it is refused, not filtered.
 pub(super) struct Checked {

@@ -1,15 +1,14 @@
 //! Where webhooks go.
 
-use std::fmt;
-
 use registry_core::RegistryEvent;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::Secret;
+use crate::{EndpointError, Secret, error::parse_url};
 
 /// Where events are sent, whose, and the secret by which the receiver knows them.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("WebhookEndpoint({})", self.shown())]
 pub struct WebhookEndpoint {
     pub(super) url: Url,
     pub(super) secret: Secret,
@@ -25,27 +24,14 @@ enum Tenants {
     All,
 }
 
-impl fmt::Debug for WebhookEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WebhookEndpoint").field(&self.shown()).finish()
-    }
-}
-
 impl WebhookEndpoint {
     /// An endpoint for the events of the registry that it is started for, and of no other tenant. The URL is the operator's,
     /// so it may be in a private network.
     ///
     /// # Errors
     /// When the URL is not one of `http` or `https`.
-    pub fn new(url: &str, secret: Secret) -> Result<Self, String> {
-        let tenants = Tenants::Own;
-        match Url::parse(url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Self { url, secret, tenants }),
-            Ok(url) => {
-                Err(format!("a webhook cannot be sent by {}; write an http or https URL", url.scheme()))
-            }
-            Err(error) => Err(format!("this is not the URL of a webhook: {error}; write https://HOST/PATH")),
-        }
+    pub fn new(url: &str, secret: Secret) -> Result<Self, EndpointError> {
+        Ok(Self { url: parse_url("webhook", url)?, secret, tenants: Tenants::Own })
     }
 
     /// For the events of this tenant, and of no other.

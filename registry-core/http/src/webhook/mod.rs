@@ -15,12 +15,9 @@
 mod delivery;
 mod endpoint;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use registry_core::{
     Registry, RegistryEvent,
     store::{DeadLetter, DeadLetters, StoreError},
@@ -76,7 +73,8 @@ impl Default for WebhookSettings {
 ///
 /// For each endpoint messages are sent one at a time and in their order; endpoints do not wait for each other. What waits is
 /// in memory; what is still undelivered at the end becomes a dead letter.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Webhooks({} endpoints)", dispatcher.endpoints.len())]
 pub struct Webhooks {
     dispatcher: Arc<Dispatcher>,
     queues: Arc<[mpsc::Sender<Message>]>,
@@ -94,14 +92,6 @@ struct Dispatcher {
     worker: Worker,
     /// How many dead letters are kept of a tenant.
     most: usize,
-}
-
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks")
-            .field("endpoints", &self.dispatcher.endpoints.len())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Webhooks {
@@ -138,7 +128,7 @@ impl Webhooks {
 
     /// Ends it, and waits until all that is undelivered is a dead letter.
     pub async fn close(self) {
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         self.stop.cancel();
         for task in tasks {
             // One that has panicked has told so.

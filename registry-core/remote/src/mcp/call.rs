@@ -1,7 +1,8 @@
 //! One call of a server's tool.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use registry_core::{BoxFuture, ErrorKind, ToolContext, ToolError};
 use rmcp::{
     RoleClient,
@@ -43,12 +44,8 @@ impl Link {
         Self { name, hidden, live: Mutex::new(None) }
     }
 
-    fn live(&self) -> MutexGuard<'_, Option<Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn set(&self, live: Option<Live>) {
-        *self.live() = live;
+        *self.live.lock() = live;
     }
 
     /// A text of the transport without what may be a secret.
@@ -82,7 +79,7 @@ impl Link {
     }
 
     async fn answer(&self, call: RemoteCall<'_>) -> Answer {
-        let Some(live) = self.live().clone() else { return Answer::NotSent(self.gone()) };
+        let Some(live) = self.live.lock().clone() else { return Answer::NotSent(self.gone()) };
         let RemoteCall { context, tool, arguments, is_repeatable, .. } = call;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));

@@ -1,9 +1,6 @@
 //! From what a server lists to the tools that the registry is offered: names, rules, and what is not taken.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use registry_core::{Effect, ToolPolicy, ToolSpec, schema::check_input};
 use serde_json::json;
@@ -95,10 +92,7 @@ fn made_legal(server: &str, wire_name: &str) -> String {
         return legal;
     }
     // All characters are ASCII now. What the end said is in the hash.
-    let hash = Sha256::digest(wire_name).iter().take(4).fold(String::new(), |mut hash, byte| {
-        let _ = write!(hash, "{byte:02x}");
-        hash
-    });
+    let hash: String = format!("{:x}", Sha256::digest(wire_name)).chars().take(8).collect();
     let beginning: String = legal.chars().take(room.saturating_sub(hash.len() + 1)).collect();
     format!("{beginning}_{hash}")
 }

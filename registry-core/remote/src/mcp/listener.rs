@@ -1,10 +1,8 @@
 //! What a server says unasked: that its tools have changed, and how far calls are. What it asks for is declined.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use registry_core::ToolContext;
 use rmcp::{
     ClientHandler, RoleClient,
@@ -60,19 +58,15 @@ pub(super) struct Route {
 
 impl Drop for Route {
     fn drop(&mut self) {
-        self.calls.lock().running.remove(&self.token);
+        self.calls.0.lock().running.remove(&self.token);
     }
 }
 
 impl Calls {
-    fn lock(&self) -> MutexGuard<'_, Routes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells the caller of the call's progress from now on.
     pub(super) fn route(self: &Arc<Self>, token: ProgressToken, context: ToolContext) -> Route {
         let early = {
-            let mut routes = self.lock();
+            let mut routes = self.0.lock();
             routes.running.insert(token.clone(), (context, f64::NEG_INFINITY));
             let (mine, others) =
                 std::mem::take(&mut routes.early).into_iter().partition(|word| word.progress_token == token);
@@ -86,7 +80,7 @@ impl Calls {
 
     fn tell(&self, word: ProgressNotificationParam) {
         let context = {
-            let mut routes = self.lock();
+            let mut routes = self.0.lock();
             match routes.running.get_mut(&word.progress_token) {
                 // They may come in another order than they were sent; a call does not go backwards.
                 Some((_, before)) if word.progress <= *before => return,

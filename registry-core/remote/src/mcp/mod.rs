@@ -37,13 +37,9 @@ mod server;
 mod session;
 mod settings;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use registry_core::{Registry, Remote, RemoteKind, store::ManifestStore};
 use tokio::task::JoinSet;
 
@@ -65,7 +61,8 @@ const ENDS: Duration = Duration::from_secs(5);
 
 /// The MCP servers of a registry. Cheap to clone; when the last clone is dropped they are left, programs are killed, and their
 /// tools go.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("McpServers({} servers)", shared.servers.len())]
 pub struct McpServers {
     shared: Arc<Shared>,
 }
@@ -85,13 +82,6 @@ impl Drop for Shared {
 impl Shared {
     fn leave(&self) {
         self.servers.iter().for_each(|server| server.leave());
-    }
-}
-
-impl fmt::Debug for McpServers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.shared.servers.iter().map(|server| server.source.name());
-        f.debug_list().entries(names).finish()
     }
 }
 
@@ -161,7 +151,7 @@ impl McpServers {
 
     /// Leaves the servers, and gives programs a little time to end by themselves.
     pub async fn close(&self) {
-        let tasks = std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.shared.tasks.lock());
         self.shared.leave();
         let _ = tokio::time::timeout(ENDS, tasks.join_all()).await;
     }

@@ -1,13 +1,11 @@
 //! What a server answers to a call, and what it is to the registry.
 
-use registry_core::{Content, ErrorKind, ToolError, ToolResult};
+use registry_core::{Content, ErrorKind, ToolError, ToolResult, text::cut};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ErrorCode, ServerResult},
 };
 use serde_json::Value;
-
-use crate::text::cut;
 
 /// How large the answer to a call may be, in bytes of JSON.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;

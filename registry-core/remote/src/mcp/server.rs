@@ -1,11 +1,9 @@
 //! One server: reached, looked after, and reached again; its tools come and go with it.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -80,10 +78,6 @@ impl Server {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn turn(&self, known: &mut Known, state: McpState) {
         if known.state != state && known.state != McpState::Closed {
             (known.state, known.since) = (state, self.source.now());
@@ -112,7 +106,7 @@ impl Server {
             let Some(fault) = self.attend(session).await else { return };
             if since.elapsed() >= STEADY {
                 pause = PAUSES[0];
-                self.known().told = None;
+                self.known.lock().told = None;
             }
             self.failed(fault);
         }
@@ -122,7 +116,7 @@ impl Server {
     async fn reach(&self, pause: &mut Duration) -> Session {
         loop {
             // One that comes and goes at once is not reached at once again.
-            if self.known().error.is_some() {
+            if self.known.lock().error.is_some() {
                 tokio::time::sleep(*pause).await;
                 *pause = (*pause * 2).min(PAUSES[1]);
             }
@@ -188,7 +182,7 @@ impl Server {
         let Introduced { protocol, server: title } = introduced;
         let tools = self.take(listing).await;
         {
-            let mut known = self.known();
+            let mut known = self.known.lock();
             known.restarts += u64::from(known.protocol.is_some());
             self.turn(&mut known, McpState::Connected);
             known.error = None;
@@ -201,7 +195,7 @@ impl Server {
     /// The same fault is told once.
     fn failed(&self, fault: String) {
         let fault = self.link.without_secrets(fault);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         self.turn(&mut known, McpState::Away);
         if known.told.as_ref() != Some(&fault) {
             let (server, cause) = (self.source.name(), &*fault);
@@ -222,12 +216,12 @@ impl Server {
     pub(super) fn leave(&self) {
         self.stop.cancel();
         self.link.set(None);
-        self.turn(&mut self.known(), McpState::Closed);
+        self.turn(&mut self.known.lock(), McpState::Closed);
         self.source.close();
     }
 
     pub(super) fn report(&self) -> McpServerReport {
-        let known = self.known();
+        let known = self.known.lock();
         McpServerReport {
             source: self.source.report(known.error.clone()),
             address: self.source.remote.address.to_string(),

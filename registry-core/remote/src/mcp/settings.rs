@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, io,
+    io,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -34,7 +34,8 @@ use crate::settings::{self, BreakerSettings, RemoteKey, SettingsError, check_nam
 /// effects = { search = "read" }
 /// pin = true
 /// ```
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, derive_more::Debug)]
+#[debug("McpServerSettings({})", self.address())]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct McpServerSettings {
     /// The program, found by `PATH` where it has no `/`. It is spoken with over its standard input and output.
@@ -126,13 +127,6 @@ impl Default for McpServerSettings {
     }
 }
 
-/// What may be a secret is not shown.
-impl fmt::Debug for McpServerSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServerSettings").field("address", &self.address()).finish_non_exhaustive()
-    }
-}
-
 impl McpServerSettings {
     /// A server that is a program.
     pub fn command<S: Into<String>>(command: impl Into<String>, args: impl IntoIterator<Item = S>) -> Self {
@@ -155,11 +149,12 @@ impl McpServerSettings {
     /// # Errors
     /// What is wrong with it under that name.
     pub fn check(&self, name: &str) -> Result<(), SettingsError> {
-        let checked = check_name(name).and_then(|()| match self.transport()? {
-            McpTransport::Command(command) => self.check_command(command),
-            McpTransport::Http(url) => parse_url(url).and_then(|_| headers::check(self)),
-            McpTransport::InProcess(_) => Ok(()),
-        });
+        let checked =
+            check_name(name).map_err(|error| error.to_string()).and_then(|()| match self.transport()? {
+                McpTransport::Command(command) => self.check_command(command),
+                McpTransport::Http(url) => parse_url(url).and_then(|_| headers::check(self)),
+                McpTransport::InProcess(_) => Ok(()),
+            });
         checked.map_err(wrong(name))
     }
 

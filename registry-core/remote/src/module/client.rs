@@ -2,10 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use registry_core::ToolError;
+use registry_core::{ToolError, text::cut};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
-use toolrack_http::build_client;
+use toolrack_http::{BodyError, build_client, read_body};
 
 use crate::{breaker::Outage, settings::RemoteKey};
 
@@ -162,19 +162,10 @@ impl Client {
             let text = beginning(&mut response).await;
             return Err(Fault::Status(status, text));
         }
-        let too_large = || Fault::Content(format!("the answer is larger than {most} bytes"));
-        let announced = response.content_length().unwrap_or_default();
-        if usize::try_from(announced).is_ok_and(|announced| announced > most) {
-            return Err(too_large());
-        }
-        let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await? {
-            if body.len() + piece.len() > most {
-                return Err(too_large());
-            }
-            body.extend_from_slice(&piece);
-        }
-        Ok(body)
+        read_body(&mut response, most).await.map_err(|error| match error {
+            BodyError::TooLarge(_) => Fault::Content(error.to_string()),
+            BodyError::Broken(error) => error.into(),
+        })
     }
 }
 
@@ -191,11 +182,5 @@ async fn beginning(response: &mut Response) -> String {
             break;
         }
     }
-    let is_cut = body.len() > MAX_ERROR;
-    body.truncate(MAX_ERROR);
-    let mut text = String::from_utf8_lossy(&body).into_owned();
-    if is_cut {
-        text.push('…');
-    }
-    text
+    cut(String::from_utf8_lossy(&body).into_owned(), MAX_ERROR)
 }

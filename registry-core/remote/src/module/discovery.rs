@@ -1,11 +1,9 @@
 //! One module: asked for its tools, which are kept for the next start.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use registry_core::store::{Kept, MANIFEST_TTL, ManifestCache, ManifestStore, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -75,17 +73,13 @@ impl Module {
         Self { source, client, rules, timeout, cache, store, asking, known }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn is_due(&self) -> bool {
-        self.known().due <= self.source.now()
+        self.known.lock().due <= self.source.now()
     }
 
     /// Whether a request should ask again: there are no tools yet, and nobody was there, which is found out at once.
     pub(super) fn is_missing(&self) -> bool {
-        let is_due = match &*self.known() {
+        let is_due = match &*self.known.lock() {
             Known { failure: Some((Fault::Network(_), at)), failures, .. } => {
                 let rest = REST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
                 after(*at, rest) <= self.source.now()
@@ -98,7 +92,7 @@ impl Module {
     fn due_after(&self, from: Timestamp, pause: Duration) {
         // Not at once again, whatever another server's clock said.
         let soonest = after(self.source.now(), pause.min(RETRY));
-        self.known().due = after(from, pause).max(soonest);
+        self.known.lock().due = after(from, pause).max(soonest);
     }
 
     /// Takes what the cache has: it is asked for by itself once that is too old.
@@ -122,7 +116,7 @@ impl Module {
             return;
         }
         // One that has failed is asked itself, or its fault would be forgotten for an hour.
-        let has_failed = self.known().failure.is_some();
+        let has_failed = self.known.lock().failure.is_some();
         if has_failed || !self.take_cached(self.last_good().await.as_ref()).await {
             self.fetch().await;
         }
@@ -143,9 +137,9 @@ impl Module {
     /// Asks the module itself, once for all who want it at the same time.
     pub(super) async fn refresh(&self) {
         // A round that had begun before may have been answered before, too.
-        let before = self.known().rounds;
+        let before = self.known.lock().rounds;
         let _alone = self.asking.lock().await;
-        if self.known().rounds == before {
+        if self.known.lock().rounds == before {
             self.fetch().await;
         }
     }
@@ -167,7 +161,7 @@ impl Module {
     }
 
     async fn fetch(&self) {
-        self.known().rounds += 1;
+        self.known.lock().rounds += 1;
         let answer = self.client.manifest(self.timeout).await;
         let read = answer.and_then(|body| {
             let text = String::from_utf8(body).map_err(|_| "the manifest is not UTF-8".to_owned());
@@ -203,7 +197,7 @@ impl Module {
     fn failed(&self, fault: Fault) {
         let (module, error, now) = (self.source.name(), fault.to_string(), self.source.now());
         self.due_after(now, RETRY);
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let is_logged = known.failure.as_ref().is_some_and(|(known, _)| known.is_like(&fault));
         match fault {
             _ if is_logged => {}
@@ -222,7 +216,7 @@ impl Module {
     async fn take(&self, manifest: &Manifest, fetched_at: Timestamp) -> usize {
         let intake = intake::take(self.source.name(), manifest, self.rules);
         {
-            let mut known = self.known();
+            let mut known = self.known.lock();
             known.version.clone_from(&manifest.version);
             (known.fetched_at, known.failure, known.failures) = (Some(fetched_at), None, 0);
         }
@@ -235,7 +229,7 @@ impl Module {
     }
 
     pub(super) fn report(&self) -> ModuleReport {
-        let (known, now) = (self.known(), self.source.now());
+        let (known, now) = (self.known.lock(), self.source.now());
         let age =
             known.fetched_at.map(|at| u64::try_from(now.duration_since(at).as_secs()).unwrap_or_default());
         ModuleReport {

@@ -107,7 +107,7 @@ impl ManifestTool {
     ///
     /// # Errors
     /// What is wrong with the parameters.
-    pub fn schema(&self) -> Result<Value, String> {
+    pub(super) fn schema(&self) -> Result<Value, String> {
         match (&self.input_schema, &self.parameters) {
             (Some(schema), _) if !schema.is_null() => Ok(schema.clone()),
             (_, parameters) => of_parameters(parameters.as_deref().unwrap_or_default()),

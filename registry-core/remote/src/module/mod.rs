@@ -34,7 +34,6 @@ mod settings;
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -69,7 +68,8 @@ use crate::{
 const TICK: Duration = Duration::from_secs(15);
 
 /// The modules of a registry. Cheap to clone; they are asked by themselves until the last clone is dropped, and their tools stay.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Modules({:?})", shared.by_name.keys())]
 pub struct Modules {
     shared: Arc<Shared>,
 }
@@ -81,12 +81,6 @@ struct Shared {
     started: OnceCell<()>,
     /// Whether somebody is asking those that are due.
     is_asking: AtomicBool,
-}
-
-impl fmt::Debug for Modules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Modules").field("names", &self.shared.by_name.keys()).finish_non_exhaustive()
-    }
 }
 
 impl Modules {

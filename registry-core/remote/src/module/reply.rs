@@ -1,7 +1,7 @@
 //! What a module answers to a call, and what it is to the registry.
 
 use jiff::Timestamp;
-use registry_core::{ToolError, ToolResult};
+use registry_core::{ToolError, ToolResult, text::cut};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -83,13 +83,8 @@ impl Reply {
 }
 
 /// The first side effects, each with its beginning, so that no module fills the audit.
-fn bounded_list(mut effects: Vec<String>) -> Vec<String> {
-    effects.truncate(MAX_EFFECTS);
-    for effect in effects.iter_mut().filter(|effect| effect.len() > MAX_EFFECT) {
-        effect.truncate(effect.floor_char_boundary(MAX_EFFECT));
-        effect.push('…');
-    }
-    effects
+fn bounded_list(effects: Vec<String>) -> Vec<String> {
+    effects.into_iter().take(MAX_EFFECTS).map(|effect| cut(effect, MAX_EFFECT)).collect()
 }
 
 /// The notes for the audit, or that there were too many.

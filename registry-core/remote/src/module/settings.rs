@@ -100,7 +100,8 @@ impl ModulesSettings {
     /// What is wrong with the first module that cannot be spoken to.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.module_services.iter().try_for_each(|(name, module)| {
-            check_name(name).and_then(|()| module.parse_url().map(drop)).map_err(wrong(name))
+            let checked = check_name(name).map_err(|error| error.to_string());
+            checked.and_then(|()| module.parse_url().map(drop)).map_err(wrong(name))
         })
     }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
+use strum::IntoStaticStr;
 
 use super::chain::{Fault, Head};
 use crate::{
@@ -17,8 +18,9 @@ use crate::{
 const PAGE: usize = 1000;
 
 /// What a record says happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AuditEventKind {
     /// The call was about to be made.
     Intent,
@@ -30,12 +32,8 @@ pub enum AuditEventKind {
 
 impl AuditEventKind {
     /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Intent => "intent",
-            Self::Success => "success",
-            Self::Failure => "failure",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -49,7 +47,7 @@ pub enum OriginFilter {
 }
 
 /// Which records are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Of this tenant.
     pub tenant: String,
@@ -106,20 +104,7 @@ impl AuditCursor {
 impl AuditFilter {
     /// All records of the tenant, oldest first.
     pub fn new(tenant: impl Into<String>) -> Self {
-        Self {
-            tenant: tenant.into(),
-            user: None,
-            tool: None,
-            call_id: None,
-            origin: None,
-            verdict: None,
-            since: None,
-            until: None,
-            happened: None,
-            newest_first: false,
-            beyond: None,
-            limit: usize::MAX,
-        }
+        Self { tenant: tenant.into(), limit: usize::MAX, ..Self::default() }
     }
 
     /// Whether origin and decision of a record are those that are wanted: a store that has no column for them asks here. The

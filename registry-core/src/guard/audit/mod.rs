@@ -3,12 +3,10 @@
 pub mod chain;
 pub mod log;
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::VecDeque;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -201,13 +199,13 @@ impl MemoryAudit {
 
     /// The records, oldest first.
     pub fn records(&self) -> Vec<AuditRecord> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.records.lock().iter().cloned().collect()
     }
 }
 
 impl AuditSink for MemoryAudit {
     fn record(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records = self.records.lock();
         if records.len() == self.capacity {
             records.pop_front();
         }

@@ -1,12 +1,9 @@
 //! Makes the calls of jobs when their time has come.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -129,7 +126,7 @@ impl UnderWay {
     /// `None` where one goes on already.
     fn begin(clockwork: &Arc<Clockwork>, job: &Job) -> Option<Self> {
         let key = (job.tenant.clone(), job.id.clone());
-        let mut under_way = clockwork.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = clockwork.under_way.lock();
         let begun = under_way.insert(key.clone());
         begun.then(|| Self { clockwork: Arc::clone(clockwork), key })
     }
@@ -137,7 +134,7 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut under_way = self.clockwork.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.clockwork.under_way.lock();
         under_way.remove(&self.key);
     }
 }

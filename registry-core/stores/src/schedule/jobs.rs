@@ -1,11 +1,9 @@
 //! Where jobs are kept.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::{Job, LastRun};
 use registry_core::store::StoreFuture;
@@ -42,19 +40,15 @@ pub struct MemoryJobs {
 }
 
 impl MemoryJobs {
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<(String, String), Job>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Those that are wanted, the next first.
     fn sorted(&self, wanted: impl Fn(&Job) -> bool) -> Vec<Job> {
-        let mut jobs: Vec<Job> = self.jobs().values().filter(|job| wanted(job)).cloned().collect();
+        let mut jobs: Vec<Job> = self.jobs.lock().values().filter(|job| wanted(job)).cloned().collect();
         jobs.sort_by_key(|job| job.next_run);
         jobs
     }
 
     fn change(&self, job: &Job, change: impl FnOnce(&mut Job) -> bool) -> bool {
-        self.jobs().get_mut(&key(&job.tenant, &job.id)).is_some_and(change)
+        self.jobs.lock().get_mut(&key(&job.tenant, &job.id)).is_some_and(change)
     }
 }
 
@@ -68,7 +62,7 @@ fn done<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
 
 impl Jobs for MemoryJobs {
     fn add(&self, job: Job, most: usize) -> StoreFuture<'_, bool> {
-        let mut jobs = self.jobs();
+        let mut jobs = self.jobs.lock();
         let of_owner = |other: &&Job| other.tenant == job.tenant && other.owner.user == job.owner.user;
         let fits = jobs.values().filter(of_owner).count() < most;
         if fits {
@@ -82,7 +76,7 @@ impl Jobs for MemoryJobs {
     }
 
     fn remove<'a>(&'a self, tenant: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
-        done(self.jobs().remove(&key(tenant, id)).is_some())
+        done(self.jobs.lock().remove(&key(tenant, id)).is_some())
     }
 
     fn due(&self, now: Timestamp, most: usize) -> StoreFuture<'_, Vec<Job>> {
@@ -92,7 +86,7 @@ impl Jobs for MemoryJobs {
     }
 
     fn next(&self) -> StoreFuture<'_, Option<Timestamp>> {
-        done(self.jobs().values().map(|job| job.next_run).min())
+        done(self.jobs.lock().values().map(|job| job.next_run).min())
     }
 
     fn claim<'a>(&'a self, job: &'a Job, next_run: Timestamp) -> StoreFuture<'a, bool> {

@@ -82,18 +82,13 @@ pub struct NewJob {
 }
 
 /// The jobs, as a resource for tools. Each tool sees those of the tenant it is called in.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Schedule")]
 pub struct Schedule {
     jobs: Arc<dyn Jobs>,
     clock: Arc<dyn Clock>,
     /// Told of every change made here, for the clockwork to look again.
     changed: Arc<Notify>,
-}
-
-impl std::fmt::Debug for Schedule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Schedule").finish_non_exhaustive()
-    }
 }
 
 impl Schedule {

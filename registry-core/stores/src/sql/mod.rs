@@ -12,7 +12,7 @@ mod tables;
 mod usage;
 mod writer;
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -53,7 +53,8 @@ pub(super) trait Database: Send + Sync {
 ///
 /// It is made by `SqliteSettings` or `PostgresSettings`. Clones are the same store. What it acknowledges is committed. All that is
 /// written goes through one task, on the runtime that has opened the store; it ends with the last clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("SqlStore({}, {})", shared.database.name(), shared.server)]
 pub struct SqlStore {
     shared: Arc<Shared>,
 }
@@ -65,13 +66,6 @@ struct Shared {
     jobs: mpsc::Sender<Job>,
     /// Told when something may have changed.
     nudge: watch::Sender<()>,
-}
-
-impl fmt::Debug for SqlStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, server) = (self.shared.database.name(), &self.shared.server);
-        f.debug_struct("SqlStore").field("database", &name).field("server", server).finish()
-    }
 }
 
 impl SqlStore {

@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use registry_core::{
     Caller, CallerAuthority, ErrorKind, Handler, Origin, Permission, Registry, ToolCall, ToolContext,
     ToolPolicy, ToolResult, ToolSpec,
-    clock::FixedClock,
     guard::audit::{MemoryAudit, Phase},
     handler_fn,
     store::StoreFuture,
+    testing::TestClock,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -295,7 +295,7 @@ async fn p6_a_job_that_could_never_be_made_is_not_added_and_told_why() {
 async fn p6_the_next_time_is_that_of_the_zone() {
     let site = Site::new();
     // The clocks of Oslo go from 2 to 3 on this night.
-    let schedule = site.schedule.clone().with_clock(FixedClock(at("2026-03-28T20:00:00Z")));
+    let schedule = site.schedule.clone().with_clock(TestClock::at(at("2026-03-28T20:00:00Z")));
     for (cron, zone, next) in [
         ("0 9 * * *", Some("UTC"), "2026-03-29T09:00:00Z"),
         ("0 9 * * *", Some("Europe/Oslo"), "2026-03-29T07:00:00Z"),

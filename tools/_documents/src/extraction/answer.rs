@@ -2,25 +2,7 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-/// What a model said of a passage, as it said it.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
-    pub(super) names: Vec<SaidName>,
-    pub(super) relations: Vec<SaidRelation>,
-}
-
-#[derive(Debug, PartialEq)]
-pub(super) struct SaidName {
-    pub(super) name: String,
-    pub(super) kind: String,
-}
-
-#[derive(Debug, PartialEq)]
-pub(super) struct SaidRelation {
-    pub(super) subject: String,
-    pub(super) relation: String,
-    pub(super) object: String,
-}
+use super::{Extracted, ExtractedName, ExtractedRelation};
 
 /// At no more places of an answer an object is looked for. A model that does not come to an end says the same again and again.
 const MAX_TRIES: usize = 1000;
@@ -34,8 +16,8 @@ const OBJECT: [&str; 5] = ["object", "target", "to", "tail", "entity2"];
 const LIST_OF_NAMES: [&str; 2] = ["names", "entities"];
 
 /// What an answer says; nothing where there is no object in it that is whole.
-pub(super) fn said(answer: &str) -> Option<Said> {
-    let mut said = Said::default();
+pub(super) fn said(answer: &str) -> Option<Extracted> {
+    let mut said = Extracted::default();
     let (mut rest, mut is_readable) = (answer, false);
     for _ in 0..MAX_TRIES {
         let Some(object) = rest.find('{').and_then(|at| rest.get(at..)) else { break };
@@ -54,7 +36,7 @@ pub(super) fn said(answer: &str) -> Option<Said> {
     is_readable.then_some(said)
 }
 
-impl Said {
+impl Extracted {
     fn object(&mut self, object: &Map<String, Value>) {
         let text = |keys: &[&str]| {
             keys.iter().find_map(|key| object.get(*key)).and_then(Value::as_str).map(str::to_owned)
@@ -62,9 +44,9 @@ impl Said {
         if let (Some(subject), Some(relation), Some(object)) =
             (text(&SUBJECT), text(&RELATION), text(&OBJECT))
         {
-            self.relations.push(SaidRelation { subject, relation, object });
+            self.relations.push(ExtractedRelation { subject, relation, object });
         } else if let Some(name) = text(&NAME) {
-            self.names.push(SaidName { name, kind: text(&KIND).unwrap_or_default() });
+            self.names.push(ExtractedName { name, kind: text(&KIND).unwrap_or_default() });
         } else {
             for (key, value) in object {
                 self.list(value, LIST_OF_NAMES.contains(&key.as_str()));
@@ -79,12 +61,12 @@ impl Said {
             Value::Array(values) => match values.as_slice() {
                 [Value::String(subject), Value::String(relation), Value::String(object)] if !of_names => {
                     let [subject, relation, object] = [subject, relation, object].map(Clone::clone);
-                    self.relations.push(SaidRelation { subject, relation, object });
+                    self.relations.push(ExtractedRelation { subject, relation, object });
                 }
                 values => values.iter().for_each(|value| self.list(value, of_names)),
             },
             Value::String(name) if of_names => {
-                self.names.push(SaidName { name: name.clone(), kind: String::new() });
+                self.names.push(ExtractedName { name: name.clone(), kind: String::new() });
             }
             _ => {}
         }

@@ -2,11 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::key;
-use super::{
-    Extracted, ExtractedName, ExtractedRelation,
-    answer::{Said, SaidName, SaidRelation},
-};
+use super::{Extracted, ExtractedName, ExtractedRelation, key};
 use crate::MENTIONED_WITH;
 
 /// More names, and more relations, of a passage are not kept.
@@ -61,9 +57,9 @@ const RELATIONS: [(&str, &str); 10] = [
 const AUXILIARIES: [&str; 5] = ["is ", "are ", "was ", "were ", "has been "];
 
 /// The names that the passage has, and what is said of them.
-pub(super) fn cleaned(said: Said, passage: &str) -> Extracted {
+pub(super) fn cleaned(said: Extracted, passage: &str) -> Extracted {
     let mut cleaning = Cleaning::of(passage);
-    for SaidName { name, kind } in said.names {
+    for ExtractedName { name, kind } in said.names {
         cleaning.name(&name, &kind);
     }
     for relation in said.relations {
@@ -103,7 +99,7 @@ impl Cleaning {
         Some(name)
     }
 
-    fn relation(&mut self, said: &SaidRelation) -> Option<()> {
+    fn relation(&mut self, said: &ExtractedRelation) -> Option<()> {
         let relation = relation_of(&said.relation)?;
         if self.extracted.relations.len() == MAX {
             return None;
@@ -218,18 +214,18 @@ mod tests {
     const PASSAGE: &str = "**Ada Lovelace** met Charles\nBabbage in London. The `ToolContext` of C++ depends on Émile, and 東京にある寺 is old.";
 
     fn names(names: &[(&str, &str)]) -> Vec<String> {
-        let said = |(name, kind): &(&str, &str)| SaidName { name: (*name).into(), kind: (*kind).into() };
-        let said = Said { names: names.iter().map(said).collect(), relations: Vec::new() };
+        let said = |(name, kind): &(&str, &str)| ExtractedName { name: (*name).into(), kind: (*kind).into() };
+        let said = Extracted { names: names.iter().map(said).collect(), relations: Vec::new() };
         cleaned(said, PASSAGE).names.into_iter().map(|it| format!("{} {}", it.name, it.kind)).collect()
     }
 
     fn relations(said: &[[&str; 3]]) -> (Vec<String>, Vec<String>) {
-        let relation = |[subject, relation, object]: &[&str; 3]| SaidRelation {
+        let relation = |[subject, relation, object]: &[&str; 3]| ExtractedRelation {
             subject: (*subject).into(),
             relation: (*relation).into(),
             object: (*object).into(),
         };
-        let said = Said { names: Vec::new(), relations: said.iter().map(relation).collect() };
+        let said = Extracted { names: Vec::new(), relations: said.iter().map(relation).collect() };
         let extracted = cleaned(said, PASSAGE);
         let shown = |it: &ExtractedRelation| format!("{}-{}-{}", it.subject, it.relation, it.object);
         (
@@ -309,10 +305,12 @@ mod tests {
     #[test]
     fn p6_of_a_passage_no_more_is_kept_than_its_share() {
         let passage: String = (0..200).map(|number| format!("Name{number}x. ")).collect();
-        let said = || Said {
-            names: (0..200).map(|it| SaidName { name: format!("Name{it}x"), kind: "k".into() }).collect(),
+        let said = || Extracted {
+            names: (0..200)
+                .map(|it| ExtractedName { name: format!("Name{it}x"), kind: "k".into() })
+                .collect(),
             relations: (0..200)
-                .map(|it| SaidRelation {
+                .map(|it| ExtractedRelation {
                     subject: "Name1x".into(),
                     relation: format!("r{it}"),
                     object: format!("Name{}x", it % 100),

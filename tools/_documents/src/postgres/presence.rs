@@ -2,12 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::server::Server;
 use crate::Contents;
@@ -38,12 +37,12 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn of(&self, tenant: &str) -> Contents {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner).get(tenant).copied().unwrap_or_default()
+        self.tenants.lock().get(tenant).copied().unwrap_or_default()
     }
 
     /// Notes what was written here.
     pub(super) fn update(&self, tenant: &str, change: impl FnOnce(&mut Contents)) {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         self.writes.fetch_add(1, Ordering::SeqCst);
         change(tenants.entry(tenant.to_owned()).or_default());
     }
@@ -59,7 +58,7 @@ pub(super) async fn refresh(server: &Server, is_forced: bool) {
     *asked = Some(Instant::now());
     let writes = presence.writes.load(Ordering::SeqCst);
     let Ok(found) = look(server).await else { return };
-    let mut tenants = presence.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tenants = presence.tenants.lock();
     if presence.writes.load(Ordering::SeqCst) == writes {
         *tenants = found;
     }

@@ -8,6 +8,7 @@ mod pdf;
 use std::{fs, io::Read, path::Path, process::ExitCode};
 
 use jiff::Timestamp;
+use registry_core::text::shorten;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -77,7 +78,7 @@ impl File {
 
     /// What was a file, under the path that is to be cited.
     pub fn new(path: &str, kind: DocumentKind, bytes: Vec<u8>, modified: Option<Timestamp>) -> Self {
-        let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = format!("{:x}", Sha256::digest(&bytes));
         Self { path: path.to_owned(), kind, hash, modified, bytes }
     }
 
@@ -119,7 +120,7 @@ impl File {
         }
         Ok(Document {
             path: self.path,
-            title: shortened(text.title.filter(|title| !title.is_empty()).unwrap_or(name)),
+            title: shorten(text.title.filter(|title| !title.is_empty()).unwrap_or(name), MAX_TITLE),
             kind: self.kind,
             bytes: size,
             hash: self.hash,
@@ -142,15 +143,6 @@ pub fn document(
     modified: Option<Timestamp>,
 ) -> Result<Document, String> {
     File::new(path, kind, bytes.to_vec(), modified).read()
-}
-
-/// A title, which stands at every passage.
-fn shortened(mut title: String) -> String {
-    if let Some((end, _)) = title.char_indices().nth(MAX_TITLE) {
-        title.truncate(end);
-        title.push('…');
-    }
-    title
 }
 
 /// Without values that are too long, and those that are too many.

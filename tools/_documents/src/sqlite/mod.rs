@@ -23,9 +23,12 @@ use super::{
     query::TextQuery,
     unspaced::spaced,
 };
-use file::{private_file, private_folder, retry_busy};
+use file::retry_busy;
 use presence::Presence;
-use registry_core::ToolError;
+use registry_core::{
+    ToolError,
+    private::{private_file, private_folder},
+};
 
 /// What lays out each version of the tables from the one before. Once released, none is ever changed.
 pub(super) const SCHEMA: [&str; 3] =

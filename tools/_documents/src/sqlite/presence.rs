@@ -2,10 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
+use parking_lot::Mutex;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::task::spawn_blocking;
 
@@ -31,29 +31,25 @@ impl Presence {
         Self(Mutex::new(Known { contents, stamp: None, writes: 0 }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn contents(&self) -> Contents {
-        self.known().contents
+        self.0.lock().contents
     }
 
     /// Notes what was written here.
     pub(super) fn update(&self, change: impl FnOnce(&mut Contents)) {
-        let mut known = self.known();
+        let mut known = self.0.lock();
         known.writes += 1;
         change(&mut known.contents);
     }
 
     pub(super) async fn refresh(&self, file: &Path) {
-        let (path, writes) = (file.to_owned(), self.known().writes);
+        let (path, writes) = (file.to_owned(), self.0.lock().writes);
         let Ok(stamp) = spawn_blocking(move || stamp(path)).await else { return };
-        if self.known().stamp == Some(stamp) {
+        if self.0.lock().stamp == Some(stamp) {
             return;
         }
         let seen = if stamp.0.is_some() { look(file).await } else { Ok(Contents::default()) };
-        let mut known = self.known();
+        let mut known = self.0.lock();
         if let Some(contents) = seen.ok().filter(|_| known.writes == writes) {
             (known.contents, known.stamp) = (contents, Some(stamp));
         }

@@ -15,7 +15,7 @@ use sqlx::{
 };
 
 use crate::MetadataRows;
-use registry_core::ToolError;
+use registry_core::{ToolError, text::shorten};
 
 /// The view that is offered.
 const VIEW: &str = "documents";
@@ -267,10 +267,7 @@ fn value(row: &SqliteRow, column: usize) -> Result<Value, sqlx::Error> {
         "BLOB" => format!("({} bytes)", <&[u8] as Decode<Sqlite>>::decode(raw).map_err(fault)?.len()).into(),
         _ => {
             let text = <&str as Decode<Sqlite>>::decode(raw).map_err(fault)?;
-            match text.char_indices().nth(MAX_VALUE) {
-                Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
-                None => text.into(),
-            }
+            shorten(text.to_owned(), MAX_VALUE).into()
         }
     })
 }
