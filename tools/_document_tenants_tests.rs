@@ -77,12 +77,12 @@ async fn p6_a_tenant_finds_its_own_documents_and_no_others() {
     resources.insert_by_request(move |context| with_graph.graph_for_request(context));
     let ours = Registry::builder().resources(resources).build().unwrap();
     let theirs = ours.for_tenant("acme & co");
-    for (registry, told) in [
+    for (registry, expected) in [
         (&ours, "there are none yet; add some with `toolrack documents add PATH…`"),
         (&theirs, "there are none yet; add some with `toolrack documents add --tenant \"acme & co\" PATH…`"),
     ] {
         let reasons = reasons(registry).await;
-        assert!(reasons.len() == 4 && reasons.iter().all(|reason| reason.contains(told)), "{reasons:?}");
+        assert!(reasons.len() == 4 && reasons.iter().all(|reason| reason.contains(expected)), "{reasons:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "asking leaves nothing behind");
 

@@ -43,7 +43,7 @@ impl FileFolder {
             Ok(()) => Ok(ToolResult::new(json!({ "created": place.to_string() }))
                 .with_message(format!("Created {place}"))
                 .with_side_effect(format!("created:files/{place}"))),
-            Err(fault) => Err(self.told(fault, &place)),
+            Err(fault) => Err(self.error_of(fault, &place)),
         }
     }
 
@@ -57,11 +57,11 @@ impl FileFolder {
             Ok(()) => Ok(ToolResult::new(json!({ "deleted": place.to_string() }))
                 .with_message(format!("Deleted {place}"))
                 .with_side_effect(format!("deleted:files/{place}"))),
-            Err(fault) => Err(self.told(fault, &place)),
+            Err(fault) => Err(self.error_of(fault, &place)),
         }
     }
 
-    fn told(&self, fault: Fault, place: &Place) -> ToolError {
+    fn error_of(&self, fault: Fault, place: &Place) -> ToolError {
         match fault {
             Fault::Exists => ToolError::invalid(format!("there is already `{place}`; choose another name")),
             Fault::Missing => ToolError::invalid(format!("there is no file `{place}`; check the path")),

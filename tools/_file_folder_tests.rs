@@ -6,10 +6,10 @@ use registry_core::ErrorKind;
 
 use super::*;
 
-async fn refused(result: Result<ToolResult, ToolError>, path: &str, told: &str) {
+async fn refused(result: Result<ToolResult, ToolError>, path: &str, expected: &str) {
     let error = result.expect_err(path);
     assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{path:?}: {error}");
-    assert!(error.feedback().contains(told), "{path:?}: {}", error.feedback());
+    assert!(error.feedback().contains(expected), "{path:?}: {}", error.feedback());
 }
 
 #[tokio::test]

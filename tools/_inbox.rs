@@ -288,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn t8_what_is_too_long_or_empty_is_refused_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        for (text, told) in [
+        for (text, expected) in [
             ("x".repeat(1_000_000), "the text has 1000000 bytes, and 65536 are the most; shorten it"),
             ("é".repeat(MAX_BYTES / 2 + 1), "the text has 65538 bytes"),
             (" \n\0".into(), "there is nothing to write down"),
@@ -298,7 +298,7 @@ mod tests {
                 .await
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArguments);
-            assert!(error.feedback().starts_with(told), "{}", error.feedback());
+            assert!(error.feedback().starts_with(expected), "{}", error.feedback());
         }
         assert!(files(folder.path()).is_empty());
         let (_, said) = claim(&"x".repeat(MAX_BYTES)).await;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn t8_a_folder_that_cannot_be_written_is_told_without_its_place() {
+    async fn t8_a_folder_that_cannot_be_written_is_reported_without_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();

@@ -127,18 +127,18 @@ fn result(finished: Finished, limits: &Limits) -> ToolResult {
     let duration = u64::try_from(finished.duration.as_millis()).unwrap_or(u64::MAX);
     let stopped = finished.stopped.map(|stop| advice(stop, limits));
     let mut value = serde_json::Map::new();
-    let mut tell = |key: &str, told: Value| {
-        if !told.is_null() && told != "" && told != false {
-            value.insert(key.to_owned(), told);
+    let mut add = |key: &str, member: Value| {
+        if !member.is_null() && member != "" && member != false {
+            value.insert(key.to_owned(), member);
         }
     };
-    tell("stdout", finished.stdout.into());
-    tell("stderr", finished.stderr.into());
-    tell("truncated", finished.truncated.into());
-    tell("exit_code", finished.exit_code.into());
-    tell("signal", finished.signal.clone().into());
-    tell("stopped", stopped.into());
-    tell("duration_ms", duration.into());
+    add("stdout", finished.stdout.into());
+    add("stderr", finished.stderr.into());
+    add("truncated", finished.truncated.into());
+    add("exit_code", finished.exit_code.into());
+    add("signal", finished.signal.clone().into());
+    add("stopped", stopped.into());
+    add("duration_ms", duration.into());
     let mut result = ToolResult::new(value).with_audit("exit_code", finished.exit_code);
     if let Some(stop) = finished.stopped {
         result = result.with_audit("stopped", json!(stop));
@@ -284,27 +284,24 @@ mod tests {
     }
 
     #[test]
-    fn t8_a_run_is_told_in_few_words() {
-        let told = result(finished(), &Limits::default());
-        assert!(told.success);
-        assert_eq!(told.for_model(), r#"{"stdout":"45\n","exit_code":0,"duration_ms":12}"#);
-        assert_eq!(told.audit["exit_code"], 0);
+    fn t8_a_run_is_reported_in_few_words() {
+        let run = result(finished(), &Limits::default());
+        assert!(run.success);
+        assert_eq!(run.for_model(), r#"{"stdout":"45\n","exit_code":0,"duration_ms":12}"#);
+        assert_eq!(run.audit["exit_code"], 0);
     }
 
     #[test]
     fn t8_a_run_that_failed_says_how() {
         let failed = Finished { exit_code: Some(1), stderr: "ZeroDivisionError".into(), ..finished() };
-        let told = result(failed, &Limits::default());
-        assert!(!told.success);
-        assert_eq!(
-            (&told.value["exit_code"], &told.value["stderr"]),
-            (&json!(1), &json!("ZeroDivisionError"))
-        );
+        let run = result(failed, &Limits::default());
+        assert!(!run.success);
+        assert_eq!((&run.value["exit_code"], &run.value["stderr"]), (&json!(1), &json!("ZeroDivisionError")));
     }
 
     #[test]
     fn t8_a_run_that_was_ended_says_why_and_what_to_do() {
-        for (stop, told) in [
+        for (stop, expected) in [
             (Stop::Time, "longer than 10 s"),
             (Stop::Memory, "more than 512 MiB of memory"),
             (Stop::Disk, "more than 64 MiB"),
@@ -319,7 +316,7 @@ mod tests {
             };
             let result = result(ended, &Limits::default());
             assert!(!result.success);
-            assert!(result.value["stopped"].as_str().unwrap().contains(told), "{}", result.value);
+            assert!(result.value["stopped"].as_str().unwrap().contains(expected), "{}", result.value);
             assert_eq!(result.audit["stopped"], json!(stop));
         }
     }

@@ -229,8 +229,8 @@ impl SearchEngine {
 
     fn failed(&self, error: impl Error + Send + Sync + 'static) -> ToolError {
         let error = ToolError::from(error);
-        let told = unusable(format!("{}: {}", self.kind.name(), error.message()));
-        if error.is_retryable() { told.retryable() } else { told }
+        let failed = unusable(format!("{}: {}", self.kind.name(), error.message()));
+        if error.is_retryable() { failed.retryable() } else { failed }
     }
 }
 

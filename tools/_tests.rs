@@ -128,16 +128,16 @@ async fn arguments_that_are_left_out_have_defaults() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_what_to_do_and_no_more() {
+async fn errors_for_a_model_say_what_to_do_and_no_more() {
     let registry = Registry::builder().resource(PublicHttpClient::new().unwrap()).build().unwrap();
-    let told =
+    let text =
         call(&registry, "research.fetch_webpage", json!({ "url": "http://localhost/" })).await.for_model();
     assert_eq!(
-        told,
+        text,
         "Error: localhost is not on the public internet and may not be fetched. Use another source."
     );
-    let told = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
-    assert_eq!(told, "Error: `expression` at character 3: division by zero");
+    let text = call(&registry, "calculate", json!({ "expression": "1 / 0" })).await.for_model();
+    assert_eq!(text, "Error: `expression` at character 3: division by zero");
 }
 
 #[tokio::test]
@@ -160,14 +160,14 @@ async fn t8_the_four_tools_are_as_declared() {
 }
 
 #[tokio::test]
-async fn t8_a_wrong_category_is_told_the_right_ones() {
+async fn t8_the_error_for_a_wrong_category_lists_the_right_ones() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::builder().resource(Inbox::new(folder.path())).build().unwrap();
     let context = registry.context(Caller::new("ada", Permission::User));
     let arguments = json!({ "category": "gossip", "content": "x" });
-    let told = registry.execute(&context, ToolCall::new("learning", arguments)).await.for_model();
+    let text = registry.execute(&context, ToolCall::new("learning", arguments)).await.for_model();
     for word in ["category", "factual", "communication", "structured_data"] {
-        assert!(told.contains(word), "{told}");
+        assert!(text.contains(word), "{text}");
     }
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_is_told_with_its_place() {
+    async fn a_fault_is_reported_with_its_place() {
         let error = calculate("2 * (3 +").await.unwrap_err();
         assert_eq!(error.feedback(), "`expression` at character 9: expected a number, found the end");
     }

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn p6_a_model_that_fails_or_says_nothing_is_told() {
+    async fn p6_a_model_that_fails_or_says_nothing_is_reported() {
         let (analysis, _) = analyse("Green tea?", &[]).await;
         assert!(analysis.unwrap_err().is_retryable());
         let (analysis, _) = analyse("Green tea?", &["tea", "ENOUGH", ""]).await;
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!((analysis.truncated, analysis.sources.len()), (true, taken.min(3)));
         assert_eq!(analysis.searches, [question, "tea house", "price of espresso", "water"]);
 
-        // A question that is refused by itself is told.
+        // A question that is refused by itself is reported.
         let (analysis, asked) = analyse(question, &[REFUSED]).await;
         assert_eq!((analysis.unwrap_err().kind(), asked.len()), (ErrorKind::InvalidArguments, 1));
         let (analysis, asked) = analyse("water?", &["water", REFUSED, REFUSED]).await;

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn p6_an_unknown_name_is_told_the_known_ones() {
+    async fn p6_the_error_for_an_unknown_name_lists_the_known_ones() {
         let error = search("Tea House of Kyoto", 1, None).await.unwrap_err();
         assert!(error.feedback().contains("they name Kyoto Tea House"), "{error}");
     }

@@ -38,19 +38,19 @@ mod tests {
             async |sql: &str| query_documents_metadata(&ToolContext::default(), documents.clone(), sql).await;
         let answer = query("SELECT kind, count(*) FROM documents GROUP BY kind ORDER BY kind").await.unwrap();
         assert_eq!(json!(answer.rows), json!([["csv", 1], ["markdown", 1], ["text", 1]]));
-        for (sql, told) in [
+        for (sql, expected) in [
             ("SELECT author FROM documents", "SQLite says: no such column: author"),
             ("SELECT * FROM sqlite_master", "there is only `documents`"),
             ("DROP TABLE document", "only SELECT is allowed"),
         ] {
             let error = query(sql).await.unwrap_err();
-            assert!(error.feedback().contains(told), "{sql}: {error}");
+            assert!(error.feedback().contains(expected), "{sql}: {error}");
         }
         assert_eq!(query("SELECT count(*) FROM documents").await.unwrap().rows, [[Value::from(3)]]);
     }
 
     #[tokio::test]
-    async fn p6_the_model_is_told_every_column_and_its_type() {
+    async fn p6_the_description_lists_every_column_and_its_type() {
         let registry = Registry::builder().build().unwrap();
         let tool = registry.get("query_documents_metadata").unwrap();
         let description = tool.description();

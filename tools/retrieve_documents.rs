@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn p6_what_cannot_be_meant_is_told() {
+    async fn p6_what_cannot_be_meant_is_reported() {
         let error = retrieve("?!", 5, Value::Null).await.unwrap_err();
         assert!(error.feedback().contains("no word to look for"), "{error}");
         let error = retrieve("tea", 5, json!({"modified_since": "last week"})).await.unwrap_err();

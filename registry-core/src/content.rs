@@ -49,7 +49,7 @@ impl Content {
         Self::Text { text: text.into() }
     }
 
-    /// What a model is told that takes only text: the words, or what there is to see.
+    /// The text for a model that takes only text: the words, or what there is to see.
     pub fn for_model(&self) -> String {
         let of = |from: &Map<String, Value>, key| from.get(key).and_then(Value::as_str).map(str::to_owned);
         match self {
@@ -96,16 +96,19 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_only_reads_is_told_what_there_is() {
-        let told = |block| serde_json::from_value::<Content>(block).unwrap().for_model();
+    fn a_model_that_only_reads_gets_what_there_is_in_words() {
+        let text_of = |block| serde_json::from_value::<Content>(block).unwrap().for_model();
         assert_eq!(
-            told(json!({"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"})),
+            text_of(json!({"type": "image", "data": "AAAAAAAA", "mimeType": "image/png"})),
             "[image, image/png, about 6 bytes, not shown here]"
         );
         assert_eq!(
-            told(json!({"type": "resource", "resource": {"uri": "file:///a", "text": "its text"}})),
+            text_of(json!({"type": "resource", "resource": {"uri": "file:///a", "text": "its text"}})),
             "its text"
         );
-        assert_eq!(told(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})), "a: file:///a");
+        assert_eq!(
+            text_of(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})),
+            "a: file:///a"
+        );
     }
 }

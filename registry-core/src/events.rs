@@ -1,11 +1,11 @@
-//! What changes in a registry, told to whoever listens.
+//! The changes of a registry, as events for subscribers.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// How many events are kept for a listener that is slow. One that is slower still is told how many it has missed.
+/// How many events are kept for a listener that is slow. One that is slower still gets the number of those that it has missed.
 pub(crate) const EVENTS_KEPT: usize = 1024;
 
 /// One change. As JSON it is one flat object:
@@ -21,7 +21,7 @@ pub struct RegistryEvent {
     pub change: Change,
     /// The version it has now, or had last; none where it has none.
     pub version: Option<String>,
-    /// Whether another server made the change, which then also tells the webhooks.
+    /// Whether another server made the change, which then also notifies the webhooks.
     pub elsewhere: bool,
     /// When it was made, or seen here where it was made elsewhere (UTC).
     pub ts: Timestamp,

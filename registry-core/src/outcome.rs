@@ -27,7 +27,7 @@ pub struct ToolOutcome {
     pub ts: Timestamp,
 }
 
-/// What became of a call, as it goes over a wire; the same shape at every door.
+/// What became of a call, as it goes over a wire; the same shape at every entry point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ToolReply {
     /// The call's id, as the audit has it.
@@ -73,7 +73,7 @@ impl ToolOutcome {
         self.result.as_ref().is_ok_and(|result| result.success)
     }
 
-    /// What the model is told.
+    /// The text for the model.
     pub fn for_model(&self) -> String {
         match &self.result {
             Ok(result) => result.for_model().into_owned(),

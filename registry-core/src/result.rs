@@ -19,7 +19,7 @@ pub struct ToolResult {
     pub success: bool,
     /// What it found, for the model: a string is given as it is, anything else as JSON.
     pub value: Value,
-    /// What it shows beside: pictures, sound, documents. A model that takes only text is told what there is.
+    /// What it shows beside: pictures, sound, documents. A model that takes only text gets a description of it.
     pub content: Vec<Content>,
     /// A word to the user beside the answer.
     pub message: Option<String>,
@@ -68,7 +68,7 @@ impl ToolResult {
         self
     }
 
-    /// What the model is told.
+    /// The text for the model.
     pub fn for_model(&self) -> Cow<'_, str> {
         let value = match (&self.value, &self.message) {
             (Value::Null, Some(message)) => Cow::Borrowed(message.as_str()),
@@ -113,7 +113,7 @@ pub enum ErrorKind {
     Busy,
     /// A person has to approve the call and has not yet; [`ToolError::approval`] names the approval.
     ApprovalPending,
-    /// The door it came through turned it down, as for a limit of its own.
+    /// The entry point it came through turned it down, as for a limit of its own.
     Refused,
     /// The call could not be written to the audit: before it, so it was not made, or after it, so its result is withheld.
     NotAudited,
@@ -147,7 +147,7 @@ struct Repr {
 }
 
 impl ToolError {
-    /// An error of a kind. The model is told the same until [`with_feedback`](Self::with_feedback) says otherwise.
+    /// An error of a kind. The model gets the same text until [`with_feedback`](Self::with_feedback) says otherwise.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Repr {
             kind,
@@ -212,7 +212,7 @@ impl ToolError {
         self
     }
 
-    /// What the model is told in place of the message: what to do.
+    /// The text for the model in place of the message: what to do.
     #[must_use]
     pub fn with_feedback(mut self, feedback: impl Into<String>) -> Self {
         self.0.feedback = Some(feedback.into());
@@ -357,7 +357,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 pub struct KnownError {
     /// Whether it passes by itself, so that a tool that fails with it may be tried again.
     pub transient: bool,
-    /// The part of its text that callers should not know, such as an address; the operator is told all of it.
+    /// The part of its text that callers should not know, such as an address; the operator sees all of it.
     pub private: Option<String>,
 }
 

@@ -36,7 +36,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// What a model is told that the tool does. Of a deprecated tool that comes first, so that the model looks at another.
+    /// The description for a model. That a tool is deprecated comes first, so that the model looks at another.
     pub fn described(&self) -> Cow<'_, str> {
         let description = self.description.as_deref().unwrap_or_default();
         match &self.deprecated {

@@ -10,7 +10,7 @@ pub const DEFAULT_TENANT: &str = "default";
 /// Where a tenant has what the default tenant has at this path, a file or a folder: `notes.db` of `acme` is in a folder beside it,
 /// `notes.tenants/acme-HASH.db`.
 ///
-/// The name shows the tenant's as far as a file's name can; what tells two tenants apart is the hash.
+/// The name shows the tenant's as far as a file's name can; what distinguishes two tenants is the hash.
 ///
 /// ```
 /// # use std::path::Path;

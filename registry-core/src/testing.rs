@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! What each provider is told of a tool is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
+//! How a tool is described to each provider is the business of `llm-bridge`: `llm_bridge::snapshot(&tool)` gives all of it as one
 //! text, to be compared with the one of yesterday.
 
 use std::{sync::Arc, time::Duration};
@@ -65,7 +65,7 @@ use crate::{
 /// So many records are kept.
 const MAX_RECORDS: usize = 10_000;
 
-/// A clock that goes only when it is told to.
+/// A clock that stands still until it is advanced.
 #[derive(Debug, Clone)]
 pub struct TestClock(Arc<Mutex<Timestamp>>);
 
@@ -157,7 +157,7 @@ impl TestHost {
         self
     }
 
-    /// With whatever else a registry can be told.
+    /// With any other setting of the registry.
     #[must_use]
     pub fn with(mut self, set: impl FnOnce(RegistryBuilder) -> RegistryBuilder) -> Self {
         self.builder = set(self.builder);

@@ -247,7 +247,7 @@ impl Tool {
             .map_err(String::as_str)
     }
 
-    /// What a model is told that it does; see [`ToolSpec::described`].
+    /// The description for a model; see [`ToolSpec::described`].
     pub fn description(&self) -> Cow<'_, str> {
         self.spec().described()
     }

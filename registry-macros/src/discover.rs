@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_tool_is_told() {
+    fn what_cannot_be_a_tool_is_reported() {
         for (name, file, reported) in [
             ("case", "Web.rs", "not named as a Rust module"),
             ("dash", "web-search.rs", "not named as a Rust module"),

@@ -192,7 +192,7 @@ impl Options {
     /// The bounds, as expressions of the core's type for them.
     pub(crate) fn bounds(&self, private: &TokenStream, ty: &Type) -> Vec<TokenStream> {
         let mut bounds = Vec::new();
-        // All but what the developer wrote stands at the key, so that rustc tells of a wrong type there, and once.
+        // All but what the developer wrote stands at the key, so that rustc reports a wrong type there, and once.
         for (name, interval) in [("range", &self.range), ("length", &self.length)] {
             let Some(Interval { key, min, max, exclusive }) = interval else { continue };
             let (private, ty, bound) = (at(*key, private), at(*key, ty), Ident::new(name, *key));

@@ -172,7 +172,7 @@ fn s7_a_missing_handler_is_named_with_its_place() {
 }
 
 #[test]
-fn c3_everything_that_is_wrong_is_told_at_once_with_its_place() {
+fn c3_everything_that_is_wrong_is_reported_at_once_with_its_place() {
     let text = r#"[[tools]]
 name = "one"
 descripton = "Misspelt."
@@ -233,16 +233,19 @@ fn c3_of_two_with_one_name_the_first_stays_and_compiled_ones_go_first() {
     };
     let text = [tool("twice", 1), tool("twice", 2), tool("say", 3)].concat();
     let registry = from_toml(&text);
-    let told: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("tools.toml:1 stays, tools.toml:8 is left out"), "{told:?}");
-    assert!(told[1].contains("configured.rs") && told[1].contains("tools.toml:15 is left out"), "{told:?}");
+    let messages: Vec<String> = registry.duplicates().iter().map(ToString::to_string).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].contains("tools.toml:1 stays, tools.toml:8 is left out"), "{messages:?}");
+    assert!(
+        messages[1].contains("configured.rs") && messages[1].contains("tools.toml:15 is left out"),
+        "{messages:?}"
+    );
     assert_eq!(registry.get("twice").unwrap().source().to_string(), "tools.toml:1");
 }
 
 #[test]
 fn c3_a_file_that_cannot_be_read_stops_nothing() {
-    for (file, text, told) in [
+    for (file, text, expected) in [
         ("a.toml", "[[tools]\n", "a.toml:1: "),
         ("a.json", "{\"tools\": [\n1,]}", "a.json:2: "),
         ("a.ini", "x", "a.ini:1: its name has to end in"),
@@ -250,7 +253,7 @@ fn c3_a_file_that_cannot_be_read_stops_nothing() {
         ("a.json", "[1, null]", "a.json:1: a tool has to be an object and is a number"),
     ] {
         let found = faults(file, text);
-        assert!(found.first().is_some_and(|fault| fault.starts_with(told)), "{text}: {found:?}");
+        assert!(found.first().is_some_and(|fault| fault.starts_with(expected)), "{text}: {found:?}");
     }
     let registry = Registry::builder().configured(files().file("no/such/file.toml").read()).build().unwrap();
     assert!(registry.faults()[0].to_string().starts_with("no/such/file.toml:1: cannot be read"));

@@ -1,6 +1,6 @@
-//! A circuit breaker: leaves a source alone that fails time and again, and tries it again with one call.
+//! A circuit breaker: stops calling a source that fails time and again, and tries it again with one call.
 //!
-//! It is not a crate's because it tells when a call may be made again by the registry's clock, admits one call at a time while
+//! It is not a crate's because it says when a call may be made again by the registry's clock, admits one call at a time while
 //! half open, and logs a cause once.
 
 use std::{sync::Arc, time::Duration};
@@ -52,7 +52,7 @@ impl From<ToolError> for Outage {
 
 /// A source is not called now.
 #[derive(Debug, PartialEq)]
-struct Resting {
+struct CircuitOpen {
     /// When it is tried again; none while it is being tried.
     until: Option<Timestamp>,
     cause: Outage,
@@ -84,22 +84,22 @@ impl Breaker {
         context: &'a ToolContext,
         timeout: Duration,
     ) -> Result<Trial<'a>, ToolError> {
-        self.try_admit().map_err(|resting| resting.error(remote))?;
+        self.try_admit().map_err(|open| open.error(remote))?;
         Ok(Trial { breaker: self, remote, context, timeout, since: Instant::now(), is_over: false })
     }
 
-    fn try_admit(&self) -> Result<(), Resting> {
+    fn try_admit(&self) -> Result<(), CircuitOpen> {
         let (mut state, now) = (self.state.lock(), self.clock.now());
         match &*state {
             State::Closed { .. } => Ok(()),
             State::Open { until, cause } if now < *until => {
-                Err(Resting { until: Some(*until), cause: cause.clone() })
+                Err(CircuitOpen { until: Some(*until), cause: cause.clone() })
             }
             State::Open { cause, .. } => {
                 *state = State::HalfOpen { cause: cause.clone() };
                 Ok(())
             }
-            State::HalfOpen { cause } => Err(Resting { until: None, cause: cause.clone() }),
+            State::HalfOpen { cause } => Err(CircuitOpen { until: None, cause: cause.clone() }),
         }
     }
 
@@ -111,10 +111,10 @@ impl Breaker {
         )
     }
 
-    /// The source has failed. Whether it is left alone from now on, and nobody was told so before.
+    /// The source has failed. Whether its circuit opens now, for a cause that was not logged before.
     fn failed(&self, cause: &Outage) -> bool {
         let mut state = self.state.lock();
-        let (failures, is_told) = match &*state {
+        let (failures, is_logged) = match &*state {
             State::Closed { failures } => (failures.saturating_add(1), false),
             // A call from before it opened says nothing new.
             State::Open { .. } => return false,
@@ -127,7 +127,7 @@ impl Breaker {
         let rest = SignedDuration::try_from(self.settings.rest).unwrap_or(SignedDuration::MAX);
         let until = self.clock.now().checked_add(rest).unwrap_or(Timestamp::MAX);
         *state = State::Open { until, cause: cause.clone() };
-        !is_told
+        !is_logged
     }
 
     /// The call ended without a word about the source: if it was the one that tried it, the next one does.
@@ -139,15 +139,16 @@ impl Breaker {
     }
 }
 
-impl Resting {
+impl CircuitOpen {
     fn error(self, Remote { kind, name, .. }: &Remote) -> ToolError {
         let cause = self.cause.error;
         let when = match self.until {
             Some(until) => format!("until {until}"),
             None => "while another call tries it".to_owned(),
         };
-        let message =
-            |cause| format!("the {kind} {name} is left alone {when}, as its last calls failed: {cause}");
+        let message = |cause| {
+            format!("the circuit of the {kind} {name} is open {when}, as its last calls failed: {cause}")
+        };
         // Not retryable: nothing can have changed by the time of a second try.
         let error = ToolError::new(ErrorKind::Unavailable, message(cause.message()))
             .with_detail(message(cause.detail()))
@@ -236,13 +237,13 @@ mod tests {
         now(1);
         assert!(breaker.failed(&refused()));
         now(30);
-        assert_eq!(breaker.try_admit(), Err(Resting { until: Some(at(31)), cause: refused() }));
+        assert_eq!(breaker.try_admit(), Err(CircuitOpen { until: Some(at(31)), cause: refused() }));
         assert_eq!(breaker.state(), BreakerState::Open);
 
         now(31);
         assert_eq!(breaker.try_admit(), Ok(()));
         assert_eq!(breaker.state(), BreakerState::HalfOpen);
-        assert_eq!(breaker.try_admit(), Err(Resting { until: None, cause: refused() }));
+        assert_eq!(breaker.try_admit(), Err(CircuitOpen { until: None, cause: refused() }));
         now(32);
         breaker.failed(&refused());
         now(61);
@@ -258,18 +259,18 @@ mod tests {
     }
 
     #[test]
-    fn m8_a_cause_is_told_once_until_there_is_another_or_none() {
+    fn m8_a_cause_is_logged_once_until_there_is_another_or_none() {
         let (breaker, now) = breaker(1);
         let status = |text: &str| Outage { mark: "status 502".to_owned(), ..outage(text) };
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         for (round, cause) in
             [refused(), refused(), status("at 1"), status("at 2"), refused()].iter().enumerate()
         {
             now(31 * i64::try_from(round).unwrap());
             assert_eq!(breaker.try_admit(), Ok(()));
-            told.push(breaker.failed(cause));
+            logged.push(breaker.failed(cause));
         }
-        assert_eq!(told, [true, false, true, false, true]);
+        assert_eq!(logged, [true, false, true, false, true]);
         now(200);
         assert_eq!(breaker.try_admit(), Ok(()));
         assert!(breaker.succeeded() && breaker.failed(&refused()));

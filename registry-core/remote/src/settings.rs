@@ -30,13 +30,13 @@ impl RemoteKey {
     }
 }
 
-/// When a source that fails is left alone, and for how long.
+/// When the circuit of a source that fails opens, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerSettings {
     /// After so many calls in a row that did not reach it, took too long or were answered with 5xx; 0 for never. 5.
     pub failures: u32,
-    /// How long it is left alone before one call tries it again; in a file in seconds. 30 s.
+    /// How long the circuit is open before one call tries the source again; in a file in seconds. 30 s.
     #[serde(deserialize_with = "seconds")]
     pub rest: Duration,
 }

@@ -81,7 +81,7 @@ struct Catalog {
     presence: Presence,
     faults: Vec<ToolFault>,
     changes: Vec<ToolChange>,
-    /// Those that were told of.
+    /// Those that were logged.
     duplicates: Vec<String>,
 }
 

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_type_of_a_transport_is_not_told() {
+    fn the_type_of_a_transport_is_not_shown() {
         let text = "Transport send error: Transport [a::B<c::D>] error: Client error: refused";
         assert_eq!(without_types(text), "Transport send error: Client error: refused");
         for whole in ["refused", "Transport [a", ""] {

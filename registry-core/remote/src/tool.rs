@@ -1,4 +1,4 @@
-//! A tool of a source, as the registry calls it: how many calls run there, whether the source is left alone, and calls that a
+//! A tool of a source, as the registry calls it: how many calls run there, whether its circuit is open, and calls that a
 //! person on the other side has to approve as well.
 
 use std::{sync::Arc, time::Duration};

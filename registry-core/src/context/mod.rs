@@ -1,107 +1,22 @@
 //! Who calls, with what, and how a running tool speaks back: the [`ToolContext`].
 
 mod authority;
+mod call;
+mod caller;
 mod resource;
 mod running;
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::{id::call_id, policy::Permission, tenant::DEFAULT_TENANT, text::cut};
+use crate::tenant::DEFAULT_TENANT;
 pub use authority::CallerAuthority;
+pub use call::{Origin, ToolCall};
+pub use caller::Caller;
 pub use resource::{Resource, Resources};
 pub(crate) use running::{Provided, RunningCall};
-
-/// Who makes a call and what may be used at all. A request can narrow it, never widen it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caller {
-    /// The user's id.
-    pub user: String,
-    /// How far the user is trusted.
-    pub level: Permission,
-    /// Whoever makes the call for the user, as one server does for another's.
-    pub via: Option<String>,
-    /// The modules that may be used; `None` for all. Tools without a module belong to `local`.
-    pub allowed_modules: Option<BTreeSet<String>>,
-    /// The tools that may be used, by name; `None` for all.
-    pub allowed_tools: Option<BTreeSet<String>>,
-    /// Whether only tools that read may be used.
-    #[serde(default)]
-    pub reads_only: bool,
-}
-
-impl Caller {
-    /// A user who may use every module.
-    pub fn new(user: impl Into<String>, level: Permission) -> Self {
-        Self {
-            user: user.into(),
-            level,
-            via: None,
-            allowed_modules: None,
-            allowed_tools: None,
-            reads_only: false,
-        }
-    }
-
-    /// Leaves only the modules that are allowed already and named here.
-    #[must_use]
-    pub fn only_modules<S: Into<String>>(mut self, modules: impl IntoIterator<Item = S>) -> Self {
-        narrow(&mut self.allowed_modules, modules);
-        self
-    }
-
-    /// The caller who makes calls for a user: with no more than either of both may do.
-    #[must_use]
-    pub fn on_behalf_of(self, user: Self) -> Self {
-        Self { via: Some(self.user.clone()), ..user.narrowed_to(&self) }
-    }
-
-    /// Leaves only what another may do too.
-    #[must_use]
-    pub(crate) fn narrowed_to(mut self, other: &Self) -> Self {
-        self.level = self.level.min(other.level);
-        self.reads_only |= other.reads_only;
-        if let Some(modules) = &other.allowed_modules {
-            self = self.only_modules(modules);
-        }
-        if let Some(tools) = &other.allowed_tools {
-            self = self.only_tools(tools);
-        }
-        self
-    }
-
-    /// Leaves only tools whose effect is `read`.
-    #[must_use]
-    pub fn only_reading(mut self) -> Self {
-        self.reads_only = true;
-        self
-    }
-
-    /// Leaves only the tools that are allowed already and named here.
-    #[must_use]
-    pub fn only_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
-        narrow(&mut self.allowed_tools, tools);
-        self
-    }
-}
-
-fn narrow<S: Into<String>>(allowed: &mut Option<BTreeSet<String>>, to: impl IntoIterator<Item = S>) {
-    let mut to: BTreeSet<String> = to.into_iter().map(Into::into).collect();
-    if let Some(allowed) = allowed {
-        to.retain(|name| allowed.contains(name));
-    }
-    *allowed = Some(to);
-}
-
-/// Nobody in particular: a guest.
-impl Default for Caller {
-    fn default() -> Self {
-        Self::new("anonymous", Permission::Guest)
-    }
-}
 
 /// What the conversation around a call is, as far as the host says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -141,7 +56,8 @@ pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
 
 /// The request a tool runs in: who calls, what the host provides, and the way to report and to be stopped.
 ///
-/// Cheap to clone. A host makes one for each request; the registry derives one for each call.
+/// Cheap to clone. A host makes one for each request; the registry derives one for each call. The default is that of a guest, with nothing
+/// provided: for unit tests that call a tool's function.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("ToolContext({caller:?}, {call:?})")]
 pub struct ToolContext {
@@ -361,103 +277,5 @@ impl ToolContext {
     /// A token that is cancelled with the call, to pass on. To cancel it cancels nothing else.
     pub fn cancellation(&self) -> CancellationToken {
         self.cancellation.child_token()
-    }
-}
-
-/// How a call reached the registry, for the audit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The model's own tool call.
-    Native,
-    /// Read out of the model's text, in the dialect of that name.
-    Text(Cow<'static, str>),
-    /// An HTTP request for this one call.
-    Http,
-    /// An MCP client.
-    Mcp,
-    /// A job of the schedule, at its time.
-    Schedule,
-    /// A person at a command line.
-    CommandLine,
-    /// Code that embeds the registry.
-    Library,
-}
-
-/// The longest name of a tool that is repeated whole, in bytes.
-const MAX_NAME: usize = 256;
-
-/// A call that somebody wants made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolCall {
-    /// Names this call among others; echoed in events and the audit. Empty: the registry gives it one.
-    pub id: String,
-    /// The tool's name.
-    pub name: String,
-    /// The arguments: an object.
-    pub arguments: Value,
-    /// How it came here.
-    pub origin: Origin,
-    /// The text behind the tag, where it was a line `TAG: text`.
-    pub raw_argument: Option<String>,
-    /// How often a failure that may pass is tried again, if the tool only reads or is idempotent.
-    pub retries: u8,
-}
-
-impl ToolCall {
-    /// A call made by code, tried once.
-    pub fn new(name: impl Into<String>, arguments: Value) -> Self {
-        Self {
-            id: String::new(),
-            name: name.into(),
-            arguments,
-            origin: Origin::Library,
-            raw_argument: None,
-            retries: 0,
-        }
-    }
-
-    /// With an id.
-    #[must_use]
-    pub fn with_id(mut self, id: impl Into<String>) -> Self {
-        self.id = id.into();
-        self
-    }
-
-    /// Gives an id to a call that came without one, so that its records can be told from those of others.
-    pub(crate) fn ensure_id(&mut self) {
-        if self.id.is_empty() {
-            self.id = call_id();
-        }
-    }
-
-    /// Cuts a name that no tool can have, so that nothing which repeats it is as long.
-    pub(crate) fn cut_name(&mut self) {
-        self.name = cut(std::mem::take(&mut self.name), MAX_NAME);
-    }
-
-    /// With where it came from.
-    #[must_use]
-    pub fn with_origin(mut self, origin: Origin) -> Self {
-        self.origin = origin;
-        self
-    }
-
-    /// With the number of times a failure that may pass is tried again.
-    #[must_use]
-    pub fn with_retries(mut self, retries: u8) -> Self {
-        self.retries = retries;
-        self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_can_only_narrow() {
-        let caller = Caller::new("ada", Permission::User).only_tools(["a", "b"]).only_tools(["b", "c"]);
-        assert_eq!(caller.allowed_tools.unwrap().into_iter().collect::<Vec<_>>(), ["b"]);
     }
 }

@@ -124,14 +124,14 @@ impl Resources {
             None => Err(self.absent.get(&TypeId::of::<T>()).cloned()),
         };
         let value = value.and_then(|value| value.downcast().map_err(|_| None));
-        value.map(Resource).map_err(Self::told::<T>)
+        value.map(Resource).map_err(Self::absence::<T>)
     }
 
     /// Why a type is not there, with what the host says of it.
-    fn told<T: 'static>(told: Option<String>) -> String {
+    fn absence<T: 'static>(how: Option<String>) -> String {
         let name = type_name::<T>();
         let short = name.rsplit("::").next().unwrap_or(name);
-        match told {
+        match how {
             Some(how) => format!("needs {short}: {how}"),
             None => format!("needs {short}, which this host does not provide"),
         }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn p4_each_request_gets_its_own_or_is_told_why_not() {
+    fn p4_each_request_gets_its_own_or_the_reason_why_not() {
         let open = Arc::new(AtomicBool::new(false));
         let mut resources = Resources::new();
         let is_open = Arc::clone(&open);

@@ -24,7 +24,7 @@ impl Registry {
         self.shared.common.guards.approvals.get(&self.shared.tenant, id).await
     }
 
-    /// Answers an approval. The call that waits for it goes on at once. Who may answer is the door's to say.
+    /// Answers an approval. The call that waits for it goes on at once. Who may answer is up to the entry point.
     ///
     /// # Errors
     /// When there is none, it is not open any more, or the store fails.

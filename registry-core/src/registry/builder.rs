@@ -365,8 +365,8 @@ mod tests {
             let registry = builder.configured(ConfiguredTools { tools, faults: Vec::new() }).build().unwrap();
             assert_eq!(registry.check().len(), 1);
         });
-        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        assert!(told.contains("Loaded tool: good") && !told.contains("Loaded tool: bad"), "{told}");
-        assert!(told.contains("Cannot use tool bad (tools.yaml:3)"), "{told}");
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("Loaded tool: good") && !text.contains("Loaded tool: bad"), "{text}");
+        assert!(text.contains("Cannot use tool bad (tools.yaml:3)"), "{text}");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Cause {
     Here,
     /// On another server, with the same store.
     Elsewhere,
-    /// Before this process: it is read again, and nobody is told.
+    /// Before this process: it is read again, without an event.
     Before,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Verdict {
     Replaces(Arc<Tool>),
 }
 
-/// The right to change a registry. Whoever holds it is alone. What was changed is there for all, and told, once it is dropped;
+/// The right to change a registry. Whoever holds it is alone. What was changed is visible to all, and sent as events, once it is dropped;
 /// only switches act at once.
 pub(crate) struct Changing<'a> {
     shared: &'a Shared,
@@ -143,9 +143,9 @@ impl Changing<'_> {
         let is_off = self.switched_off.contains(tool.name());
         tool.set_enabled(!is_off);
         let tool = self.swap(tool);
-        self.tell(&tool, Change::Registered);
+        self.notify(&tool, Change::Registered);
         if is_off {
-            self.tell(&tool, Change::Disabled);
+            self.notify(&tool, Change::Disabled);
         }
         tool
     }
@@ -166,7 +166,7 @@ impl Changing<'_> {
             tracing::warn!(tool = tool.name(), from, to, "older_version_registered");
         }
         let tool = self.swap(tool.replacing(known));
-        self.tell(&tool, Change::Replaced { from, to, older });
+        self.notify(&tool, Change::Replaced { from, to, older });
         tool
     }
 
@@ -188,7 +188,7 @@ impl Changing<'_> {
     ) -> Result<ToolRegistration, RegistryError> {
         let tool = self.known(name).ok_or_else(|| RegistryError::Unknown { name: name.to_owned() })?;
         if tool.set_enabled(enabled) {
-            self.tell(&tool, if enabled { Change::Enabled } else { Change::Disabled });
+            self.notify(&tool, if enabled { Change::Enabled } else { Change::Disabled });
         }
         Ok(tool.registration())
     }
@@ -204,7 +204,7 @@ impl Changing<'_> {
     fn take_out(&mut self, tool: &Tool) {
         tool.set_removed();
         Arc::make_mut(&mut self.tools).remove(tool.name());
-        self.tell(tool, Change::Removed);
+        self.notify(tool, Change::Removed);
     }
 
     /// Gives a name to the remote source that comes first, unless a tool of this process has it and can be used.
@@ -243,7 +243,7 @@ impl Changing<'_> {
         let (from, to) = (known.spec().version.clone(), own.spec().version.clone());
         let older = is_older(to.as_deref(), from.as_deref());
         Arc::make_mut(&mut self.tools).put(Arc::clone(&own));
-        self.tell(&own, Change::Replaced { from, to, older });
+        self.notify(&own, Change::Replaced { from, to, older });
     }
 
     /// Takes over a snapshot's word: the switch of a tool that is at home here, and of any other the registration, by the
@@ -302,7 +302,7 @@ impl Changing<'_> {
         Tool::of_host(spec, ToolPolicy::new(), None, created_at)
     }
 
-    fn tell(&mut self, tool: &Tool, change: Change) {
+    fn notify(&mut self, tool: &Tool, change: Change) {
         if self.cause == Cause::Before {
             return;
         }

@@ -198,7 +198,7 @@ impl Registry {
     /// Registers a tool of the host, switched on. Without a handler it is listed and cannot be called.
     ///
     /// The same spec again changes nothing, but gives a tool its handler that had none. Another version replaces the tool;
-    /// that it is an older one is told in the log and in the event.
+    /// the log and the event say when it is an older one.
     ///
     /// # Errors
     /// When the name is that of a tool from elsewhere, such as a compiled one, or is registered already with the same version (or both with none) and

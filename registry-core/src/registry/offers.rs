@@ -1,4 +1,4 @@
-//! Tools that live outside of this process, and the one door by which they enter the registries.
+//! Tools that live outside of this process, and the one way by which they enter the registries.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -88,7 +88,7 @@ impl Registry {
         self.shared.common.offers.load().has_source(name)
     }
 
-    /// Says why a remote source cannot be reached. Until it [offers](Self::offer) tools, calls of its tools are told so; where it has
+    /// Says why a remote source cannot be reached. Until it [offers](Self::offer) tools, calls of its tools fail with this cause; where it has
     /// offered some already, those stay and nothing changes.
     pub fn unreachable(&self, remote: &Remote, cause: &str) {
         let common = &self.shared.common;

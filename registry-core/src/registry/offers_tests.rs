@@ -39,7 +39,7 @@ fn offer(name: &str, answer: &'static str) -> Offer {
     }
 }
 
-fn told(registry: &Registry, change: impl FnOnce()) -> Vec<(String, &'static str)> {
+fn events_of(registry: &Registry, change: impl FnOnce()) -> Vec<(String, &'static str)> {
     let mut events = registry.subscribe();
     change();
     std::iter::from_fn(|| events.try_recv().ok()).map(|e| (e.tool, e.change.as_str())).collect()
@@ -64,7 +64,7 @@ fn kind_of(registry: &Registry, name: &str) -> RemoteKind {
 fn l2_a_set_of_tools_is_replaced_at_once_and_what_is_the_same_stays() {
     let registry = registry();
     let (a, b, c) = (offer("m.a", "a"), offer("m.b", "b"), offer("m.c", "c"));
-    let first = told(&registry, || {
+    let first = events_of(&registry, || {
         assert!(registry.offer(module("m"), vec![b.clone(), a.clone()]).is_empty());
     });
     assert_eq!(first, [("m.a".to_owned(), "registered"), ("m.b".to_owned(), "registered")]);
@@ -72,12 +72,12 @@ fn l2_a_set_of_tools_is_replaced_at_once_and_what_is_the_same_stays() {
     let mut newer = c.clone();
     newer.spec.version = Some("2.0.0".into());
 
-    let second = told(&registry, || {
+    let second = events_of(&registry, || {
         registry.offer(module("m"), vec![a.clone(), c]);
     });
     assert_eq!(second, [("m.b".to_owned(), "removed"), ("m.c".to_owned(), "registered")]);
     assert!(Arc::ptr_eq(&known, &registry.get("m.a").unwrap()));
-    let third = told(&registry, || {
+    let third = events_of(&registry, || {
         registry.offer(module("m"), vec![a.clone(), newer]);
     });
     assert_eq!(third, [("m.c".to_owned(), "replaced")]);
@@ -102,7 +102,7 @@ fn l2_a_tool_that_was_off_comes_back_off_and_one_that_was_on_comes_back_on() {
     registry.set_enabled("m.a", false).unwrap();
     registry.offer(module("m"), Vec::new());
     assert!(registry.is_empty());
-    let back = told(&registry, || drop(registry.offer(module("m"), tools.clone())));
+    let back = events_of(&registry, || drop(registry.offer(module("m"), tools.clone())));
     let expected = [("m.a", "registered"), ("m.a", "disabled"), ("m.b", "registered")];
     assert_eq!(back, expected.map(|(name, kind)| (name.to_owned(), kind)));
 
@@ -140,7 +140,7 @@ fn c3_an_earlier_source_has_the_name_whatever_the_order_of_arrival() {
 }
 
 #[tokio::test]
-async fn c3_two_of_one_source_with_one_name_are_told() {
+async fn c3_two_of_one_source_with_one_name_are_reported() {
     let registry = registry();
     let errors = registry.offer(module("m"), vec![offer("m.a", "first"), offer("m.a", "second")]);
     assert_eq!(errors.len(), 1);
@@ -158,10 +158,10 @@ async fn c3_a_registered_tool_has_its_name_before_a_remote_one_until_it_is_remov
         "{errors:?}"
     );
     assert_eq!(answer(&registry, "m.a").await, "host");
-    let events = told(&registry, || registry.remove("m.a"));
+    let events = events_of(&registry, || registry.remove("m.a"));
     assert_eq!(events, [("m.a".to_owned(), "removed"), ("m.a".to_owned(), "registered")]);
     assert_eq!(answer(&registry, "m.a").await, "module");
-    // And who registers is told that the name is taken.
+    // And registering reports that the name is taken.
     let error = registry.register(host.spec, host.policy, None).unwrap_err();
     assert!(matches!(error, RegistryError::Duplicate { first: Source::Remote(_), .. }), "{error}");
 }
@@ -215,7 +215,7 @@ fn l5_every_tenant_has_the_remote_tools_with_a_switch_of_its_own() {
     registry.offer(module("m"), vec![offer("m.a", "a")]);
     let other = registry.for_tenant("other");
     assert!(other.get("m.a").is_some());
-    let events = told(&other, || drop(registry.offer(module("m"), vec![offer("m.b", "b")])));
+    let events = events_of(&other, || drop(registry.offer(module("m"), vec![offer("m.b", "b")])));
     assert_eq!(events, [("m.a".to_owned(), "removed"), ("m.b".to_owned(), "registered")]);
     other.set_enabled("m.b", false).unwrap();
     assert!(registry.get("m.b").unwrap().is_enabled());

@@ -48,7 +48,7 @@ pub fn rank_tools<T>(
     }
     let tools: Vec<(Vec<f64>, T)> =
         tools.map(|tool| (question.hits(&Words::of(spec(&tool))), tool)).collect();
-    // A word that many tools have tells little.
+    // A word that many tools have says little.
     let all = count(tools.len());
     let weights: Vec<f64> = (0..question.words.len())
         .map(|at| {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn b11_words_are_told_apart_in_names_and_in_text() {
+    fn b11_words_are_separated_in_names_and_in_text() {
         let all = |text: &str| words(text).collect::<Vec<_>>();
         assert_eq!(all("mail.sendHTMLMessage_2, now!"), ["mail", "send", "htmlmessage", "2", "now"]);
         assert!(same_stem("create", "creating") && same_stem("file", "files"));

@@ -79,7 +79,7 @@ impl Selection {
         self.tools.get(at)
     }
 
-    /// The tools that a model is told of from the start, by name: all but the deferred ones.
+    /// The tools that are in the prompt from the start, by name: all but the deferred ones.
     pub fn in_prompt(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.tools.iter().filter(|tool| !self.is_deferred(tool))
     }
@@ -90,7 +90,7 @@ impl Selection {
         self.has_search && self.registry.is_deferred(tool)
     }
 
-    /// What a model is told that a tool does; of the search for deferred tools also how many there are. The same text for
+    /// The description of a tool for a model; of the search for deferred tools also how many there are. The same text for
     /// the same selection.
     pub fn description<'t>(&self, tool: &'t Tool) -> Cow<'t, str> {
         match tool.is_search() {

@@ -56,7 +56,7 @@ impl Registry {
     /// whose code is here only the switch is taken.
     ///
     /// # Errors
-    /// One for each tool that could not be registered, as [`register`](Self::register) tells it. The others are.
+    /// One for each tool that could not be registered, as [`register`](Self::register) reports it. The others are.
     pub fn restore(&self, snapshot: ToolRegistrySnapshot) -> Result<(), Vec<RegistryError>> {
         let mut changing = self.shared.changing(Cause::Here);
         let problems: Vec<_> =

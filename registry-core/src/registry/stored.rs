@@ -26,7 +26,7 @@ const TRIES: u32 = 100;
 
 /// A registry and the store behind it. Cheap to clone; the store is followed until the last clone is dropped.
 ///
-/// What is changed here is kept by the store before it counts, and before anybody is told that it does. What is changed on
+/// What is changed here is kept by the store before it counts, and before it is reported. What is changed on
 /// the [`Registry`] itself is this process's own, and the store's next word may undo it.
 #[derive(Clone, derive_more::Debug)]
 #[debug("StoredRegistry({:?})", self.registry())]

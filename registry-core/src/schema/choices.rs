@@ -11,8 +11,8 @@ const MAX_PARTS: usize = 512;
 const MAX_DEPTH: usize = 16;
 /// How deep objects are written out, the outermost being the first.
 const MAX_OBJECTS: usize = 2;
-/// How many values or forms a model is told of.
-pub(crate) const MAX_TOLD: usize = 40;
+/// How many values or forms are listed for a model.
+pub(crate) const MAX_LISTED: usize = 40;
 /// How long a form may be, in characters, where there are several.
 const MAX_FORM: usize = 200;
 /// How much of a wrong value is repeated, in characters.
@@ -35,7 +35,7 @@ pub(crate) fn form(root: &Value, schema: &Value) -> String {
     Reader::new(root).form(schema, 0, 0)
 }
 
-/// Says that a value is none of an `enum`; without the value where it must not be told.
+/// Says that a value is none of an `enum`; without the value where it must not be shown.
 pub(crate) fn not_one_of(found: Option<&Value>, options: &[&Value]) -> String {
     let listed = listed(options.iter().map(|option| option.to_string()), ", ", " or ");
     let meant = found.and_then(Value::as_str).and_then(|text| {
@@ -44,21 +44,21 @@ pub(crate) fn not_one_of(found: Option<&Value>, options: &[&Value]) -> String {
             .map(|name| (*name).to_owned())
     });
     let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?")).unwrap_or_default();
-    format!("{} is not one of {listed}{meant}", told(found))
+    format!("{} is not one of {listed}{meant}", quoted(found))
 }
 
-/// Says that a value fits none of some alternatives; without the value where it must not be told.
+/// Says that a value fits none of some alternatives; without the value where it must not be shown.
 pub(crate) fn fits_none(found: Option<&Value>, root: &Value, alternatives: &[Value]) -> String {
     if let Some(options) = Reader::new(root).options_of_all(alternatives, 0) {
         return not_one_of(found, &options);
     }
     let mut reader = Reader::new(root);
     let forms = reader.forms(alternatives, 0, 0);
-    format!("{} is none of the forms it may have: {}", told(found), listed(forms.into_iter(), ", ", " or "))
+    format!("{} is none of the forms it may have: {}", quoted(found), listed(forms.into_iter(), ", ", " or "))
 }
 
 /// A wrong value as it is repeated, with its beginning where it is long.
-pub(crate) fn told(found: Option<&Value>) -> String {
+pub(crate) fn quoted(found: Option<&Value>) -> String {
     found.map_or_else(|| "the value".to_owned(), |value| shorten(value.to_string(), MAX_FOUND))
 }
 
@@ -177,11 +177,11 @@ fn type_with_bounds(schema: &Value) -> String {
 /// Some things in a row, with `last` before the last; of very many the first.
 fn listed(items: impl ExactSizeIterator<Item = String>, between: &str, last: &str) -> String {
     let count = items.len();
-    let mut told: Vec<String> = items.take(MAX_TOLD).collect();
-    let end = if count > MAX_TOLD { Some(format!("{} more", count - MAX_TOLD)) } else { told.pop() };
+    let mut shown: Vec<String> = items.take(MAX_LISTED).collect();
+    let end = if count > MAX_LISTED { Some(format!("{} more", count - MAX_LISTED)) } else { shown.pop() };
     match end {
-        Some(end) if told.is_empty() => end,
-        Some(end) => format!("{}{last}{end}", told.join(between)),
+        Some(end) if shown.is_empty() => end,
+        Some(end) => format!("{}{last}{end}", shown.join(between)),
         None => "nothing".to_owned(),
     }
 }

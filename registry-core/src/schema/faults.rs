@@ -4,7 +4,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::{
-    choices::{MAX_FOUND, MAX_TOLD, fits_none, form, not_one_of, told},
+    choices::{MAX_FOUND, MAX_LISTED, fits_none, form, not_one_of, quoted},
     has_secret,
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
             .iter()
-            .take(MAX_TOLD)
+            .take(MAX_LISTED)
             .map(|name| {
                 let known = properties_at(schema, &path);
                 match nearest(name, known.into_iter()).first() {
@@ -53,15 +53,15 @@ pub(crate) fn describe(error: &ValidationError<'_>, schema: &Value) -> String {
             .join("; "),
         ValidationErrorKind::Enum { options } => {
             let options: Vec<&Value> = options.as_array().into_iter().flatten().collect();
-            at(&place, &not_one_of(tellable(error, schema), &options))
+            at(&place, &not_one_of(quotable(error, schema), &options))
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             let alternatives = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
             let alternatives = alternatives.map_or(&[][..], Vec::as_slice);
-            at(&place, &fits_none(tellable(error, schema), schema, alternatives))
+            at(&place, &fits_none(quotable(error, schema), schema, alternatives))
         }
         // The words for any other fault quote the value, and with it whatever is inside, however long.
-        _ => at(&place, &error.masked_with(told(tellable(error, schema))).to_string()),
+        _ => at(&place, &error.masked_with(quoted(quotable(error, schema))).to_string()),
     }
 }
 
@@ -70,7 +70,7 @@ fn at(place: &str, fault: &str) -> String {
 }
 
 /// The value at fault, unless it may be secret.
-fn tellable<'e>(error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e Value> {
+fn quotable<'e>(error: &'e ValidationError<'_>, schema: &Value) -> Option<&'e Value> {
     Some(error.instance().as_ref()).filter(|_| !has_secret(schema))
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::result::ToolError;
 
-/// How many faults the model is told of at once.
+/// How many faults are reported to the model at once.
 const MAX_FAULTS: usize = 8;
 
 /// Validates the arguments of one tool.
@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn b6_what_does_not_fit_is_told_with_place_and_expectation() {
-        for (given, told) in [
+    fn b6_what_does_not_fit_is_reported_with_place_and_expectation() {
+        for (given, expected) in [
             (json!({}), "`city` is missing"),
             (json!({"city": "Oslo", "dais": 3}), "there is no `dais`; did you mean `days`?"),
             (json!({"city": "Oslo", "days": 30}), "`days`: 30 is greater than the maximum of 14"),
@@ -213,7 +213,7 @@ mod tests {
             (json!("Oslo"), "expected one JSON object, found a text"),
         ] {
             let text = fit(&weather(), given.clone()).unwrap_err();
-            assert!(text.contains(told), "{given}: {text}");
+            assert!(text.contains(expected), "{given}: {text}");
             assert!(text.contains("\"city\": string, \"days\"?: integer 1 to 14"), "{text}");
         }
     }
@@ -291,17 +291,17 @@ mod tests {
         }
         assert_eq!(fit(&documented(), json!({"nullable": null, "level": "2"})).unwrap()["level"], 2);
         assert!(fit(&documented(), json!({"nullable": null, "level": "3"})).is_err());
-        // Which of two is meant cannot be told.
+        // Which of two is meant is not known.
         let alike =
             json!({"type": "object", "properties": {"a": {"oneOf": [{"const": "a"}, {"const": "A"}]}}});
         assert!(fit(&alike, json!({"a": " a"})).is_err());
     }
 
     #[test]
-    fn b6_a_wrong_value_is_told_the_allowed_ones() {
+    fn b6_the_error_for_a_wrong_value_lists_the_allowed_ones() {
         let three = r#""factual", "communication" or "structured_data"; did you mean "factual"?"#;
         let four = r#""factual", "communication", "structured_data" or null; did you mean "factual"?"#;
-        for (name, given, told) in [
+        for (name, given, expected) in [
             ("category", json!("factul"), format!("`category`: \"factul\" is not one of {three}")),
             ("plain", json!("factul"), format!("`plain`: \"factul\" is not one of {three}")),
             ("referred", json!("factul"), format!("`referred`: \"factul\" is not one of {three}")),
@@ -312,7 +312,7 @@ mod tests {
             let mut arguments = json!({"nullable": null});
             arguments[name] = given;
             let text = fit(&documented(), arguments).unwrap_err();
-            assert!(text.contains(&told), "{text}\nwithout\n{told}");
+            assert!(text.contains(&expected), "{text}\nwithout\n{expected}");
             assert!(
                 text.contains(r#""category"?: "factual" | "communication" | "structured_data","#),
                 "{text}"
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn b6_what_fits_no_alternative_is_told_their_forms() {
+    fn b6_the_error_for_what_fits_no_alternative_lists_their_forms() {
         let shape = json!({"oneOf": [
             {"type": "object", "properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]},
             {"type": "object", "properties": {"kind": {"const": "point"}}, "required": ["kind"]},
@@ -334,8 +334,8 @@ mod tests {
         });
         let text = fit(&schema, json!({"shape": {"kind": "square"}})).unwrap_err();
         let forms = r#"{"kind": "circle", "radius": number}, {"kind": "point"} or integer from 0"#;
-        let told = format!(r#"`shape`: {{"kind":"square"}} is none of the forms it may have: {forms}."#);
-        assert!(text.contains(&told), "{text}");
+        let expected = format!(r#"`shape`: {{"kind":"square"}} is none of the forms it may have: {forms}."#);
+        assert!(text.contains(&expected), "{text}");
         let text = fit(&schema, json!({})).unwrap_err();
         assert!(
             text.contains(r#"{} is none of the forms it may have: {"shape": any} or {"name": any}"#),
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_told_where_it_is_none_of_several() {
+    fn a_secret_is_not_shown_where_it_is_none_of_several() {
         for pin in [
             json!({"enum": ["one", "two"], "writeOnly": true}),
             json!({"oneOf": [{"const": "one"}, {"const": "two"}], "writeOnly": true}),

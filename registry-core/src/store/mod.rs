@@ -1,6 +1,6 @@
 //! Where what has to last is kept: registrations and switches, personas, users and keys.
 //!
-//! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is told of
+//! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is notified of
 //! changes. Counters ([`Usage`](crate::guard::limits::Usage)), approvals
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.

@@ -83,14 +83,14 @@ async fn listen(options: PgConnectOptions, nudge: watch::Sender<()>) {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen("toolrack_revision").await?;
             loop {
-                // `None` is a connection that was lost and made anew: what was told meanwhile is not known.
+                // `None` is a connection that was lost and made anew: notifications of meanwhile are lost.
                 listener.try_recv().await?;
                 nudge.send_replace(());
             }
         };
         let ended: Result<(), sqlx::Error> = listening.await;
         if let Err(error) = ended {
-            tracing::debug!(cause = %error, "store_changes_not_told");
+            tracing::debug!(cause = %error, "store_changes_not_received");
         }
         tokio::time::sleep(POLL).await;
     }

@@ -26,7 +26,7 @@ use registry_core::{
 
 /// How long an answer may take; a store behind it is not much slower.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How long it is left alone after it did not answer.
+/// How long it is not asked after it did not answer.
 const REST: Duration = Duration::from_secs(1);
 /// How long a limit is known to be reached at most, so that what is wrong, as after a call that was taken back while Redis was away,
 /// is soon forgotten.
@@ -43,7 +43,7 @@ struct Shared {
     connection: ConnectionManager,
     /// Whether the last answer came, so that one warning is given for each time that it is away.
     answers: AtomicBool,
-    /// Until when it is left alone.
+    /// Until when it is not asked.
     resting: Mutex<Option<Instant>>,
 }
 
@@ -53,13 +53,13 @@ impl Redis {
     /// # Errors
     /// When the URL is none.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let told = |error| StoreError::invalid(format!("the URL of Redis is not understood: {error}"));
+        let invalid = |error| StoreError::invalid(format!("the URL of Redis is not understood: {error}"));
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(0)
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE));
-        let client = Client::open(url).map_err(told)?;
-        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(told)?;
+        let client = Client::open(url).map_err(invalid)?;
+        let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(invalid)?;
         let shared = Shared { connection, answers: AtomicBool::new(true), resting: Mutex::new(None) };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -96,7 +96,7 @@ async fn t3_of_many_calls_at_once_no_more_run_than_may() {
 }
 
 #[tokio::test]
-async fn t3_a_cooldown_is_told_to_the_model_in_a_sentence() {
+async fn t3_a_cooldown_is_reported_to_the_model_in_a_sentence() {
     let registry = builder().build().unwrap();
     counting(&registry, ToolPolicy { cooldown: Duration::from_secs(90), ..ToolPolicy::new() });
     assert!(call(&registry, &ada(&registry)).await.is_success());
@@ -135,7 +135,7 @@ async fn t3_what_cannot_be_counted_is_not_called() {
     assert_eq!(ran.load(Ordering::SeqCst), 0);
 }
 
-/// A gate that answers what it is told to, and remembers what it was asked.
+/// A gate that gives the prepared answer, and remembers what it was asked.
 struct Says {
     answer: Result<GateAnswer, GateError>,
     delay: Duration,
@@ -457,8 +457,8 @@ async fn u2_each_question_has_its_own_clock_and_says_what_is_left_on_it() {
     let clock = Arc::new(Ticking(Mutex::new(noon())));
     let registry = builder().clock(clock.clone()).approval_timeout(Duration::from_secs(60)).build().unwrap();
     counting(&registry, destructive());
-    let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
-    let context = ada(&registry).with_events(Arc::new(move |event| drop(told.send(event))));
+    let (sender, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let context = ada(&registry).with_events(Arc::new(move |event| drop(sender.send(event))));
     for _ in 0..2 {
         let waiting = tokio::spawn({
             let (registry, context) = (registry.clone(), context.clone());

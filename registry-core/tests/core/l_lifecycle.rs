@@ -1,4 +1,4 @@
-//! Registering, switching, removing, finding, and what is told of it: requirements L1 to L5.
+//! Registering, switching, removing, finding, and the events of it: requirements L1 to L5.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn names(tools: &[Arc<registry_core::Tool>]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name()).collect()
 }
 
-fn told(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change)> {
+fn received(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change)> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|event| (event.tool, event.change)).collect()
 }
 
@@ -103,7 +103,7 @@ fn l1_a_field_that_nobody_knows_is_refused() {
 }
 
 #[test]
-fn l1_a_snapshot_is_restored_and_every_problem_told() {
+fn l1_a_snapshot_is_restored_and_every_problem_reported() {
     let first = registry();
     register(&first, spec("a", Some("1.0.0"), json!({}))).unwrap();
     register(&first, spec("b", None, json!({}))).unwrap();
@@ -116,7 +116,7 @@ fn l1_a_snapshot_is_restored_and_every_problem_told() {
     assert_eq!(second.snapshot(), snapshot);
     let mut events = second.subscribe();
     second.restore(snapshot.clone()).unwrap();
-    assert_eq!(told(&mut events), []);
+    assert_eq!(received(&mut events), []);
 
     let third = registry();
     register(&third, spec("a", Some("1.0.0"), json!({"other": true}))).unwrap();
@@ -156,7 +156,7 @@ fn l2_the_same_spec_again_changes_nothing() {
     registry.set_enabled("f", false).unwrap();
     let again = registry.register(spec("f", Some("1.0.0"), json!({})), ToolPolicy::new(), None).unwrap();
     assert!(Arc::ptr_eq(&first, &again) && !again.is_enabled());
-    assert_eq!(told(&mut events), [("f".into(), Change::Registered), ("f".into(), Change::Disabled)]);
+    assert_eq!(received(&mut events), [("f".into(), Change::Registered), ("f".into(), Change::Disabled)]);
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn l2_a_tool_that_was_listed_only_takes_its_code_later() {
     let mut events = registry.subscribe();
     registry.register(spec("f", None, json!({"type": "object"})), ToolPolicy::new(), answers("yes")).unwrap();
     assert_eq!(call().await.for_model(), "yes");
-    assert_eq!(told(&mut events), []);
+    assert_eq!(received(&mut events), []);
 }
 
 /// The seed's example of versions.
@@ -232,7 +232,7 @@ fn l3_switching_and_removing_can_be_done_twice() {
     }
     registry.remove("f");
     registry.remove("f");
-    let changes: Vec<Change> = told(&mut events).into_iter().map(|(_, change)| change).collect();
+    let changes: Vec<Change> = received(&mut events).into_iter().map(|(_, change)| change).collect();
     assert_eq!(changes, [Change::Disabled, Change::Enabled, Change::Removed]);
     assert_eq!(registry.set_enabled("f", true), Err(unknown));
     // Once removed it has to be registered again, and is a new one then.
@@ -280,7 +280,7 @@ fn l5_an_event_is_one_flat_object() {
 }
 
 #[test]
-fn l5_a_slow_listener_is_told_what_it_missed() {
+fn l5_a_slow_listener_gets_the_number_of_what_it_missed() {
     let registry = registry();
     let mut events = registry.subscribe();
     for at in 0..1030 {

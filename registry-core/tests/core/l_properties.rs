@@ -105,8 +105,8 @@ proptest! {
         for step in steps {
             let (wanted, done) = (model.apply(step.clone()), apply(&registry, step));
             prop_assert_eq!(wanted.clone().map(drop), done);
-            let told = events.try_recv().ok().map(|event| event.change.as_str());
-            prop_assert_eq!(told, wanted.unwrap_or_default());
+            let event = events.try_recv().ok().map(|event| event.change.as_str());
+            prop_assert_eq!(event, wanted.unwrap_or_default());
             prop_assert!(model.is(&registry.snapshot()));
         }
         let copy = self::registry();

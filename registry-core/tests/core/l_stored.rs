@@ -56,7 +56,7 @@ async fn within_a_second(is_so: impl Fn() -> bool) {
     }
 }
 
-fn told(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change, bool)> {
+fn received(events: &mut Receiver<RegistryEvent>) -> Vec<(String, Change, bool)> {
     std::iter::from_fn(|| events.try_recv().ok())
         .map(|event| (event.tool, event.change, event.elsewhere))
         .collect()
@@ -197,9 +197,9 @@ async fn b10_what_one_server_switches_off_the_other_refuses_within_a_second() {
     two.set_enabled("l_compiled", true).await.unwrap();
     within_a_second(|| one.registry().get("l_compiled").unwrap().is_enabled()).await;
     let name = || "l_compiled".to_owned();
-    // The server that makes a change tells it as its own, once, whatever the store says after that.
+    // The server that makes a change reports it as its own, once, whatever the store says after that.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(told(&mut events), [(name(), Change::Disabled, true), (name(), Change::Enabled, false)]);
+    assert_eq!(received(&mut events), [(name(), Change::Disabled, true), (name(), Change::Enabled, false)]);
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn b10_registrations_and_removals_reach_the_other_server() {
     one.remove("f").await.unwrap();
     within_a_second(|| two.registry().get("f").is_none()).await;
     let f = || "f".to_owned();
-    assert_eq!(told(&mut events), [(f(), Change::Registered, true), (f(), Change::Removed, true)]);
+    assert_eq!(received(&mut events), [(f(), Change::Registered, true), (f(), Change::Removed, true)]);
 }
 
 #[tokio::test]
@@ -286,7 +286,7 @@ async fn l2_a_restart_finds_what_was_registered_and_switched() {
     let registry = registry();
     let mut events = registry.subscribe();
     let second = registry.attach(store.clone()).await.unwrap();
-    assert_eq!(told(&mut events), []);
+    assert_eq!(received(&mut events), []);
     assert_eq!(registry.get("f").unwrap().registration(), before);
     assert!(!registry.get("l_compiled").unwrap().is_enabled());
     // The code comes back with the same spec, and the switch stays the operator's.
@@ -329,7 +329,7 @@ async fn l2_what_is_compiled_replaces_what_was_stored_and_what_is_gone_does_no_h
     let mut events = registry.subscribe();
     registry.register(ToolSpec::new("gone", json!({})), ToolPolicy::new(), None).unwrap();
     assert!(!registry.get("gone").unwrap().is_enabled());
-    let changes: Vec<Change> = told(&mut events).into_iter().map(|(_, change, _)| change).collect();
+    let changes: Vec<Change> = received(&mut events).into_iter().map(|(_, change, _)| change).collect();
     assert_eq!(changes, [Change::Registered, Change::Disabled]);
     assert_eq!(store.tools("default").await.unwrap().len(), 3);
     // A compiled tool is switched off, not removed.
@@ -355,7 +355,7 @@ async fn l5_what_the_store_does_not_keep_is_not_done() {
     assert_eq!(stored.remove("f").await, Err(failed));
     // Reading and calling go on.
     assert_eq!(call(stored.registry(), "f").await.as_deref(), Ok("one"));
-    assert_eq!(told(&mut events), []);
+    assert_eq!(received(&mut events), []);
     assert!(registry().attach(store.clone()).await.is_err());
     store.fails.store(false, Ordering::SeqCst);
     stored.set_enabled("f", false).await.unwrap();
@@ -371,7 +371,7 @@ async fn l5_a_change_that_was_begun_is_made_although_nobody_waits_for_it() {
     assert_eq!(stored.set_enabled("l_compiled", false).now_or_never(), None);
     within_a_second(|| !stored.registry().get("l_compiled").unwrap().is_enabled()).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(told(&mut events), [("l_compiled".into(), Change::Disabled, false)]);
+    assert_eq!(received(&mut events), [("l_compiled".into(), Change::Disabled, false)]);
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn l5_tenants_share_the_compiled_tools_and_nothing_else() {
         globex.registry().get("f").is_none() && globex.registry().get("l_compiled").unwrap().is_enabled()
     );
     assert_eq!(call(globex.registry(), "f").await, Err(ErrorKind::ToolNotFound));
-    assert_eq!(told(&mut events), []);
+    assert_eq!(received(&mut events), []);
     // The same name with another spec is nobody else's business, and neither is its limit.
     let own = ToolSpec { tags: vec!["globex".into()], ..spec("1.0.0") };
     globex.register(own, limited, answers("globex")).await.unwrap();

@@ -551,9 +551,9 @@ async fn t5_a_secret_argument_is_marked_and_nobody_reads_it() {
         json!({"pin": ["hush"], "login": {"user": "ada"}}),
     ] {
         let outcome = call(bad).await;
-        let told = format!("{} {:?}", outcome.for_model(), outcome.result);
-        assert!(!told.contains("hush") && !told.contains("quiet"), "{told}");
-        assert!(told.contains("pin") || told.contains("login"), "{told}");
+        let text = format!("{} {:?}", outcome.for_model(), outcome.result);
+        assert!(!text.contains("hush") && !text.contains("quiet"), "{text}");
+        assert!(text.contains("pin") || text.contains("login"), "{text}");
     }
     let records = serde_json::to_string(&audit.records()).unwrap();
     assert!(!records.contains("hush") && !records.contains("quiet"), "{records}");

@@ -137,7 +137,7 @@ async fn c6_allowed_tools_keep_the_order_of_the_listing() {
 }
 
 #[tokio::test]
-async fn m7_an_unknown_name_is_told_in_the_words_agreed_with_the_nearest() {
+async fn m7_an_unknown_name_is_reported_in_the_words_agreed_with_the_nearest() {
     let registry = worked_example();
     let context = user(&registry, Permission::Guest);
     for (name, message, nearest) in [
@@ -280,7 +280,7 @@ async fn b6_what_is_wrong_is_repeated_with_its_beginning() {
     let long = "Ä".repeat(100_000);
     let many: serde_json::Map<_, _> =
         (0..10_000).map(|number| (format!("{number}{long:.20}"), 1.into())).collect();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (json!({"short": long}), "is longer than 3 characters"),
         (json!({"short": "abcd"}), "`short`: \"abcd\" is longer than 3 characters"),
         (json!({"number": long}), "is not of type \"integer\""),
@@ -294,8 +294,8 @@ async fn b6_what_is_wrong_is_repeated_with_its_beginning() {
     ] {
         let error = registry.execute(&context, ToolCall::new("f", arguments)).await.result.unwrap_err();
         for text in [error.feedback(), error.message()] {
-            assert!(text.contains(told), "{told}: {text:.300}");
-            assert!(text.len() < 5000, "{told}: {} bytes", text.len());
+            assert!(text.contains(expected), "{expected}: {text:.300}");
+            assert!(text.len() < 5000, "{expected}: {} bytes", text.len());
         }
     }
 }

@@ -46,9 +46,9 @@ fn kind(outcome: &ToolOutcome) -> Option<ErrorKind> {
 /// A tool that says when it runs, and never ends.
 fn endless() -> (Arc<dyn Handler>, Arc<Notify>) {
     let runs = Arc::new(Notify::new());
-    let told = Arc::clone(&runs);
+    let signal = Arc::clone(&runs);
     let handler = handler_fn(move |_, _| {
-        told.notify_one();
+        signal.notify_one();
         std::future::pending()
     });
     (handler, runs)
@@ -96,9 +96,9 @@ async fn k17_an_outcome_that_is_being_written_is_written_to_its_end() {
     let audit = Arc::new(SlowAudit::default());
     let registry = builder().audit(audit.clone()).build().unwrap();
     let acted = Arc::new(Notify::new());
-    let told = Arc::clone(&acted);
+    let signal = Arc::clone(&acted);
     let handler = handler_fn(move |_, _| {
-        told.notify_one();
+        signal.notify_one();
         async { Ok(ToolResult::new("done")) }
     });
     add(&registry, "act", ToolPolicy::new(), handler);

@@ -1,4 +1,4 @@
-//! What stands around a call when it fails, is asked too much, or is left alone: requirements T3, T4, T5, B8.
+//! What stands around a call when it fails, is asked too much, or is dropped: requirements T3, T4, T5, B8.
 
 use std::{
     sync::{
@@ -104,12 +104,12 @@ async fn t3_a_call_whose_intent_is_not_kept_is_not_counted() {
 async fn t3_whoever_goes_away_while_waiting_for_a_turn_is_not_counted() {
     let registry = builder().build().unwrap();
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (inside, door) = (Arc::clone(&entered), Arc::clone(&leave));
+    let (inside, release) = (Arc::clone(&entered), Arc::clone(&leave));
     let handler = handler_fn(move |_, _| {
-        let (inside, door) = (Arc::clone(&inside), Arc::clone(&door));
+        let (inside, release) = (Arc::clone(&inside), Arc::clone(&release));
         async move {
             inside.notify_one();
-            door.notified().await;
+            release.notified().await;
             Ok(ToolResult::new("done"))
         }
     });
@@ -269,7 +269,7 @@ impl CallerAuthority for Fails {
 }
 
 #[tokio::test]
-async fn k24_a_failed_store_is_told_from_a_wrong_input_and_shown_to_nobody() {
+async fn k24_a_failed_store_is_distinguished_from_a_wrong_input_and_shown_to_nobody() {
     let cases = [
         (StoreError::unavailable("db.example refuses"), ErrorKind::Unavailable, true),
         (StoreError::conflict("db.example is locked"), ErrorKind::Unavailable, true),

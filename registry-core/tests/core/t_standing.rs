@@ -115,7 +115,7 @@ async fn m6_what_the_caller_has_lost_is_refused_and_what_it_has_gained_is_not_gi
 }
 
 #[tokio::test]
-async fn m6_whoever_is_nobody_any_more_is_not_told_what_there_is() {
+async fn m6_whoever_is_nobody_any_more_does_not_see_what_there_is() {
     let site = site(only_users());
     let call = ToolCall::new("mail.acts", json!({}));
     let error = fault(site.registry.execute(&site.context([Ok(None)]), call).await);

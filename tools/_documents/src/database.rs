@@ -50,7 +50,7 @@ pub(super) trait Database: Send + Sync + 'static {
     /// Runs a statement that somebody else wrote, over the view of documents.
     fn select(&self, sql: &str) -> impl Future<Output = Result<MetadataRows, ToolError>> + Send;
 
-    /// A failure of the store. The model is not told where it is.
+    /// A failure of the store. The model does not see where it is.
     fn fault(&self, error: impl Display) -> ToolError;
 }
 

@@ -15,7 +15,7 @@ pub struct Embedded {
 }
 
 impl Documents {
-    /// Gives a vector to each passage that has none of the embedder's model, `batch` of them at a time. After each batch `progress` is told
+    /// Gives a vector to each passage that has none of the embedder's model, `batch` of them at a time. After each batch `progress` gets
     /// what was done so far. Without an embedder there is nothing to do.
     ///
     /// Each batch is kept before the next is begun: whoever drops the future loses one batch at most, and the next run goes on from there.
@@ -47,7 +47,7 @@ impl Documents {
                 match &outcome {
                     Ok(_) => done.passages += 1,
                     Err(refused) => {
-                        tell_of(passage, refused, done.passed_over == 0);
+                        log_refusal(passage, refused, done.passed_over == 0);
                         done.passed_over += 1;
                     }
                 }
@@ -60,7 +60,7 @@ impl Documents {
 }
 
 /// There may be thousands of them, and mostly for one reason.
-fn tell_of(passage: &UnreadPassage, refused: &str, is_first: bool) {
+fn log_refusal(passage: &UnreadPassage, refused: &str, is_first: bool) {
     let UnreadPassage { title, section, .. } = passage;
     match is_first {
         true => tracing::warn!(

@@ -30,7 +30,7 @@ pub trait Embedder: Send + Sync + 'static {
     fn embed(&self, texts: Vec<String>, role: TextRole) -> BoxFuture<'_, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
-/// What a text is in a search; many models are told.
+/// What a text is in a search; many models ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRole {
     /// What is looked for.
@@ -53,7 +53,7 @@ pub enum EmbedError {
 /// The embedder of documents, and whether it could be asked.
 pub(super) struct Embedding {
     pub(super) embedder: Box<dyn Embedder>,
-    /// Since it could not be asked: until when it is left alone.
+    /// Since it could not be asked: until when it is not asked again.
     outage: Mutex<Option<Instant>>,
 }
 
@@ -124,8 +124,8 @@ impl Embedding {
                 }
                 let found = index.nearest(self.embedder.model(), &vector, limit, filter).await;
                 // Of this tenant alone, so that it says nothing of the embedder.
-                let told = |error: &ToolError| tracing::warn!("Found by words alone: {}", error.message());
-                found.inspect_err(told).ok()
+                let warn = |error: &ToolError| tracing::warn!("Found by words alone: {}", error.message());
+                found.inspect_err(warn).ok()
             }
             Err(error) => {
                 if before.is_none() {

@@ -25,7 +25,7 @@ pub fn below(paths: &[PathBuf]) -> Found {
         if path.is_dir() {
             found.folder(path);
         } else {
-            // Whether it can be read is told when it is.
+            // Whether it can be read shows when it is.
             found.files.push(path.clone());
         }
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p6_folders_are_searched_and_what_is_left_out_is_told() {
+    fn p6_folders_are_searched_and_what_is_left_out_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("a/b")).unwrap();

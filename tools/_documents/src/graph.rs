@@ -18,7 +18,7 @@ use registry_core::ToolError;
 pub const MENTIONED_WITH: &str = "mentioned_with";
 /// From no more names is gone on.
 const MAX_FRONTIER: usize = 12;
-/// No more paths are told; the relations they go along are there all the same.
+/// No more paths are given; the relations they go along are there all the same.
 const MAX_PATHS: usize = 12;
 /// How much of a passage is shown, in bytes.
 const SHOWN: usize = 320;
@@ -243,21 +243,21 @@ pub(super) async fn walk(database: &impl Database, query: &GraphQuery) -> Result
 }
 
 fn unknown(name: &str, near: Vec<String>) -> ToolError {
-    let told = match near.as_slice() {
+    let message = match near.as_slice() {
         [] => {
             format!("the documents do not name `{name}`; search them with other tools, or try another name")
         }
         near => format!("the documents do not name `{name}`; they name {}", near.join(", ")),
     };
-    ToolError::invalid(told).with_nearest(near)
+    ToolError::invalid(message).with_nearest(near)
 }
 
 fn unsaid(name: &str, relation: &str, said: Vec<String>) -> ToolError {
-    let told = match said.as_slice() {
+    let message = match said.as_slice() {
         [] => format!("the documents say no `{relation}` of `{name}`; ask without a relation"),
         said => format!("the documents say no `{relation}` of `{name}`; they say {}", said.join(", ")),
     };
-    ToolError::invalid(told).with_nearest(said)
+    ToolError::invalid(message).with_nearest(said)
 }
 
 /// The graph in words.

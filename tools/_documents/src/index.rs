@@ -76,7 +76,7 @@ pub trait DocumentIndex: Send + Sync + 'static {
     /// Adds what a model extracted from passages to the graph, and marks them as read. A passage that is gone meanwhile is passed over.
     fn keep_extracted<'a>(&'a self, model: &'a str, passages: Vec<(i64, Extracted)>) -> Answer<'a, ()>;
 
-    /// What has to do with a name. One that no document has is an error that tells those that are near.
+    /// What has to do with a name. One that no document has is an error that lists those that are near.
     fn graph<'a>(&'a self, query: &'a GraphQuery) -> Answer<'a, Graph>;
 }
 

@@ -168,13 +168,13 @@ impl Documents {
 }
 
 /// What to do about something that a tenant has not.
-fn missing(told: &str, command: &str, arguments: &str, context: &ToolContext) -> String {
+fn missing(reason: &str, command: &str, arguments: &str, context: &ToolContext) -> String {
     let whose = match context.tenant() {
         DEFAULT_TENANT => String::new(),
         tenant => format!(" --tenant {tenant:?}"),
     };
     let separator = if arguments.is_empty() { "" } else { " " };
-    format!("{told} `toolrack documents {command}{whose}{separator}{arguments}`")
+    format!("{reason} `toolrack documents {command}{whose}{separator}{arguments}`")
 }
 
 /// The graph of names that a model extracted from documents, as a resource that is there once there is one.
@@ -185,7 +185,7 @@ impl DocumentGraph {
     /// What has to do with a name.
     ///
     /// # Errors
-    /// When no document has the name, which tells those that are near, or the store fails.
+    /// When no document has the name, which lists those that are near, or the store fails.
     pub async fn search(&self, query: &GraphQuery) -> Result<Graph, ToolError> {
         self.0.graph(query).await
     }

@@ -1,4 +1,4 @@
-//! What a launcher is told, and what it says.
+//! What a launcher gets, and what it reports.
 
 use std::path::PathBuf;
 

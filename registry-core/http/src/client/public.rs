@@ -212,11 +212,11 @@ fn failed(url: &Url, error: reqwest::Error) -> ToolError {
     let host = host(url);
     let feedback = format!("{host} could not be reached. Check the address, or use another source.");
     let error = ToolError::from(error.without_url());
-    let told = ToolError::failed(format!("{host}: {}", error.message())).with_feedback(feedback);
-    if error.is_retryable() { told.retryable() } else { told }
+    let failed = ToolError::failed(format!("{host}: {}", error.message())).with_feedback(feedback);
+    if error.is_retryable() { failed.retryable() } else { failed }
 }
 
-/// The operator is told which address it was; callers and the model are not, or they could map the network by asking.
+/// The operator sees which address it was; callers and the model do not, or they could map the network by asking.
 fn refused(url: &Url, cause: NotPublic) -> ToolError {
     let host = host(url);
     let message = format!("{host} is not on the public internet and may not be fetched");

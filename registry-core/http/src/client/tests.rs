@@ -83,7 +83,7 @@ impl Resolve for Turns {
 }
 
 #[tokio::test]
-async fn k6_what_a_name_stands_for_is_told_to_the_operator_alone() {
+async fn k6_what_a_name_stands_for_is_shown_to_the_operator_alone() {
     let inside = Ipv4Addr::new(10, 1, 2, 3);
     let client = PublicHttpClient::builder().resolver(Turns::new(&[&[inside]])).build().unwrap();
     let error = client.fetch("http://wiki.example/").await.unwrap_err();
@@ -93,7 +93,7 @@ async fn k6_what_a_name_stands_for_is_told_to_the_operator_alone() {
 }
 
 #[tokio::test]
-async fn k6_an_address_that_the_operator_configured_is_told_to_the_operator_alone() {
+async fn k6_an_address_that_the_operator_configured_is_shown_to_the_operator_alone() {
     async fn search(url: String) -> Result<String, ToolError> {
         Ok(HttpClient::new()?.get(url).send().await?.error_for_status()?.text().await?)
     }
@@ -123,7 +123,7 @@ async fn a_page_is_fetched() {
 
 /// All the ways to write them are in the attack table, `llm-bridge/tests/data/url_attacks.txt`.
 #[tokio::test]
-async fn what_may_not_be_fetched_is_told_in_two_texts() {
+async fn what_may_not_be_fetched_is_reported_in_two_texts() {
     let client = PublicHttpClient::new().unwrap();
     let error = client.fetch("http://2130706433:1/").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
@@ -151,8 +151,8 @@ async fn the_address_that_is_checked_is_connected_to() {
         let error = client.fetch(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert!(error.detail().contains("127.0.0.1"), "{error}");
-        for told in [error.message(), error.feedback()] {
-            assert!(!told.contains("127.0.0.1"), "nobody else is told what is where: {told}");
+        for text in [error.message(), error.feedback()] {
+            assert!(!text.contains("127.0.0.1"), "nobody else sees what is where: {text}");
         }
     }
     assert_eq!(reached.load(Ordering::SeqCst), 0);

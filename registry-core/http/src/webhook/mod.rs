@@ -1,4 +1,4 @@
-//! Tells other programs what changes in a registry: each event as one signed `POST`.
+//! Notifies other programs of changes in a registry: each event as one signed `POST`.
 //!
 //! The wire format is that of [Standard Webhooks](https://www.standardwebhooks.com), so that any of its libraries checks
 //! what comes from here. The body is `{"type": "tool.disabled", "timestamp": "…", "data": {…}}`, with the event as
@@ -6,7 +6,7 @@
 //!
 //! | header | what it is |
 //! |---|---|
-//! | `webhook-id` | names the message; the same each time it is sent, so that a second one can be told |
+//! | `webhook-id` | names the message; the same each time it is sent, so that duplicates are recognised |
 //! | `webhook-timestamp` | when it was sent, in seconds since 1970; old ones are to be refused |
 //! | `webhook-signature` | `v1,` and in base64 the HMAC-SHA256 of `ID.TIMESTAMP.BODY` |
 //!
@@ -131,7 +131,7 @@ impl Webhooks {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         self.stop.cancel();
         for task in tasks {
-            // One that has panicked has told so.
+            // A panic has been reported already.
             let _ = task.await;
         }
     }

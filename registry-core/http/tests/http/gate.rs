@@ -96,7 +96,7 @@ async fn call(registry: &Registry) -> ToolOutcome {
 }
 
 #[tokio::test]
-async fn t4_a_gate_over_http_is_told_all_and_its_word_counts() {
+async fn t4_a_gate_over_http_gets_the_whole_call_and_its_answer_counts() {
     for (body, verdict, said) in [
         (json!({"answer": "approved"}), Verdict::Approved, "ran"),
         (json!({"answer": "approved", "reason": "well", "more": 1}), Verdict::Approved, "ran"),
@@ -114,9 +114,9 @@ async fn t4_a_gate_over_http_is_told_all_and_its_word_counts() {
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let (registry, audit) = registry(HttpGate::new(&url).unwrap().signed(secret.clone()));
         let outcome = call(&registry).await;
-        let told = outcome.for_model();
-        let cut = told.trim_matches('x') == "…" && told.len() == 2003;
-        assert!(told.contains(said) || said == "xxx…" && cut, "{body}: {told}");
+        let text = outcome.for_model();
+        let cut = text.trim_matches('x') == "…" && text.len() == 2003;
+        assert!(text.contains(said) || said == "xxx…" && cut, "{body}: {text}");
         let decision = audit.records().pop().unwrap().decision.unwrap();
         let by = if verdict == Verdict::Pending { "person" } else { "127.0.0.1" };
         assert_eq!((decision.verdict, decision.by.as_str()), (verdict, by), "{body}");

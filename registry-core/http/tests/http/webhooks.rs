@@ -74,7 +74,7 @@ impl Received {
     }
 }
 
-/// A server that answers what it is told to, the last answer from then on.
+/// A server that gives the prepared answers, the last one from then on.
 struct Receiver {
     url: String,
     received: Arc<Mutex<Vec<Received>>>,
@@ -87,11 +87,11 @@ impl Receiver {
         let url = format!("http://user:pass@{}/hook?token=hidden", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<Received>>> = Arc::default();
         let answers = Arc::new(Mutex::new(answers.to_vec()));
-        let (kept, told) = (Arc::clone(&received), Arc::clone(&answers));
+        let (kept, prepared) = (Arc::clone(&received), Arc::clone(&answers));
         tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let (kept, told) = (Arc::clone(&kept), Arc::clone(&told));
+                let (kept, prepared) = (Arc::clone(&kept), Arc::clone(&prepared));
                 tokio::spawn(async move {
                     let mut bytes = Vec::new();
                     let (head, body) = loop {
@@ -109,8 +109,8 @@ impl Receiver {
                     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
                     kept.lock().unwrap().push(Received { headers, body });
                     let answer = {
-                        let mut told = told.lock().unwrap();
-                        if told.len() > 1 { told.remove(0) } else { told[0] }
+                        let mut prepared = prepared.lock().unwrap();
+                        if prepared.len() > 1 { prepared.remove(0) } else { prepared[0] }
                     };
                     if answer == "sleep" {
                         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -364,17 +364,18 @@ async fn l5_no_tenants_events_go_to_an_endpoint_that_is_for_another() {
     until(|| all.count() == 3 && own.count() == 1 && acme.count() == 1).await;
     until(|| !block(webhooks.dead_letters("acme")).unwrap().is_empty()).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let told = |receiver: &Receiver| -> Vec<String> {
+    let events_at = |receiver: &Receiver| -> Vec<String> {
         let received = receiver.received.lock().unwrap();
-        let told = received.iter().map(|message| message.json()["data"].clone());
-        told.map(|data| format!("{}: {}", data["tenant"].as_str().unwrap(), data["tool"].as_str().unwrap()))
+        let events_at = received.iter().map(|message| message.json()["data"].clone());
+        events_at
+            .map(|data| format!("{}: {}", data["tenant"].as_str().unwrap(), data["tool"].as_str().unwrap()))
             .collect()
     };
     assert_eq!(
-        (told(&own), told(&acme)),
+        (events_at(&own), events_at(&acme)),
         (vec!["default: ours".to_owned()], vec!["acme: theirs".to_owned()])
     );
-    assert_eq!(told(&all), ["default: ours", "acme: theirs", "umbrella: nobodys"]);
+    assert_eq!(events_at(&all), ["default: ours", "acme: theirs", "umbrella: nobodys"]);
 
     let letter = block(webhooks.dead_letters("acme")).unwrap().remove(0);
     assert_eq!(letter.event.tenant, "acme");
@@ -399,7 +400,7 @@ async fn l5_no_tenants_events_go_to_an_endpoint_that_is_for_another() {
     add(&registry, "ours2");
     add(&of[0], "theirs2");
     until(|| own.count() == 2).await;
-    assert_eq!(told(&own)[1], "acme: theirs2");
+    assert_eq!(events_at(&own)[1], "acme: theirs2");
 }
 
 #[tokio::test]

@@ -114,7 +114,7 @@ impl Protocol for Link {
     }
 }
 
-/// A Toolrack on the other side is told to answer in time where it waits for a person.
+/// Asks a Toolrack on the other side to answer in time where it waits for a person.
 fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     let mut options = PeerRequestOptions::no_options();
     if !call.wait.is_zero() {
@@ -125,7 +125,7 @@ fn options(call: &RemoteCall<'_>) -> PeerRequestOptions {
     options
 }
 
-/// A call on its way, which the server is told of where the registry drops it.
+/// A call on its way, of whose cancellation the server is notified where the registry drops it.
 struct Pending<'a> {
     live: &'a Live,
     context: &'a ToolContext,
@@ -141,12 +141,12 @@ impl Drop for Pending<'_> {
             self.live.listener.wake.notify_one();
         }
         let reason = if is_late { "it took too long" } else { "nobody waits for it any more" };
-        let (peer, told) =
+        let (peer, cancelled) =
             (self.live.peer.clone(), CancelledNotificationParam::new(Some(id), Some(reason.to_owned())));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // Without a connection there is nobody to tell.
-                let _ = peer.notify_cancelled(told).await;
+                // Without a connection there is nobody to notify.
+                let _ = peer.notify_cancelled(cancelled).await;
             });
         }
     }

@@ -45,7 +45,7 @@ fn b3_what_the_operator_left_out_is_not_there() {
     };
     let (tools, faults) = taken(&["a", "b", "c"], &some);
     assert_eq!(tools.keys().collect::<Vec<_>>(), ["s.a"]);
-    assert!(faults.len() == 1 && faults[0].tool == "z", "a name that fits nothing is told: {faults:?}");
+    assert!(faults.len() == 1 && faults[0].tool == "z", "a name that fits nothing is reported: {faults:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::text::shown;
 /// How many words of calls that are not known yet are kept.
 const MAX_EARLY: usize = 16;
 
-/// Hears a server. It declares no capability, so a server that asks for input, a model or folders is told no.
+/// Hears a server. It declares no capability, so a server that asks for input, a model or folders is refused.
 #[derive(Clone, Default)]
 pub(super) struct Listener {
     /// Woken when the server's tools are to be looked at.
@@ -35,7 +35,7 @@ impl ClientHandler for Listener {
     }
 
     async fn on_progress(&self, word: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.calls.tell(word);
+        self.calls.report(word);
     }
 }
 
@@ -63,7 +63,7 @@ impl Drop for Route {
 }
 
 impl Calls {
-    /// Tells the caller of the call's progress from now on.
+    /// Reports the progress of the call to its caller from now on.
     pub(super) fn route(self: &Arc<Self>, token: ProgressToken, context: ToolContext) -> Route {
         let early = {
             let mut routes = self.0.lock();
@@ -74,11 +74,11 @@ impl Calls {
             let mine: Vec<_> = mine;
             mine
         };
-        early.into_iter().for_each(|word| self.tell(word));
+        early.into_iter().for_each(|word| self.report(word));
         Route { calls: Arc::clone(self), token }
     }
 
-    fn tell(&self, word: ProgressNotificationParam) {
+    fn report(&self, word: ProgressNotificationParam) {
         let context = {
             let mut routes = self.0.lock();
             match routes.running.get_mut(&word.progress_token) {

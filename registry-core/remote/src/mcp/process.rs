@@ -19,7 +19,7 @@ use tokio::{
 use super::McpServerSettings;
 use crate::text::shown;
 
-/// What every program needs and tells no secret.
+/// What every program needs, and is no secret.
 const INHERITED: &[&str] = &[
     "HOME",
     "LANG",

@@ -14,7 +14,7 @@ pub const MAX_REPLY: usize = 4 * 1024 * 1024;
 pub const APPROVAL_PENDING: &str = "toolrack/approvalPending";
 /// In the `_meta` of a call: for how many milliseconds the server may wait for such a person before it answers.
 pub const APPROVAL_WAIT: &str = "toolrack/approvalWaitMs";
-/// How much of an error is told, in bytes.
+/// How much of an error is shown, in bytes.
 const MAX_ERROR: usize = 4096;
 
 /// The result of a call.
@@ -46,11 +46,11 @@ fn read_result(result: CallToolResult) -> Result<ToolResult, ToolError> {
     }
     let structured = result.structured_content.clone().filter(|value| !value.is_null());
     // The words are the same for clients that read nothing else; a sole text is the value itself.
-    let is_told = structured.is_some() || texts().count() == 1;
+    let is_value = structured.is_some() || texts().count() == 1;
     let value =
-        structured.or_else(|| texts().next().filter(|_| is_told).map(Value::from)).unwrap_or_default();
+        structured.or_else(|| texts().next().filter(|_| is_value).map(Value::from)).unwrap_or_default();
     let beside =
-        result.content.iter().filter(|block| !is_told || block.as_text().is_none()).map(shown_beside);
+        result.content.iter().filter(|block| !is_value || block.as_text().is_none()).map(shown_beside);
     Ok(ToolResult { content: beside.collect(), ..ToolResult::new(value) })
 }
 
@@ -59,7 +59,7 @@ fn shown_beside(block: &ContentBlock) -> Content {
     read.unwrap_or_else(|_| Content::text("[something of a kind that is not known here]"))
 }
 
-/// What the registry tells of an error that the server answers with.
+/// The error of the registry for one that the server answers with.
 pub(super) fn error_of(error: &ErrorData) -> ToolError {
     let text = cut(error.message.to_string(), MAX_ERROR);
     if error.code == ErrorCode::INVALID_PARAMS {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_a_call_that_waits_for_the_servers_own_person_is_told_apart() {
+    fn b3_a_call_that_waits_for_the_servers_own_person_is_recognised() {
         let waits =
             json!({"content": [text("Ask later.")], "isError": true, "_meta": {APPROVAL_PENDING: "a1"}});
         let error = result(waits).unwrap_err();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_an_error_is_told_and_bounded() {
+    fn b3_an_error_is_reported_and_bounded() {
         let failed = result(json!({"content": [text("No such file."), text("Try a.txt.")], "isError": true}));
         assert_eq!(failed.unwrap_err().feedback(), "No such file.\nTry a.txt.");
         let long = result(json!({"content": [text(&"ü".repeat(10_000))], "isError": true})).unwrap_err();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_the_protocols_errors_are_told_apart() {
+    fn b3_the_protocols_errors_are_distinguished() {
         let kind =
             |code, message: &'static str| error_of(&ErrorData::new(ErrorCode(code), message, None)).kind();
         assert_eq!(kind(-32602, "Unknown tool: a"), ErrorKind::ToolNotFound);

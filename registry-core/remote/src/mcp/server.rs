@@ -47,8 +47,8 @@ struct Known {
     server: Option<String>,
     restarts: u64,
     error: Option<String>,
-    /// The fault that was told last.
-    told: Option<String>,
+    /// The fault that was logged last.
+    logged: Option<String>,
 }
 
 impl Server {
@@ -65,7 +65,7 @@ impl Server {
             server: None,
             restarts: 0,
             error: None,
-            told: None,
+            logged: None,
         };
         Self {
             source,
@@ -106,7 +106,7 @@ impl Server {
             let Some(fault) = self.attend(session).await else { return };
             if since.elapsed() >= STEADY {
                 pause = PAUSES[0];
-                self.known.lock().told = None;
+                self.known.lock().logged = None;
             }
             self.failed(fault);
         }
@@ -192,15 +192,15 @@ impl Server {
         self.answered.send_replace(true);
     }
 
-    /// The same fault is told once.
+    /// The same fault is logged once.
     fn failed(&self, fault: String) {
         let fault = self.link.without_secrets(fault);
         let mut known = self.known.lock();
         self.turn(&mut known, McpState::Away);
-        if known.told.as_ref() != Some(&fault) {
+        if known.logged.as_ref() != Some(&fault) {
             let (server, cause) = (self.source.name(), &*fault);
             tracing::warn!(server, cause, "mcp_server_failed");
-            known.told = Some(fault.clone());
+            known.logged = Some(fault.clone());
         }
         known.error = Some(fault);
         drop(known);

@@ -77,7 +77,7 @@ pub(super) struct Introduced {
 pub(super) struct Session {
     pub(super) live: Live,
     pub(super) introduced: Introduced,
-    /// Whether it tells of changes only to those who subscribe.
+    /// Whether it reports changes only to those who subscribe.
     has_subscriptions: bool,
     /// Ends when the connection does; none once it has.
     closed: Option<BoxFuture<'static, ()>>,
@@ -268,14 +268,15 @@ impl Session {
         let peer = running.peer().clone();
         let info = peer.peer_info();
         let tools = info.as_ref().and_then(|info| info.capabilities.tools.clone());
-        let tells = tools.is_some_and(|tools| tools.list_changed == Some(true));
+        let reports_changes = tools.is_some_and(|tools| tools.list_changed == Some(true));
         let named = info.as_ref().and_then(|info| info.server_info.as_ref());
         Self {
             introduced: Introduced {
                 protocol: info.as_ref().map(|info| shown(info.protocol_version.as_str())).unwrap_or_default(),
                 server: named.map(|server| shown(&format!("{} {}", server.name, server.version))),
             },
-            has_subscriptions: tells && info.is_some_and(|info| !info.protocol_version.has_initialize()),
+            has_subscriptions: reports_changes
+                && info.is_some_and(|info| !info.protocol_version.has_initialize()),
             live: Live { peer, listener },
             closed: Some(Box::pin(async move {
                 let _ = running.waiting().await;
@@ -331,7 +332,7 @@ async fn follow(peer: Peer<RoleClient>, wake: Arc<Notify>, leaving: Cancellation
         if let Ok(Ok(mut subscription)) = subscribed {
             loop {
                 tokio::select! {
-                    told = subscription.next() => match told {
+                    change = subscription.next() => match change {
                         Ok(Some(_)) => wake.notify_one(),
                         _ => break,
                     },

@@ -89,7 +89,7 @@ pub struct McpServerSettings {
     pub trust_annotations: bool,
     /// Whether a tool that is new, or has changed since it was accepted, is off until it is accepted.
     pub pin: bool,
-    /// When a server that fails is left alone.
+    /// When the circuit of a server that fails opens.
     pub breaker: BreakerSettings,
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn b3_a_wrong_setting_is_told() {
+    fn b3_a_wrong_setting_is_reported() {
         for (settings, fault) in [
             (json!({}), "either `command` or `url`"),
             (json!({"command": "a", "url": "http://a"}), "either `command` or `url`"),

@@ -17,7 +17,7 @@ pub const APPROVAL_WAIT_HEADER: &str = "x-toolrack-approval-wait-ms";
 pub const MAX_MANIFEST: usize = 2 * 1024 * 1024;
 /// How large the reply to a call may be, in bytes after decompression.
 pub const MAX_REPLY: usize = 4 * 1024 * 1024;
-/// How much of an answer with an error is told, in bytes.
+/// How much of an answer with an error is shown, in bytes.
 const MAX_ERROR: usize = 4096;
 /// Servers close connections that idle, uvicorn after 5 s; a request on one that is just being closed would fail.
 const IDLE: Duration = Duration::from_secs(4);
@@ -173,7 +173,7 @@ async fn within<T>(timeout: Duration, answer: impl Future<Output = Result<T, Fau
     tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Fault::Timeout(timeout)))
 }
 
-/// As much of a body as is told, whether or not the rest would come.
+/// As much of a body as is shown, whether or not the rest would come.
 async fn beginning(response: &mut Response) -> String {
     let mut body = Vec::new();
     while let Ok(Some(piece)) = response.chunk().await {

@@ -182,7 +182,7 @@ impl Module {
 
     async fn keep_manifest(&self, fetched_at: Timestamp, manifest: String) {
         let name = self.source.name();
-        // Without the cache it is asked for again, which does no harm; whoever keeps the cache tells of it.
+        // Without the cache it is asked for again, which does no harm; whoever keeps the cache reports it.
         let _ = self.cache.put(name, &manifest).await;
         let kept = match serde_json::to_string(&LastGood { fetched_at, manifest }) {
             Ok(text) => self.store.keep(name, Kept::LastGood, &text).await,

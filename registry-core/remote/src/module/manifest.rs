@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn m1_a_bad_tool_is_told_by_its_name() {
+    fn m1_a_bad_tool_is_reported_by_its_name() {
         let mut deep = json!({});
         (0..40).for_each(|_| deep = json!({ "properties": deep.clone() }));
         for (tool, name, fault) in [
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn m1_what_is_no_manifest_is_told() {
+    fn m1_what_is_no_manifest_is_reported() {
         let many = format!(r#"{{"tools":[{}0]}}"#, "0,".repeat(MAX_TOOLS));
         let deep = format!(r#"{{"tools":[{}"#, "[".repeat(100_000));
         for (json, fault) in [

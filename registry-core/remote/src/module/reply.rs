@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn m8_a_reply_under_another_status_is_told_from_a_page() {
+    fn m8_a_reply_under_another_status_is_distinguished_from_a_page() {
         let refusal = json!({"tool_name": "m.f", "success": false, "error": "no", "audit": {}}).to_string();
         assert!(is_refusal(&refusal));
         for text in [

@@ -56,7 +56,7 @@ pub struct ModulesSettings {
     /// only read. In a file a list, or a text with commas.
     #[serde(deserialize_with = "some_names")]
     pub default_guest_modules: Option<BTreeSet<String>>,
-    /// When a module that fails is left alone.
+    /// When the circuit of a module that fails opens.
     pub breaker: BreakerSettings,
 }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn m12_a_wrong_setting_is_told() {
+    fn m12_a_wrong_setting_is_reported() {
         for (settings, fault) in [
             (json!({"module_services": {"a": 1}}), "a URL, or a table with `url`"),
             (json!({"module_services": {"a": {"url": "http://a", "pins": true}}}), "unknown field `pins`"),

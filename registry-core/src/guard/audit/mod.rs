@@ -51,7 +51,7 @@ pub struct AuditRecord {
     pub via: Option<String>,
     /// At what level.
     pub level: Permission,
-    /// Through which door.
+    /// Through which entry point.
     pub origin: Origin,
     /// SHA-256 of the arguments in hex: as they were run, or as they were given for a call that was refused.
     pub arguments_sha256: String,

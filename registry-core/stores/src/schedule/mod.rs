@@ -87,7 +87,7 @@ pub struct NewJob {
 pub struct Schedule {
     jobs: Arc<dyn Jobs>,
     clock: Arc<dyn Clock>,
-    /// Told of every change made here, for the clockwork to look again.
+    /// Notified of every change made here, for the clockwork to look again.
     changed: Arc<Notify>,
 }
 

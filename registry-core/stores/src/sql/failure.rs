@@ -34,7 +34,7 @@ pub(crate) fn failure(error: sqlx::Error) -> StoreError {
 /// Whether the connection is gone, rather than the statement refused.
 pub(crate) fn is_cut(error: &StoreError) -> bool {
     match error.source().and_then(|cause| cause.downcast_ref()) {
-        // PostgreSQL says goodbye with a code of this class when it stops or is told to close the connection.
+        // PostgreSQL ends a connection with a code of this class when it stops or an administrator closes it.
         Some(sqlx::Error::Database(fault)) => fault.code().is_some_and(|code| code.starts_with("57P")),
         Some(_) => true,
         // What it gave cannot be read.

@@ -64,12 +64,12 @@ struct Shared {
     /// The name of this server, for its chain in the audit.
     server: Arc<str>,
     jobs: mpsc::Sender<Job>,
-    /// Told when something may have changed.
+    /// Notified when something may have changed.
     nudge: watch::Sender<()>,
 }
 
 impl SqlStore {
-    /// Lays out the tables where that has not been done, and starts to write. `nudge` may be told of changes from elsewhere.
+    /// Lays out the tables where that has not been done, and starts to write. `nudge` may be notified of changes from elsewhere.
     pub(super) async fn start(
         database: Arc<dyn Database>,
         server: String,

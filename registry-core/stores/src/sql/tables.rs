@@ -228,7 +228,7 @@ impl Store for SqlStore {
                 match self.revision().await {
                     Ok(revision) if revision != since => return,
                     Ok(_) => failing = false,
-                    // It may come back. Whoever waits is told nothing wrong meanwhile.
+                    // It may come back. Whoever waits gets nothing wrong meanwhile.
                     Err(cause) if !failing => {
                         failing = true;
                         tracing::warn!(%cause, "store_not_watched");

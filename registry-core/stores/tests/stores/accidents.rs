@@ -69,7 +69,7 @@ async fn b10_redis_frozen_under_load_holds_nobody_up_and_comes_back() {
     for call in calls {
         slowest = slowest.max(call.await.unwrap());
     }
-    // Once when asked what it knows, once when told something.
+    // Once when asked what it knows, once when something is written.
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
     assert!(meanwhile > 200, "calls go on: {meanwhile}");
     // The store has the count: whoever asks it now is over the limit exactly where so many were let through.

@@ -1,6 +1,6 @@
 //! A server that is killed at any moment: what it has acknowledged is there, and its limits are not forgotten.
 //!
-//! The child is this program again, told by its environment where its store is. It makes calls without end, and prints a line for each
+//! The child is this program again, with the place of its store in its environment. It makes calls without end, and prints a line for each
 //! that was acknowledged. `TOOLRACK_KILLS` says how often it is killed; ten times where nothing is said.
 
 use std::{
@@ -21,7 +21,7 @@ const CHILD: &str = "REGISTRY_CORE_TEST_CHILD";
 const USERS: u64 = 40;
 const DAILY_LIMIT: u32 = 200;
 
-/// What the killed program does: no test, unless it is told where.
+/// What the killed program does: no test, unless its environment says where.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     let Ok(url) = std::env::var(CHILD) else { return };

@@ -62,7 +62,7 @@ impl Place {
         [Some(Self::file()), Self::postgres(test)].into_iter().flatten().collect()
     }
 
-    /// What a child process is told of it.
+    /// What a child process gets of it.
     fn url(&self) -> String {
         match self {
             Self::File(folder) => folder.path().join("state/toolrack.db").display().to_string(),

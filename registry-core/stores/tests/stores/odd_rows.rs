@@ -41,8 +41,8 @@ impl Logged {
 }
 
 #[tokio::test]
-async fn l5_a_stored_tool_that_cannot_be_read_is_left_out_and_told() {
-    for place in Place::all("l5_a_stored_tool_that_cannot_be_read_is_left_out_and_told") {
+async fn l5_a_stored_tool_that_cannot_be_read_is_left_out_and_reported() {
+    for place in Place::all("l5_a_stored_tool_that_cannot_be_read_is_left_out_and_reported") {
         let store = place.open("main").await;
         tamper(
             &place,

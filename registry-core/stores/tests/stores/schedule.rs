@@ -233,7 +233,7 @@ async fn b7_a_stop_cancels_what_is_under_way_and_waits_for_its_record() {
     assert_eq!(errors, [Some(ErrorKind::Cancelled)]);
 }
 
-/// What a tool that adds a job is told.
+/// The error of a tool that adds a job.
 async fn add(site: &Site, schedule: &Schedule, level: Permission, job: NewJob) -> Result<Job, String> {
     let added = Arc::new(Mutex::new(None));
     let (schedule, kept) = (schedule.clone(), Arc::clone(&added));
@@ -262,10 +262,10 @@ fn new_job(tool: &str, cron: &str, time_zone: Option<&str>, arguments: Value) ->
 }
 
 #[tokio::test]
-async fn p6_a_job_that_could_never_be_made_is_not_added_and_told_why() {
+async fn p6_a_job_that_could_never_be_made_is_not_added_and_the_error_says_why() {
     let site = Site::new();
     let schedule = site.schedule.clone();
-    for (tool, cron, zone, arguments, told) in [
+    for (tool, cron, zone, arguments, expected) in [
         ("claen", "0 9 * * *", None, json!({}), "claen"),
         ("admin_only", "0 9 * * *", None, json!({}), "it needs the level admin"),
         ("clean", "0 9 * * *", None, json!({"floor": 1}), "there is no `floor`"),
@@ -278,7 +278,7 @@ async fn p6_a_job_that_could_never_be_made_is_not_added_and_told_why() {
     ] {
         let job = new_job(tool, cron, zone, arguments);
         let error = add(&site, &schedule, Permission::User, job).await.unwrap_err();
-        assert!(error.contains(told), "{error}\nwithout\n{told}");
+        assert!(error.contains(expected), "{error}\nwithout\n{expected}");
     }
     assert_eq!(site.jobs.of_tenant("default").await.unwrap(), []);
     for _ in 0..100 {

@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Runs the command line that it is given until its input is closed, and then ends it as `kill -9` does and removes the folder.
-/// PostgreSQL is told to end at once instead, so that its own processes end with it; it stands behind the program that changes the user.
+/// PostgreSQL is made to end at once instead, so that its own processes end with it; it stands behind the program that changes the user.
 const KEEPER: &str = r#"
 folder=$1; shift
 "$@" & server=$!
@@ -193,7 +193,7 @@ impl Postgres {
         Self { server, folder, run_as, bin }
     }
 
-    /// Stops it as an administrator does: whoever is connected is told so.
+    /// Stops it as an administrator does: whoever is connected gets a message.
     pub(crate) fn stop(&self) {
         self.control(&["stop", "-m", "fast"]);
     }

@@ -37,7 +37,7 @@ pub struct Extraction {
 
 impl Documents {
     /// Has a model draw names and relations from each passage that none has been through, of the documents that pass the filter, oldest
-    /// first. After each passage `progress` is told what was done so far.
+    /// first. After each passage `progress` gets what was done so far.
     ///
     /// Each passage is kept as soon as it is read: whoever drops the future loses two answers at most, and the next run goes on from
     /// there. It costs a question to the model for each passage.

@@ -93,7 +93,7 @@ impl Server {
                 .bind(LAYING_OUT)
                 .execute(&mut *transaction)
                 .await?;
-            // Else the server tells at every start, and into the log, that it is there already.
+            // Else the server reports at every start, and into the log, that it is there already.
             sqlx::raw_sql(
                 "SET LOCAL client_min_messages = warning;
                  CREATE TABLE IF NOT EXISTS toolrack_documents_schema (version BIGINT NOT NULL)",
@@ -129,7 +129,7 @@ impl Server {
         }
     }
 
-    /// A failure of the store. The model is not told where it is.
+    /// A failure of the store. The model does not see where it is.
     pub(super) fn fault(&self, error: impl Display) -> ToolError {
         ToolError::failed(format!("the documents in {}: {error}", self.name))
             .with_feedback("The documents cannot be read now. Do without them, and say so.")

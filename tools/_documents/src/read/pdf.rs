@@ -87,8 +87,8 @@ fn pages(bytes: Vec<u8>) -> Result<Vec<String>, String> {
         false => std::env::current_exe().map_err(fault)?,
     };
     let mut reader = Command::new(program);
-    let told = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
-    serde_json::from_slice(&told.ok_or_else(too_long)?).map_err(|_| damaged())?
+    let output = answer(reader.arg(READ_PDF).env_clear(), bytes, TIME).map_err(fault)?;
+    serde_json::from_slice(&output.ok_or_else(too_long)?).map_err(|_| damaged())?
 }
 
 /// What a program answers to an input; `None` where it has not answered in time. Whatever it does, it has ended when this returns.
@@ -101,15 +101,15 @@ fn answer(program: &mut Command, input: Vec<u8>, time: Duration) -> io::Result<O
         let _ = stdin.map(|mut stdin| stdin.write_all(&input));
     });
     let reading = thread::spawn(move || {
-        let mut told = Vec::new();
-        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut told));
-        let _ = sender.send(read.and_then(Result::ok).map(|_| told));
+        let mut output = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(MAX_TEXT).read_to_end(&mut output));
+        let _ = sender.send(read.and_then(Result::ok).map(|_| output));
     });
-    let told = receiver.recv_timeout(time);
+    let output = receiver.recv_timeout(time);
     let (_, _) = (child.kill(), child.wait());
     // Its pipes are closed, so both come to their end.
     let (_, _) = (writing.join(), reading.join());
-    Ok(told.map(Option::unwrap_or_default).ok())
+    Ok(output.map(Option::unwrap_or_default).ok())
 }
 
 /// The text of each page, in a thread: the library panics at files that are no good, and needs room.
@@ -185,17 +185,17 @@ mod tests {
         let whole = pdf(&["Green tea is steeped."]);
         assert!(read_here(pdf(&[""])).unwrap_err().contains("no text"));
         assert!(read_here(b"%PDF-1.7\n".to_vec()).unwrap_err().contains("cannot be read"));
-        let is_told = |damaged: Vec<u8>| match read_here(damaged) {
+        let is_reported = |damaged: Vec<u8>| match read_here(damaged) {
             Ok(text) => text.lines.iter().all(|line| line.number == 1 && line.text.len() < 100),
-            Err(told) => told.contains("this PDF cannot be read") || told.contains("no text in this PDF"),
+            Err(fault) => fault.contains("this PDF cannot be read") || fault.contains("no text in this PDF"),
         };
         for end in (10..whole.len()).step_by(37) {
-            assert!(is_told(whole[..end].to_vec()), "cut off at {end}");
+            assert!(is_reported(whole[..end].to_vec()), "cut off at {end}");
         }
         for at in (9..whole.len()).step_by(11) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x15;
-            assert!(is_told(damaged), "another byte at {at}");
+            assert!(is_reported(damaged), "another byte at {at}");
         }
     }
 
@@ -246,13 +246,13 @@ mod tests {
         let mut hanging = Command::new("sh");
         hanging.args(["-c", "echo $$ > \"$0\"; exec sleep 600"]).arg(&file);
         // More than a pipe holds, so that whoever writes it waits too.
-        let told = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
-        assert_eq!(told, None);
+        let output = answer(&mut hanging, vec![b'x'; 1 << 20], Duration::from_millis(500)).unwrap();
+        assert_eq!(output, None);
         let process = std::fs::read_to_string(&file).unwrap();
         let is_there =
             Command::new("kill").args(["-0", process.trim()]).stderr(Stdio::null()).status().unwrap();
         assert!(!is_there.success(), "process {process} is still there");
-        let told = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
-        assert_eq!(told.as_deref(), Some(&b"text"[..]));
+        let output = answer(Command::new("cat").env_clear(), b"text".to_vec(), TIME).unwrap();
+        assert_eq!(output.as_deref(), Some(&b"text"[..]));
     }
 }

@@ -25,7 +25,7 @@ struct Known {
 type Stamp = (Option<(u64, SystemTime)>, Option<(u64, SystemTime)>);
 
 impl Presence {
-    /// Until it is looked at, a file that is there has all that it can have. What it has not is told by the tool that is called then.
+    /// Until it is looked at, a file that is there has all that it can have. What it has not is reported by the tool that is called then.
     pub(super) fn new(file: &Path) -> Self {
         let contents = Contents { documents: file.exists(), graph: file.exists() };
         Self(Mutex::new(Known { contents, stamp: None, writes: 0 }))

@@ -173,9 +173,9 @@ async fn p6_passages_are_embedded_in_batches_and_once() {
         for number in 0..5 {
             store.add(&format!("{number}.txt"), &format!("Text number {number}.\n")).await;
         }
-        let mut told = Vec::new();
-        let done = store.documents.embed_unread(2, |done| told.push(done.passages)).await.unwrap();
-        assert_eq!((done.passages, told), (5, vec![2, 4, 5]));
+        let mut progress = Vec::new();
+        let done = store.documents.embed_unread(2, |done| progress.push(done.passages)).await.unwrap();
+        assert_eq!((done.passages, progress), (5, vec![2, 4, 5]));
         let passages =
             |counts: &[usize]| counts.iter().map(|count| (*count, TextRole::Passage)).collect::<Vec<_>>();
         assert_eq!(store.asked(), passages(&[2, 2, 1]));
@@ -218,7 +218,7 @@ async fn p6_an_outage_leaves_the_words() {
         assert_eq!(first(&store.documents, "car repaired").await, None);
         let found = store.documents.search("steeped tea", 1, &DocumentFilter::default()).await.unwrap();
         assert_eq!((found.len(), found[0].path.as_str()), (1, "tea.md"));
-        // It was asked once, and is left alone for a while.
+        // It was asked once, and is not asked again for a while.
         assert_eq!(store.asked(), [(1, TextRole::Query)]);
         state.is_out.store(false, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(5100)).await;

@@ -114,16 +114,16 @@ async fn p6_a_model_extracts_names_and_relations() {
                 true => said("Toolrack", "makes use of", "SQLite"),
             })
         });
-        let mut told = Vec::new();
+        let mut progress = Vec::new();
         let done = documents
-            .extract_unread(&model.model(), &DocumentFilter::default(), |done| told.push(*done))
+            .extract_unread(&model.model(), &DocumentFilter::default(), |done| progress.push(*done))
             .await
             .unwrap();
         assert_eq!(
             done,
             Extraction { passages: 2, names: 5, relations: 3, unreadable: 0, failed: 0, tokens: 20 }
         );
-        assert_eq!(told.iter().map(|it| it.passages).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(progress.iter().map(|it| it.passages).collect::<Vec<_>>(), [1, 2]);
         let bakery = graph(&documents, "Bakery", 1).await.unwrap();
         let found = shown(&bakery);
         for relation in ["Ada Lovelace sold bakery", "bakery sold_to brewery"] {
@@ -278,7 +278,7 @@ async fn p6_who_goes_away_loses_nothing_that_was_read() {
         }
         let read = read.load(Ordering::SeqCst);
         assert!(read >= 7, "{read}");
-        // One may have been kept that nobody was told of any more.
+        // One may have been kept that was not reported any more.
         let left = extract(&documents, &model).await.unwrap().passages;
         assert!((19 - read..=20 - read).contains(&left), "{read} and {left}");
     }

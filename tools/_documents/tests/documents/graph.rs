@@ -209,7 +209,7 @@ async fn p6_each_step_of_a_path_has_its_passage_and_the_nearest_come_first() {
     }
 }
 
-/// A name with more neighbours than can be told must not hide what is behind them.
+/// A name with more neighbours than are given must not hide what is behind them.
 #[tokio::test]
 async fn p6_what_is_near_leaves_room_for_what_is_further_away() {
     for place in Place::all("p6_what_is_near_leaves_room_for_what_is_further_away") {

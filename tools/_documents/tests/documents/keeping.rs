@@ -227,7 +227,7 @@ async fn p6_many_add_at_once() {
 }
 
 #[tokio::test]
-async fn p6_a_file_that_is_no_store_is_told_without_its_place() {
+async fn p6_a_file_that_is_no_store_is_reported_without_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("documents.db");
     std::fs::write(&file, "not a database, but long enough to be looked at as one".repeat(40)).unwrap();

@@ -17,7 +17,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// A file, and a database as far as there is a server; `test` is told where there is none.
+    /// A file, and a database as far as there is a server; `test` is printed where there is none.
     pub(crate) fn all(test: &str) -> Vec<Self> {
         let database = servers::postgres(test).map(Self::Postgres);
         [Some(Self::file()), database].into_iter().flatten().collect()

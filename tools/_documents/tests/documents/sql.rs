@@ -123,7 +123,7 @@ async fn p6_what_is_asked_about_documents_is_answered() {
 async fn p6_a_mistake_is_reported_in_the_words_of_sqlite() {
     for place in Place::all("p6_a_mistake_is_reported_in_the_words_of_sqlite") {
         let documents = documents(&place, 1).await;
-        for (sql, told) in [
+        for (sql, expected) in [
             (
                 "WITH a AS (SELECT 1), b AS MATERIALIZED (SELECT 1), c AS NOT\tMATERIALIZED\n(SELECT 2) SELECT 1",
                 "WITH may give 2 names",
@@ -143,7 +143,7 @@ async fn p6_a_mistake_is_reported_in_the_words_of_sqlite() {
             (&format!("SELECT {}1{}", "(".repeat(60), ")".repeat(60)), "nested over 50 deep"),
         ] {
             let error = documents.select(sql).await.unwrap_err();
-            assert!(error.feedback().contains(told), "{sql}: {error}");
+            assert!(error.feedback().contains(expected), "{sql}: {error}");
         }
     }
 }

@@ -57,7 +57,7 @@ const NEEDED: ABI = ABI::V3;
 /// The newest rules that are known here.
 const KNOWN: ABI = ABI::V9;
 
-/// What the process that confines itself is told, as JSON on its standard input.
+/// The instructions for the process that confines itself, as JSON on its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Confinement {
     pub(super) job: Job,
@@ -72,7 +72,7 @@ pub(super) fn run() -> Result<(), String> {
     let confinement: Confinement =
         serde_json::from_reader(io::stdin()).map_err(|error| format!("no confinement: {error}"))?;
     close_inherited()?;
-    // Where memory runs out, this is to go before the server. A kernel without the file has no killer to tell.
+    // Where memory runs out, this is to go before the server. A kernel without the file has no killer to inform.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     limit(&confinement.job.limits, confinement.user)?;
     if required().handle_access(AccessFs::from_all(NEEDED)).is_err() {

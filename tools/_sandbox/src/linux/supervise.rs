@@ -144,7 +144,7 @@ fn start(confinement: &Confinement) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Reads so many bytes, and says whether there are more. Whoever goes on writing then is told that nobody reads.
+/// Reads so many bytes, and says whether there are more. Whoever goes on writing then gets the error that nobody reads.
 fn read(
     pipe: impl Read + Send + 'static,
     most: u64,

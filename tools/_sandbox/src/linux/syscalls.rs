@@ -205,7 +205,7 @@ fn with_conditions() -> Result<Rules, BackendError> {
                 .map(u64_of),
             )?,
         ),
-        // Whether it is a terminal, and the like; nothing that a device would be told.
+        // Whether it is a terminal, and the like; nothing that changes a device.
         (
             sys::SYS_ioctl,
             any(

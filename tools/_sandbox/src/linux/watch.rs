@@ -69,7 +69,7 @@ fn threads(pid: i32) -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path())
 }
 
-/// A process or thread, as its `stat` tells of it: `proc_pid_stat(5)`.
+/// A process or thread, as its `stat` describes it: `proc_pid_stat(5)`.
 struct Task {
     group: i32,
     is_ending: bool,

@@ -101,7 +101,7 @@ async fn m8_modules_and_mcp_servers_are_measured_as_they_come_and_go() {
         assert_eq!(after.count("toolrack_calls_total", &labels), 1, "{tool}");
     }
 
-    // It goes, and is left alone after two calls that failed; then it is asked for its tools.
+    // It goes, and is not called any more after two calls that failed; then it is asked for its tools.
     on_far.kill();
     for _ in 0..3 {
         server.call(&client, &key, "far.count.free").await;

@@ -94,8 +94,8 @@ async fn b7_progress_reaches_the_caller() {
     let registry = registry();
     let _servers = settled(&registry, &[("s", peer.settings())]).await;
     let events = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&events);
-    let context = ada(&registry).with_events(Arc::new(move |event| told.lock().unwrap().push(event)));
+    let sink = Arc::clone(&events);
+    let context = ada(&registry).with_events(Arc::new(move |event| sink.lock().unwrap().push(event)));
     let done = registry.execute(&context, ToolCall::new("s.works", json!({}))).await;
     assert_eq!(done.result.unwrap().value, json!("done"));
     let events = events.lock().unwrap();
@@ -129,8 +129,8 @@ async fn b7_a_call_that_is_cancelled_or_late_is_cancelled_there_too() {
     assert_eq!(cancelled.result.unwrap_err().kind(), ErrorKind::Cancelled);
     until(|| peer.heard("notifications/cancelled").len() == 2).await;
     let ids: Vec<Value> = peer.heard("tools/call").iter().map(|call| call["id"].clone()).collect();
-    let told = peer.heard("notifications/cancelled");
-    assert_eq!(told.iter().map(|word| word["params"]["requestId"].clone()).collect::<Vec<_>>(), ids);
+    let cancelled = peer.heard("notifications/cancelled");
+    assert_eq!(cancelled.iter().map(|word| word["params"]["requestId"].clone()).collect::<Vec<_>>(), ids);
     assert_eq!(
         (report(&servers).source.tools, peer.connections.load(std::sync::atomic::Ordering::SeqCst)),
         (1, 1),
@@ -239,7 +239,7 @@ async fn m8_a_server_that_fails_time_and_again_is_left_alone_and_tried_with_one_
     let asked = peer.heard("tools/call").len();
     let resting = call(&registry, "s.echo", json!({})).await.result.unwrap_err();
     assert_eq!(resting.kind(), ErrorKind::Unavailable);
-    assert!(resting.message().contains("the MCP server s is left alone until"), "{resting}");
+    assert!(resting.message().contains("the circuit of the MCP server s is open until"), "{resting}");
     assert!(resting.retry_at().is_some());
     assert_eq!(peer.heard("tools/call").len(), asked, "it is not asked");
     clock.advance(31);
@@ -258,8 +258,8 @@ async fn b3_a_call_that_waits_for_a_person_on_the_other_side_is_made_again_until
     let registry = Registry::builder().without_compiled().approve_destructive(false).build().unwrap();
     let _servers = settled(&registry, &[("s", peer.settings())]).await;
     let events = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&events);
-    let context = ada(&registry).with_events(Arc::new(move |event| told.lock().unwrap().push(event)));
+    let sink = Arc::clone(&events);
+    let context = ada(&registry).with_events(Arc::new(move |event| sink.lock().unwrap().push(event)));
     let done = registry.execute(&context, ToolCall::new("s.approved", json!({}))).await;
     assert_eq!(done.result.unwrap().value, json!("done"));
     let calls = peer.heard("tools/call");

@@ -173,9 +173,9 @@ async fn b3_a_server_that_wants_a_key_says_where_it_goes() {
             let registry = registry();
             let servers = settled(&registry, &[("h", settings)]).await;
             let error = report(&servers).source.error.unwrap();
-            let told =
+            let expected =
                 if key.is_some() { "does not take its key" } else { "name its variable under `key_env`" };
-            assert!(error.contains(told), "{status} {challenge}: {error}");
+            assert!(error.contains(expected), "{status} {challenge}: {error}");
             serving.shutdown_background();
         }
     }
@@ -201,7 +201,7 @@ async fn k22_words_about_a_key_in_an_answer_are_no_status() {
 
 /// Neither the caller nor the model gets to know where a server is, nor what its URL has in it; the operator does.
 #[tokio::test]
-async fn k6_where_an_mcp_server_is_is_told_to_the_operator_alone() {
+async fn k6_where_an_mcp_server_is_is_shown_to_the_operator_alone() {
     let modern = Modern { tools: Arc::new(Mutex::new(vec!["echo"])), changed: broadcast::Sender::new(4) };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -216,7 +216,7 @@ async fn k6_where_an_mcp_server_is_is_told_to_the_operator_alone() {
     let broken = call(&registry, "h.echo", json!({})).await.result.unwrap_err();
     let resting = call(&registry, "h.echo", json!({})).await.result.unwrap_err();
     assert!(broken.message().contains("the MCP server h did not answer the call"), "{broken}");
-    assert!(resting.message().contains("is left alone"), "{resting}");
+    assert!(resting.message().contains("is open until"), "{resting}");
     for error in [broken, resting] {
         let public = format!("{} {}", error.message(), error.feedback());
         assert!(!public.contains("127.0.0.1") && !public.contains("hidden"), "{public}");

@@ -29,7 +29,7 @@ pub(crate) struct Peer {
     /// How many tools are on one page.
     pub(crate) page: AtomicUsize,
     pub(crate) connections: AtomicUsize,
-    /// What it was told and asked, other than lists.
+    /// The notifications and requests it got, other than lists.
     pub(crate) heard: Mutex<Vec<Value>>,
     /// What it says unasked; `null` ends all connections.
     says: broadcast::Sender<Value>,

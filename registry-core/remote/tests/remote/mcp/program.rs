@@ -92,7 +92,7 @@ async fn b3_whoever_leaves_a_program_ends_it_and_what_it_started() {
 }
 
 #[tokio::test]
-async fn b3_a_program_that_is_none_or_none_of_ours_is_told() {
+async fn b3_a_program_that_is_none_or_none_of_ours_is_reported() {
     let registry = registry();
     let none = McpServerSettings::command("toolrack-no-such-program", [""; 0]);
     let servers = settled(&registry, &[("p", none)]).await;

@@ -311,7 +311,7 @@ async fn m2_a_cache_that_is_away_costs_no_tool() {
 }
 
 #[tokio::test]
-async fn c3_a_tool_named_like_one_of_this_server_is_left_out_and_told() {
+async fn c3_a_tool_named_like_one_of_this_server_is_left_out_and_reported() {
     let peer = Peer::new("m", &[tool("f", "guest"), tool("g", "guest")]).await;
     let server = Server::new(quick(&[("m", ModuleSettings::new(&peer.url))]));
     let ours = handler_fn(|_, _| async { Ok(ToolResult::new("ours")) });
@@ -335,7 +335,7 @@ async fn c3_a_tool_named_like_one_of_this_server_is_left_out_and_told() {
 }
 
 #[tokio::test]
-async fn m7_unknown_names_are_told_in_fixed_words() {
+async fn m7_unknown_names_are_reported_in_fixed_words() {
     let peer = Peer::new("research", &[tool("research.web_search", "guest")]).await;
     let server = Server::with("research", &peer.url).await;
     let format = server.error("xyz").await;
@@ -370,7 +370,7 @@ async fn l5_every_tenant_has_the_modules() {
 }
 
 #[tokio::test]
-async fn m12_a_wrong_module_is_told_with_its_name() {
+async fn m12_a_wrong_module_is_reported_with_its_name() {
     let registry = Registry::builder().without_compiled().build().unwrap();
     for (name, url) in [("a.b", "http://a"), ("a", "nowhere"), ("local", "http://a")] {
         let settings = quick(&[(name, ModuleSettings::new(url))]);

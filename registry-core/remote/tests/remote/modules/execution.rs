@@ -118,7 +118,7 @@ async fn m8_a_key_is_sent_to_its_module_and_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn m8_errors_are_told_in_the_seeds_words() {
+async fn m8_errors_are_reported_in_the_seeds_words() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     let server = Server::with("m", &peer.url).await;
     for (answer, message, kind, retryable) in [
@@ -194,7 +194,7 @@ async fn m8_errors_are_told_in_the_seeds_words() {
 }
 
 #[tokio::test]
-async fn m8_a_call_that_takes_too_long_is_told_with_its_limit() {
+async fn m8_a_call_that_takes_too_long_is_reported_with_its_limit() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     peer.set_execute(slow(Duration::from_secs(60)));
     let modules = [("m", ModuleSettings::new(&peer.url)), ("slow", ModuleSettings::new(&peer.url))];
@@ -348,7 +348,7 @@ async fn m8_a_module_that_fails_time_and_again_is_left_alone_and_tried_by_one() 
     let error = server.error("m.f").await;
     assert_eq!(
         error.message(),
-        "the module m is left alone until 2026-03-01T12:00:30Z, as its last calls failed: Module returned status 500: oops"
+        "the circuit of the module m is open until 2026-03-01T12:00:30Z, as its last calls failed: Module returned status 500: oops"
     );
     assert_eq!(error.retry_at(), Some("2026-03-01T12:00:30Z".parse().unwrap()));
     assert_eq!((error.kind(), error.is_retryable(), peer.calls().len()), (ErrorKind::Unavailable, false, 3));

@@ -116,7 +116,7 @@ async fn m8_a_reply_without_end_is_cut_off() {
     assert_eq!(error.message(), format!("Tool execution error: the answer is larger than {MAX_REPLY} bytes"));
     assert!(!error.is_retryable());
     assert!(sent.load(Ordering::SeqCst) < 32 << 20);
-    // An error without end is told with its beginning.
+    // An error without end is shown with its beginning.
     peer.set_execute(Answer::Http(500, "", "x".repeat(1 << 20)));
     let message = server.error("m.f").await.message().to_owned();
     assert!(
@@ -164,7 +164,7 @@ async fn m8_a_redirect_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn m1_garbage_is_told_and_the_good_tools_stay() {
+async fn m1_garbage_is_reported_and_the_good_tools_stay() {
     let peer = Peer::new("m", &[tool("f", "guest")]).await;
     let server = Server::with("m", &peer.url).await;
     let deep = "[".repeat(1 << 20);
@@ -199,8 +199,8 @@ async fn b3_a_tool_with_hidden_text_is_left_out_and_the_others_are_there() {
     let server = Server::with("m", &peer.url).await;
     assert_eq!(server.names(), ["m.a"]);
     let faults = &server.modules.reports()[0].source.faults;
-    let told: Vec<_> = faults.iter().map(|fault| (&*fault.tool, fault.taken)).collect();
-    assert_eq!(told, [("../etc", false), ("b", false)]);
+    let reported: Vec<_> = faults.iter().map(|fault| (&*fault.tool, fault.taken)).collect();
+    assert_eq!(reported, [("../etc", false), ("b", false)]);
     assert!(faults[1].message.contains("U+E0049"), "{faults:?}");
 }
 
@@ -235,7 +235,7 @@ async fn b5_a_hundred_calls_go_on_undisturbed_beside_a_module_that_hangs() {
         assert_eq!(server.call("near").await.for_model(), "here");
     }
     assert!(began.elapsed() < patient / 2, "{:?}", began.elapsed());
-    // Those that neither run nor wait were told at once; the others still hang.
+    // Those that neither run nor wait were refused at once; the others still hang.
     let busy = || hanging.iter().filter(|call| call.is_finished()).count();
     // A busy machine may not have begun all of them by now.
     until(|| busy() >= 64 - 2 * 16).await;

@@ -1,4 +1,4 @@
-//! A module for tests, which answers as it is told: well, badly, slowly, or not at all.
+//! A module for tests, which answers as the test wants: well, badly, slowly, or not at all.
 
 use std::{
     collections::HashMap,
