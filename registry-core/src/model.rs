@@ -1,26 +1,19 @@
 //! A language model that tools ask, as a resource.
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use crate::{future::BoxFuture, result::ToolError};
 
 /// The model that a host provides to its tools. What can be done with it is in [`LanguageModel`].
-#[derive(Clone, derive_more::Debug)]
+#[derive(Clone, derive_more::Debug, derive_more::Deref)]
 #[debug("Model")]
+#[deref(forward)]
 pub struct Model(Arc<dyn LanguageModel>);
 
 impl Model {
     /// A model.
     pub fn new(model: impl LanguageModel) -> Self {
         Self(Arc::new(model))
-    }
-}
-
-impl Deref for Model {
-    type Target = dyn LanguageModel;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 /// How many tools of one source are taken.
 pub const MAX_TOOLS: usize = 1000;
 /// How large the definition of one tool may be, in bytes of JSON.
-pub const MAX_TOOL_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_TOOL_BYTES: usize = 64 * 1024;
 /// How deep it may nest.
 const MAX_DEPTH: usize = 32;
 /// The longest name of a tool, its prefix included, in bytes.

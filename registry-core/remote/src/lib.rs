@@ -35,7 +35,7 @@ mod tool;
 
 pub use acceptance::{AcceptError, ToolChange};
 pub use breaker::BreakerState;
-pub use definition::{MAX_TOOL_BYTES, MAX_TOOLS};
+pub use definition::MAX_TOOLS;
 pub use settings::{BreakerSettings, NameError, RemoteKey, SettingsError, check_name};
 pub use source::{SourceReport, ToolFault};
 

@@ -50,16 +50,7 @@ pub struct Parameter<T> {
 
 /// An argument that has to be given, until it has a default.
 pub const fn parameter<T: Argument>(name: &'static str, description: &'static str) -> Parameter<T> {
-    Parameter {
-        name,
-        description,
-        schema: SchemaGenerator::subschema_for::<T>,
-        read: serde_json::from_value,
-        absent: None,
-        show: None,
-        examples: None,
-        bounds: Vec::new,
-    }
+    named::<T, T>(name, description, None)
 }
 
 /// An argument that may be left out.
@@ -67,12 +58,20 @@ pub const fn optional<T: Argument>(name: &'static str, description: &'static str
     const fn none<T>() -> Option<T> {
         None
     }
+    named::<T, Option<T>>(name, description, Some(none))
+}
+
+const fn named<T: Argument, V: DeserializeOwned>(
+    name: &'static str,
+    description: &'static str,
+    absent: Option<fn() -> V>,
+) -> Parameter<V> {
     Parameter {
         name,
         description,
         schema: SchemaGenerator::subschema_for::<T>,
         read: serde_json::from_value,
-        absent: Some(none),
+        absent,
         show: None,
         examples: None,
         bounds: Vec::new,

@@ -116,6 +116,7 @@ impl<T> AnyRow for T where
 }
 
 /// What a statement is given.
+#[derive(derive_more::From)]
 pub(super) enum Argument {
     Text(Option<String>),
     Number(i64),
@@ -125,24 +126,6 @@ pub(super) enum Argument {
 impl From<&str> for Argument {
     fn from(text: &str) -> Self {
         Self::Text(Some(text.to_owned()))
-    }
-}
-
-impl From<Option<String>> for Argument {
-    fn from(text: Option<String>) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<Vec<f32>> for Argument {
-    fn from(vector: Vec<f32>) -> Self {
-        Self::Vector(vector)
-    }
-}
-
-impl From<i64> for Argument {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
     }
 }
 

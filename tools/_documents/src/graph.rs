@@ -15,7 +15,7 @@ use super::{
 use registry_core::ToolError;
 
 /// The relation of names that are mentioned in the same passages.
-pub const MENTIONED_WITH: &str = "mentioned_with";
+pub(crate) const MENTIONED_WITH: &str = "mentioned_with";
 /// From no more names is gone on.
 const MAX_FRONTIER: usize = 12;
 /// No more paths are given; the relations they go along are there all the same.

@@ -43,9 +43,9 @@ mod tenants;
 mod unspaced;
 mod vectors;
 
-use std::{ops::Deref, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
-pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep, MENTIONED_WITH};
+pub use graph::{Graph, GraphPath, GraphQuery, GraphRelation, GraphStep};
 use tokio::task::spawn_blocking;
 
 use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, tenant_path};
@@ -64,9 +64,10 @@ pub use rank_fusion::reciprocal_rank_fusion;
 
 /// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to
 /// clone. What can be done with them is in [`DocumentIndex`].
-#[derive(Clone, derive_more::Debug)]
+#[derive(Clone, derive_more::Debug, derive_more::Deref)]
 #[debug("Documents")]
 pub struct Documents {
+    #[deref(forward)]
     index: Arc<dyn DocumentIndex>,
     tenants: Arc<Tenants>,
     embedding: Option<Arc<Embedding>>,
@@ -188,14 +189,6 @@ impl DocumentGraph {
     /// When no document has the name, which lists those that are near, or the store fails.
     pub async fn search(&self, query: &GraphQuery) -> Result<Graph, ToolError> {
         self.0.graph(query).await
-    }
-}
-
-impl Deref for Documents {
-    type Target = dyn DocumentIndex;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.index
     }
 }
 

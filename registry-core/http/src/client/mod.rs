@@ -7,7 +7,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 
-use std::{ops::Deref, time::Duration};
+use std::time::Duration;
 
 use registry_core::{KnownError, KnownErrors, ToolError};
 use reqwest::Response;
@@ -24,7 +24,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// model goes through [`PublicHttpClient`] instead.
 ///
 /// It is a [`reqwest::Client`]: 5 s to connect, 30 s without a byte, no limit on the whole. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, derive_more::Deref)]
 pub struct HttpClient(reqwest::Client);
 
 impl HttpClient {
@@ -48,14 +48,6 @@ inventory::submit! {
             private: error.url().map(|url| format!(" for url ({url})")),
         })
     })
-}
-
-impl Deref for HttpClient {
-    type Target = reqwest::Client;
-
-    fn deref(&self) -> &reqwest::Client {
-        &self.0
-    }
 }
 
 /// Builds a client with what ours have in common: 5 s to connect, our user agent, and TLS that works on a bare system too.

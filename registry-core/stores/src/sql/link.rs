@@ -13,27 +13,15 @@ use registry_core::store::{StoreError, StoreFuture};
 use super::failure::failure;
 
 /// What a column holds. Texts are shared, because what is to be written is kept until it has been.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::From)]
 pub(crate) enum Value {
     Int(i64),
     Text(Arc<str>),
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Int(number)
-    }
-}
-
 impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::Text(text.into())
-    }
-}
-
-impl From<Arc<str>> for Value {
-    fn from(text: Arc<str>) -> Self {
-        Self::Text(text)
     }
 }
 

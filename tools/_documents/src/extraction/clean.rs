@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Extracted, ExtractedName, ExtractedRelation, key};
-use crate::MENTIONED_WITH;
+use crate::graph::MENTIONED_WITH;
 
 /// More names, and more relations, of a passage are not kept.
 const MAX: usize = 24;

@@ -57,7 +57,7 @@ impl File {
     ///
     /// # Errors
     /// Why it cannot be read, without its path: it is of no kind that is known, too large, or cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let absolute = path.canonicalize().map_err(|error| error.to_string())?;
         let kind =
             DocumentKind::of(path).ok_or("it is neither Markdown, text, HTML, CSV nor PDF by its name")?;
@@ -83,7 +83,7 @@ impl File {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
