@@ -36,29 +36,29 @@ impl FileFolder {
                 content.len()
             )));
         }
-        let (folder, content) = (self.clone(), content.to_owned());
-        let done = tokio::task::spawn_blocking(move || (folder.write(&place, &content), place));
-        let (done, place) = done.await?;
-        match done {
-            Ok(()) => Ok(ToolResult::new(json!({ "created": place.to_string() }))
-                .with_message(format!("Created {place}"))
-                .with_side_effect(format!("created:files/{place}"))),
-            Err(fault) => Err(self.error_of(fault, &place)),
-        }
+        let content = content.to_owned();
+        self.act(place, "Created", move |folder, place| folder.write(place, &content)).await
     }
 
     /// Deletes a file for good.
     pub(crate) async fn delete(&self, path: &str) -> Result<ToolResult, ToolError> {
-        let place = Place::parse(path)?;
+        self.act(Place::parse(path)?, "Deleted", Self::remove).await
+    }
+
+    /// Does something with a file, which `done` names, on a thread where that holds nobody up.
+    async fn act(
+        &self,
+        place: Place,
+        done: &str,
+        run: impl FnOnce(&Self, &Place) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<ToolResult, ToolError> {
         let folder = self.clone();
-        let done = tokio::task::spawn_blocking(move || (folder.remove(&place), place));
-        let (done, place) = done.await?;
-        match done {
-            Ok(()) => Ok(ToolResult::new(json!({ "deleted": place.to_string() }))
-                .with_message(format!("Deleted {place}"))
-                .with_side_effect(format!("deleted:files/{place}"))),
-            Err(fault) => Err(self.error_of(fault, &place)),
-        }
+        let (outcome, place) = tokio::task::spawn_blocking(move || (run(&folder, &place), place)).await?;
+        outcome.map_err(|fault| self.error_of(fault, &place))?;
+        let verb = done.to_lowercase();
+        Ok(ToolResult::new(json!({ &*verb: place.to_string() }))
+            .with_message(format!("{done} {place}"))
+            .with_side_effect(format!("{verb}:files/{place}")))
     }
 
     fn error_of(&self, fault: Fault, place: &Place) -> ToolError {

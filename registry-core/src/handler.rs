@@ -11,6 +11,9 @@ use crate::{
     result::{ToolError, ToolResult},
 };
 
+/// What a tool gives in the end.
+pub type ToolFuture<'a> = BoxFuture<'a, Result<ToolResult, ToolError>>;
+
 /// The code behind a tool. `#[tool]` writes it; a host that registers tools by hand implements it or takes [`handler_fn`].
 pub trait Handler: Send + Sync {
     /// Why the tool is off for this request; `None` when it is not.
@@ -20,11 +23,7 @@ pub trait Handler: Send + Sync {
     }
 
     /// Runs it, with arguments that fit its schema.
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a>;
 }
 
 /// A handler from a closure that takes the context and the arguments.
@@ -39,11 +38,7 @@ where
         F: Fn(ToolContext, Map<String, Value>) -> Fut + Send + Sync,
         Fut: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
     {
-        fn call<'a>(
-            &'a self,
-            context: &'a ToolContext,
-            arguments: Map<String, Value>,
-        ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a> {
             Box::pin((self.0)(context.clone(), arguments))
         }
     }
@@ -61,11 +56,7 @@ impl Handler for Plugin {
         })
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a> {
         (self.run)(context, arguments)
     }
 }

@@ -67,7 +67,7 @@ pub use context::{
 };
 pub use events::{Change, RegistryEvent};
 pub use future::BoxFuture;
-pub use handler::{Handler, handler_fn};
+pub use handler::{Handler, ToolFuture, handler_fn};
 pub use id::random_id;
 pub use nearest::nearest;
 pub use outcome::{ToolOutcome, ToolReply};

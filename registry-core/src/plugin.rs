@@ -6,14 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::{
     context::ToolContext,
-    future::BoxFuture,
+    handler::ToolFuture,
     policy::{Cost, Effect, Permission, TextTag, ToolPolicy},
-    result::{ToolError, ToolResult},
 };
 
 /// Runs a compiled tool.
-pub(crate) type Run =
-    for<'a> fn(&'a ToolContext, Map<String, Value>) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+pub(crate) type Run = for<'a> fn(&'a ToolContext, Map<String, Value>) -> ToolFuture<'a>;
 
 /// A tool that was compiled in: one static for each `#[tool]`.
 ///

@@ -14,11 +14,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::ToolContext,
-    future::BoxFuture,
-    handler::Handler,
+    handler::{Handler, ToolFuture},
     plugin::Plugin,
     policy::ToolPolicy,
-    result::{ErrorKind, ToolError, ToolResult},
+    result::{ErrorKind, ToolError},
     schema::ArgumentChecker,
     source::{ConfiguredTool, Offer, Remote, Source},
     spec::ToolSpec,
@@ -331,11 +330,7 @@ impl Handler for Alias {
         self.0.unavailable(context)
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a> {
         let tool = &self.0;
         let Some(handler) = tool.handler() else {
             let message = format!("{} cannot be called", tool.name());

@@ -5,8 +5,8 @@ use std::{collections::HashMap, path::Path, str::FromStr, sync::Arc, time::Durat
 use serde_json::{Map, Value};
 
 use registry_core::{
-    BoxFuture, ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolError,
-    ToolPolicy, ToolResult, ToolSpec, alias_of, nearest, schema::check_input,
+    ConfigFault, ConfiguredTool, ConfiguredTools, Handler, Tool, ToolContext, ToolFuture, ToolPolicy,
+    ToolResult, ToolSpec, alias_of, nearest, schema::check_input,
 };
 
 use crate::document::{self, Data, Format, Node};
@@ -301,11 +301,7 @@ impl Reader<'_> {
 struct Mock(Value);
 
 impl Handler for Mock {
-    fn call<'a>(
-        &'a self,
-        _: &'a ToolContext,
-        _: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, _: &'a ToolContext, _: Map<String, Value>) -> ToolFuture<'a> {
         Box::pin(std::future::ready(Ok(ToolResult::new(self.0.clone()))))
     }
 }

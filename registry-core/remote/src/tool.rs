@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use registry_core::{
-    BoxFuture, Effect, ErrorKind, Handler, Remote, ToolContext, ToolError, ToolPolicy, ToolResult,
-    guard::approval::APPROVAL_TIMEOUT,
+    BoxFuture, Effect, ErrorKind, Handler, Remote, ToolContext, ToolError, ToolFuture, ToolPolicy,
+    ToolResult, guard::approval::APPROVAL_TIMEOUT,
 };
 use serde_json::{Map, Value};
 use tokio::{sync::Semaphore, time::Instant};
@@ -159,11 +159,7 @@ impl Handler for RemoteTool {
         self.quarantine.clone()
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a> {
         Box::pin(async move { self.run(context, &arguments).await })
     }
 }

@@ -32,7 +32,7 @@ pub struct Conversation {
 }
 
 /// A word from a running tool.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolEvent {
     /// The call's id.
     pub call_id: String,
@@ -244,24 +244,16 @@ impl ToolContext {
     /// Says that the call waits for a person, who has so long to answer.
     pub(crate) fn ask_approval(&self, id: &str, message: String, left: Duration) {
         let (approval, approval_seconds) = (Some(id.to_owned()), Some(left.as_secs()));
-        self.send(|event| ToolEvent { message, approval, approval_seconds, ..event });
+        self.send(ToolEvent { message, approval, approval_seconds, ..ToolEvent::default() });
     }
 
     fn report(&self, message: String, progress: Option<f64>) {
-        self.send(|event| ToolEvent { message, progress, ..event });
+        self.send(ToolEvent { message, progress, ..ToolEvent::default() });
     }
 
-    fn send(&self, event: impl FnOnce(ToolEvent) -> ToolEvent) {
+    fn send(&self, event: ToolEvent) {
         let (Some(events), Some(call)) = (&self.events, &self.call) else { return };
-        let (call_id, tool_name, message) = (call.id.clone(), call.tool.to_string(), String::new());
-        events(event(ToolEvent {
-            call_id,
-            tool_name,
-            message,
-            progress: None,
-            approval: None,
-            approval_seconds: None,
-        }));
+        events(ToolEvent { call_id: call.id.clone(), tool_name: call.tool.to_string(), ..event });
     }
 
     /// Whether the call should stop.

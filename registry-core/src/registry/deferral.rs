@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{Common, Registry, Shared, search::Query, select::refusal};
 use crate::{
     context::ToolContext,
-    future::BoxFuture,
-    handler::Handler,
+    handler::{Handler, ToolFuture},
     policy::ToolPolicy,
     result::{ErrorKind, ToolError, ToolResult},
     source::Source,
@@ -243,11 +242,7 @@ impl Handler for SearchTools {
         usable.next().is_none().then(|| "no tool that may be used is deferred".to_owned())
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, context: &'a ToolContext, arguments: Map<String, Value>) -> ToolFuture<'a> {
         Box::pin(std::future::ready(self.search(context, &arguments)))
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use registry_core::{
-    BoxFuture, Caller, Concurrency, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder,
-    Resources, ToolCall, ToolContext, ToolError, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
+    Caller, Concurrency, Effect, ErrorKind, Handler, Permission, Registry, RegistryBuilder, Resources,
+    ToolCall, ToolContext, ToolError, ToolFuture, ToolOutcome, ToolPolicy, ToolResult, ToolSpec,
     guard::{
         audit::{AuditRecord, AuditSink, LogAudit, MemoryAudit, Phase},
         limits::{Charge, Limited, MemoryUsage, Usage},
@@ -271,11 +271,7 @@ impl Handler for Counted {
         context.resource::<String>().is_none().then(|| "there is no text".to_owned())
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        _: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(&'a self, context: &'a ToolContext, _: Map<String, Value>) -> ToolFuture<'a> {
         let text = context.resource::<String>().map(|text| String::clone(&text));
         Box::pin(async { Ok(ToolResult::new(text.unwrap_or_default())) })
     }
