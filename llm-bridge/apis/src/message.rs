@@ -168,41 +168,8 @@ pub enum Content {
     /// What a call gave back.
     Result(ToolResult),
     /// A part that only one API knows, as it wrote it.
-    #[serde(with = "opaque")]
+    #[serde(with = "crate::opaque")]
     Opaque(Provider, RawJson),
-}
-
-/// An opaque part as JSON: an object, to which fields can be added.
-mod opaque {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::{Provider, RawJson};
-
-    #[derive(Serialize)]
-    struct Written<'p> {
-        api: Provider,
-        json: &'p RawJson,
-    }
-
-    #[derive(Deserialize)]
-    struct Read {
-        api: Provider,
-        json: RawJson,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        api: &Provider,
-        json: &RawJson,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        Written { api: *api, json }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<(Provider, RawJson), D::Error> {
-        Read::deserialize(deserializer).map(|Read { api, json }| (api, json))
-    }
 }
 
 /// What the model thought before it answered.

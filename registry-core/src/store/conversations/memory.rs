@@ -110,7 +110,10 @@ impl Owned {
         now: Timestamp,
         limits: &ConversationLimits,
     ) -> Result<(), ConversationError> {
-        if self.responses.contains_key(&response.id) {
+        let begins = response.previous.is_none();
+        if self.responses.contains_key(&response.id)
+            || begins && self.conversations.contains_key(&response.id)
+        {
             return Err(StoreError::invalid("there is a response of this id already").into());
         }
         let conversation = match &response.previous {

@@ -35,7 +35,7 @@ const COUNT: &str = "UPDATE conversations SET used_at = $4, size = size + $5
     WHERE tenant = $1 AND user_id = $2
     AND id = (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3)";
 
-/// The chain of a response from its last one on, until it is beyond a limit.
+/// What stands before and behind [`FIND`]: the chain of a response from its last one on, until it is beyond a limit.
 const CHAIN: [&str; 2] = [
     "WITH RECURSIVE chain (previous, messages, responses, bytes) AS (
     SELECT r.previous, r.messages, CAST(1 AS BIGINT), r.size ",
@@ -103,6 +103,9 @@ impl ConversationStore for SqlStore {
             let (size, max) = (response.size(), limits.max_user_bytes);
             if size > max {
                 return Err(ConversationError::Full { max });
+            }
+            if response.previous.as_deref().is_some_and(is_never_kept) {
+                return Err(ConversationError::Unknown);
             }
             let StoredResponse { id, tenant, user, previous, model, messages, created_at } = response;
             let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
@@ -173,9 +176,9 @@ impl ConversationStore for SqlStore {
             let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
             let chain = self.read(find, read).await?;
             // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
-            let (first, bytes, _) = chain.last().ok_or(ConversationError::Unknown)?;
+            let (before_first, bytes, _) = chain.last().ok_or(ConversationError::Unknown)?;
             limits.check_chain(chain.len(), *bytes)?;
-            if !first.is_empty() {
+            if !before_first.is_empty() {
                 return Err(ConversationError::Unknown);
             }
             Ok(chain.into_iter().rev().map(|(_, _, messages)| messages).collect())

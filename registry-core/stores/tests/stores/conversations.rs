@@ -102,7 +102,7 @@ async fn chains_are_whole(asked: &Asked<'_>) {
     let of_another_tenant =
         asked.store.response_chain("other", "ada", "r1", at("11:00:00"), &asked.limits).await;
     assert_eq!(of_another_tenant, UNKNOWN);
-    for previous in ["r1", "none", ""] {
+    for previous in ["r1", "none", "", "r1\0"] {
         let continued = asked.keep(response("bob", "b1", Some(previous)), "12:05:00").await;
         assert_eq!(continued, Err(ConversationError::Unknown), "{previous:?}");
         assert!(!asked.knows("bob", "b1", "12:05:00").await);
@@ -191,10 +191,12 @@ async fn one_response_is_deleted(asked: &Asked<'_>) {
     assert_eq!(asked.chain("kim", "3", "16:01:00").await, UNKNOWN);
     assert!(asked.knows("kim", "3", "16:01:00").await);
     assert_eq!(asked.chain("kim", "1", "16:01:00").await, Ok(messages("kim", &["1"])));
-    for id in ["1", "3"] {
-        assert!(asked.store.delete_response("default", "kim", id).await.unwrap());
-    }
+    // The id of the first one names the conversation as long as that is there.
+    assert!(asked.store.delete_response("default", "kim", "1").await.unwrap());
+    let again = asked.keep(response("kim", "1", None), "16:01:00").await;
+    assert!(matches!(again, Err(ConversationError::Store(_))), "{again:?}");
     // With the last one goes the conversation, so that its id is free.
+    assert!(asked.store.delete_response("default", "kim", "3").await.unwrap());
     asked.keep(response("kim", "1", None), "16:02:00").await.unwrap();
     assert_eq!(asked.store.delete_conversations_of("default", "kim").await, Ok(1));
     assert_eq!(asked.store.delete_conversations_of("default", "kim").await, Ok(0));
