@@ -45,7 +45,7 @@ use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     identifier::check_identifier,
-    server::{Access, ServerSettings},
+    server::{Access, AllowedOrigin, ServerSettings},
 };
 
 /// The default configuration file.
@@ -70,6 +70,8 @@ pub struct Settings {
     pub api_key: Option<Secret>,
     /// Names of this server besides `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
+    /// Origins besides this server's own whose pages may use it.
+    pub allowed_origins: Vec<AllowedOrigin>,
     /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
@@ -128,6 +130,7 @@ impl Default for Settings {
             data_dir: ".toolrack".into(),
             api_key: None,
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
@@ -433,6 +436,7 @@ impl Settings {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.clone(),
+                allowed_origins: self.allowed_origins.clone(),
             },
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
