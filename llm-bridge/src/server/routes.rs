@@ -22,7 +22,7 @@ impl Routes {
         Self { router: Router::new(), operations: Vec::new() }
     }
 
-    /// Adds a handler for the operation's method of a path.
+    /// Adds a handler for the operation's method of a path, with and without a slash at its end.
     pub(super) fn add<T: 'static>(
         mut self,
         path: &'static str,
@@ -32,7 +32,12 @@ impl Routes {
         // Every method that an operation has is one that axum routes.
         let method = MethodFilter::try_from(operation.method.clone()).unwrap_or(MethodFilter::GET);
         self.operations.push((path, operation));
-        Self { router: self.router.route(path, on(method, handler)), ..self }
+        let mut router = self.router.route(path, on(method, handler.clone()));
+        // The root ends with one, and a rest of a path may.
+        if path != "/" && !path.contains("{*") {
+            router = router.route(&format!("{path}/"), on(method, handler));
+        }
+        Self { router, ..self }
     }
 
     pub(super) fn merge(mut self, other: Self) -> Self {

@@ -1,12 +1,18 @@
 //! Keeps everything in memory, until the process ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{ApiKey, Persona, Store, StoreFuture, StoredTool, User};
+use super::{
+    ApiKey, ConversationError, ConversationLimits, ConversationStore, Persona, RemovedUser, Store,
+    StoreFuture, StoredResponse, StoredTool, User, conversations::MemoryConversations,
+};
 use crate::future::BoxFuture;
 
 /// A store in memory.
@@ -25,6 +31,7 @@ struct State {
     /// By tenant and id.
     users: BTreeMap<(String, String), User>,
     keys: Vec<ApiKey>,
+    conversations: MemoryConversations,
 }
 
 impl Default for MemoryStore {
@@ -125,12 +132,20 @@ impl Store for MemoryStore {
         })
     }
 
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> StoreFuture<'a, RemovedUser> {
         self.write(|state| {
             let opens =
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
             state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
-            state.users.remove(&key(tenant, id)).is_some()
+            RemovedUser {
+                was_known: state.users.remove(&key(tenant, id)).is_some(),
+                responses: state.conversations.delete_of(tenant, id),
+            }
         })
     }
 
@@ -175,5 +190,52 @@ impl Store for MemoryStore {
             // The sender is this store, so the channel is never closed.
             let _ = self.revision.subscribe().wait_for(|revision| *revision != since).await;
         })
+    }
+}
+
+/// None of it raises the revision, which is that of registrations, users and keys.
+impl ConversationStore for MemoryStore {
+    fn keep_response<'a>(
+        &'a self,
+        response: StoredResponse,
+        now: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<(), ConversationError>> {
+        Box::pin(std::future::ready(self.state.lock().conversations.keep(response, now, limits)))
+    }
+
+    fn response<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<StoredResponse>> {
+        self.read(|state| state.conversations.response(tenant, user, id, since))
+    }
+
+    fn response_chain<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
+        let chain = self.state.lock().conversations.chain(tenant, user, id, since, limits);
+        Box::pin(std::future::ready(chain))
+    }
+
+    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        Box::pin(std::future::ready(Ok(self.state.lock().conversations.delete(tenant, user, id))))
+    }
+
+    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        Box::pin(std::future::ready(Ok(self.state.lock().conversations.delete_of(tenant, user))))
+    }
+
+    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
+        self.state.lock().conversations.delete_expired(since);
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -1,5 +1,6 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
+mod conversations;
 mod documents;
 mod embeddings;
 mod flags;
@@ -28,6 +29,7 @@ use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
 use toolrack_documents::Documents;
 
+pub use conversations::ConversationSettings;
 pub use documents::DocumentSettings;
 pub use embeddings::EmbeddingSettings;
 use flags::API_KEY_VARIABLE;
@@ -43,7 +45,7 @@ use super::address;
 use crate::{
     chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     identifier::check_identifier,
-    server::{Access, ServerSettings},
+    server::{Access, AllowedOrigin, ServerSettings},
 };
 
 /// The default configuration file.
@@ -68,6 +70,8 @@ pub struct Settings {
     pub api_key: Option<Secret>,
     /// Names of this server besides `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
+    /// Origins besides this server's own whose pages may use it.
+    pub allowed_origins: Vec<AllowedOrigin>,
     /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
@@ -78,6 +82,8 @@ pub struct Settings {
     pub models: Models,
     /// The persistent state.
     pub store: StoreSettings,
+    /// What is kept of conversations.
+    pub conversations: ConversationSettings,
     /// The documents that tools search.
     pub documents: DocumentSettings,
     /// Approval, concurrency and audit of calls.
@@ -124,11 +130,13 @@ impl Default for Settings {
             data_dir: ".toolrack".into(),
             api_key: None,
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
             models: Models::default(),
             store: StoreSettings::default(),
+            conversations: ConversationSettings::default(),
             documents: DocumentSettings::default(),
             guard: Guard::default(),
             gate: None,
@@ -300,6 +308,7 @@ impl Settings {
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
+        self.conversations.check()?;
         modules::check(&self.modules, &self.module_name)?;
         for (name, server) in &self.mcp_servers {
             server.check(name).map_err(|fault| fault.to_string())?;
@@ -427,6 +436,7 @@ impl Settings {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.clone(),
+                allowed_origins: self.allowed_origins.clone(),
             },
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
