@@ -342,7 +342,7 @@ async fn issue16_more_than_one_sweep_of_expired_conversations_is_deleted() {
 #[tokio::test]
 async fn issue16_what_is_kept_can_be_switched_off() {
     let store = Arc::new(MemoryStore::default());
-    let time = |time: &str| -> Arc<FixedClock> { Arc::new(TestClock::at(at(time))) };
+    let time = |time: &str| -> Arc<TestClock> { Arc::new(TestClock::at(at(time))) };
     let on = Conversations::new(store.clone(), LIMITS);
     on.clone().with_clock(time("12:00:00")).keep(response("ada", "r1", None)).await.unwrap();
     let off = Conversations::new(store, ConversationLimits { retention: Duration::ZERO, ..LIMITS });
