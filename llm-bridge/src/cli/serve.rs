@@ -11,7 +11,8 @@ use toolrack_remote::{mcp::McpServers, module::Modules};
 
 use super::{Settings, names::Known, out::count, store::Stores, webhooks};
 use crate::{
-    chat::{Backend, Upstream},
+    turn::Backend,
+    upstream::Upstream,
     listing,
     metrics::Metrics,
     server,
@@ -107,7 +108,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 /// Warns if the model server does not answer. It may still be starting, so the server starts anyway.
 async fn warn_of(upstream: Upstream) {
     if let Err(failure) = upstream.models().await {
-        tracing::warn!("{}", server::explained(&failure, &upstream));
+        tracing::warn!("{failure}");
     }
 }
 

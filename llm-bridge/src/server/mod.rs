@@ -21,7 +21,6 @@ mod openapi;
 mod page;
 mod personas;
 mod query;
-mod reply;
 mod routes;
 mod schedule;
 mod tools;
@@ -44,13 +43,11 @@ pub use access::Access;
 use api_error::ApiError;
 pub use documents::Upload;
 use identity::Identities;
-#[cfg(feature = "cli")]
-pub(crate) use models::explained;
 use openapi::Document;
 use routes::Routes;
 use toolrack_remote::module::Modules;
 
-use crate::{chat::Backend, metrics::Metrics};
+use crate::{metrics::Metrics, turn::Backend};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -177,7 +174,7 @@ fn routes(
         closing,
     };
     let with_tools = with_tools
-        .add("/v1/chat/completions", chat::completions, chat::operation())
+        .merge(chat::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .add("/api/tools", tools::list, tools::list_operation())
         .add("/api/tools", tools::register, tools::register_operation())
@@ -223,6 +220,7 @@ fn routes(
         })
         .layer(Extension(document))
         .layer(middleware::from_fn_with_state(settings, access::check_sender))
+        .layer(middleware::from_fn(chat::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("the server failed; see its log").into_response()

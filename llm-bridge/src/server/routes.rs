@@ -14,7 +14,7 @@ use super::{App, access::check_key, identity::Identities, openapi::Operation};
 /// Routes with their descriptions.
 pub(super) struct Routes {
     router: Router<App>,
-    operations: Vec<(&'static str, Operation)>,
+    operations: Vec<(String, Operation)>,
 }
 
 impl Routes {
@@ -31,7 +31,7 @@ impl Routes {
     ) -> Self {
         // Every method that an operation has is one that axum routes.
         let method = MethodFilter::try_from(operation.method.clone()).unwrap_or(MethodFilter::GET);
-        self.operations.push((path, operation));
+        self.operations.push((path.replace("{*", "{"), operation));
         Self { router: self.router.route(path, on(method, handler)), ..self }
     }
 
@@ -57,7 +57,7 @@ impl Routes {
         }
     }
 
-    pub(super) fn into_parts(self) -> (Router<App>, Vec<(&'static str, Operation)>) {
+    pub(super) fn into_parts(self) -> (Router<App>, Vec<(String, Operation)>) {
         (self.router, self.operations)
     }
 }

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use crate::support::{Answer, Reported, Scripted, user, within};
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
     server::{self, Access, ServerSettings},
 };
 use registry_core::{

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
     server::{Access, ServerSettings, check_address, router},
 };
 use registry_core::{

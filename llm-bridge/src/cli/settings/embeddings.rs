@@ -9,7 +9,7 @@ use toolrack_documents::{Documents, EmbedError, Embedder, TextRole};
 
 use super::{Settings, flags::Secret};
 use crate::{
-    chat::{EmbeddingModel, Upstream, UpstreamEmbedder},
+    upstream::{EmbeddingModel, Upstream, UpstreamEmbedder},
     cli::address,
 };
 

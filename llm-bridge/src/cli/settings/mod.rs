@@ -41,7 +41,8 @@ pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
-    chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
+    turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
+    upstream::{DEMO, Upstream},
     identifier::check_identifier,
     server::{Access, ServerSettings},
 };

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 pub(super) use operation::{BYTES, Operation};
-pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonRpc, ModelList};
+pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
 /// The name of the security scheme.
 const KEY: &str = "key";

@@ -8,7 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Limits, Upstream},
+    turn::{Backend, ChatSettings, Limits},
+    upstream::Upstream,
     listing,
     server::{self, Access, ServerSettings},
 };
@@ -252,13 +253,16 @@ impl Site {
     async fn chat(&self, caller: &Caller, answers: impl IntoIterator<Item = Answer>, says: &str) -> Seen {
         let first = self.upstream.asked().len();
         answers.into_iter().for_each(|answer| self.upstream.push(answer));
-        let body = json!({"model": "m", "messages": [user("Go.")]});
+        // Of a client without tools only calls of what is offered are calls.
+        let body =
+            json!({"model": "m", "messages": [user("Go.")], "tools": [client_tool("clients_own")]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.base)).json(&body);
         let response = within(request.bearer_auth(&self.keys[&caller.user]).send()).await.unwrap();
         let reported = within(Reported::read(response)).await;
         reported.expect_end(says);
         let offered = self.upstream.asked()[first].body["tools"].as_array().cloned().unwrap_or_default();
         let shown = offered.iter().map(|tool| tool["function"]["description"].as_str().unwrap().to_owned());
+        let shown = shown.filter(|description| description != "The client's.");
         let finished = reported.details_of("call_finished");
         let said = finished.iter().map(|call| (call["name"].as_str().unwrap().to_owned(), Words::of(call)));
         (shown.collect(), said.collect())
