@@ -311,7 +311,10 @@ fn parts_size(parts: &[Part]) -> usize {
             reasoning.text.len() + reasoning.seal.as_ref().map_or(0, |seal| seal.data.len())
         }
         Content::Media(media) => match &media.source {
-            MediaSource::Data(text) | MediaSource::Text(text) | MediaSource::Url(text) | MediaSource::Id(text) => text.len(),
+            MediaSource::Data(text)
+            | MediaSource::Text(text)
+            | MediaSource::Url(text)
+            | MediaSource::Id(text) => text.len(),
         },
         Content::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
         Content::Result(result) => result.call_id.len() + parts_size(&result.parts),

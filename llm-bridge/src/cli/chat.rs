@@ -239,7 +239,8 @@ mod tests {
         assert_eq!(outcome(&finished), ["· research: done in 5 ms"]);
         let not_done = FinishedTool { success: false, message: Some("No.".into()), ..finished.clone() };
         assert_eq!(outcome(&not_done), ["· research: not done", "  No."]);
-        let failed = |error: &str| FinishedTool { success: false, error: Some(error.into()), ..finished.clone() };
+        let failed =
+            |error: &str| FinishedTool { success: false, error: Some(error.into()), ..finished.clone() };
         assert_eq!(outcome(&failed("no network")), ["· research: no network"]);
         let hostile = failed("no\u{1b}[2J\u{202e}\nwork");
         assert_eq!(outcome(&hostile), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");

@@ -10,13 +10,7 @@ use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{mcp::McpServers, module::Modules};
 
 use super::{Settings, names::Known, out::count, store::Stores, webhooks};
-use crate::{
-    turn::Backend,
-    upstream::Upstream,
-    listing,
-    metrics::Metrics,
-    server,
-};
+use crate::{listing, metrics::Metrics, server, turn::Backend, upstream::Upstream};
 
 /// How long to wait for the last records of stopped calls.
 const LAST_RECORDS: std::time::Duration = std::time::Duration::from_secs(5);

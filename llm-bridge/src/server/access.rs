@@ -10,32 +10,42 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 
 use super::{
     ServerSettings,
     api_error::ApiError,
     identity::{Identities, IdentityError},
+    key::SentKey,
+    origins::AllowedOrigin,
 };
+
+/// The challenge of a 401: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
+pub(super) const CHALLENGE: &str = "Bearer realm=\"toolrack\"";
 
 /// How requests authenticate.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// The configured user's key, sent as `Authorization: Bearer KEY`.
+    /// The configured user's key.
     pub api_key: Option<String>,
     /// Whether every request needs a key, as it does if `api_key` is set. Otherwise a request without one is the configured user's,
     /// which is for loopback only.
     pub key_required: bool,
-    /// Names of this server besides `localhost` and IP addresses; a port is ignored.
+    /// Names of this server besides `localhost` and IP addresses; a port is ignored. Requests with a valid key may use any name.
     pub allowed_hosts: Vec<String>,
+    /// Origins besides this server's own whose pages may use it. Without a key they act as the configured user.
+    pub allowed_origins: Vec<AllowedOrigin>,
 }
 
 impl std::fmt::Debug for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access").field("allowed_hosts", &self.allowed_hosts).finish_non_exhaustive()
+        f.debug_struct("Access")
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("allowed_origins", &self.allowed_origins)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,29 +90,50 @@ fn name_of(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Refuses requests of other web pages.
-pub(super) async fn check_sender(
+/// The name by which a request calls this server. Without the header (HTTP/1.0) there is no name that could have been rebound.
+fn host_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default())
+}
+
+/// Refuses requests of pages that are neither this server's own nor of an allowed origin.
+pub(super) async fn check_origin(
     State(settings): State<Arc<ServerSettings>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = &settings.access;
     let headers = request.headers();
-    // Without the header (HTTP/1.0) there is no name that could have been rebound.
-    let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default());
-    if let Some(host) = host.filter(|host| !access.knows_host(host)) {
-        let message =
-            format!("this server does not go by the name `{host}`; see `allowed_hosts` in the configuration");
-        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
-    }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let page = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if page.is_none() || page != host {
-            let message = format!("pages of `{origin}` may not use this server");
+        let is_own = page.is_some() && page == host_of(headers);
+        if !is_own && !settings.access.allowed_origins.iter().any(|allowed| allowed.matches(origin)) {
+            let message = format!(
+                "pages of `{origin}` may not use this server; see `allowed_origins` in the configuration"
+            );
             return Err(ApiError::new(StatusCode::FORBIDDEN, "origin_not_allowed", message));
         }
     }
+    Ok(next.run(request).await)
+}
+
+/// Reads the key, and refuses requests without a valid one that call this server by another name: a page that has rebound its name has
+/// no key.
+pub(super) async fn check_host(
+    State(identities): State<Arc<Identities>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let key = SentKey::take(&mut request);
+    let host = host_of(request.headers()).filter(|host| !identities.access().knows_host(host));
+    if let Some(host) = host.map(str::to_owned)
+        && !identities.accepts(&key).await?
+    {
+        let message = format!(
+            "this server does not go by the name `{host}`: send a valid key, or see `allowed_hosts` in the configuration"
+        );
+        return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "host_not_allowed", message));
+    }
+    request.extensions_mut().insert(key);
     Ok(next.run(request).await)
 }
 
@@ -111,17 +142,29 @@ pub(super) async fn check_key(
     State(identities): State<Arc<Identities>>,
     mut request: Request,
     next: Next,
-) -> Result<Response, ApiError> {
-    let identity = identities.of(request.headers()).await?;
-    request.extensions_mut().insert(identity);
-    Ok(next.run(request).await)
+) -> Response {
+    let key = request.extensions().get::<SentKey>().cloned().unwrap_or_default();
+    match identities.of(&key, request.headers()).await {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
+        Err(error) => {
+            let mut response = ApiError::from(error).into_response();
+            if response.status() == StatusCode::UNAUTHORIZED {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+            }
+            response
+        }
+    }
 }
 
 impl From<IdentityError> for ApiError {
     fn from(error: IdentityError) -> Self {
         match error {
             IdentityError::NoKey => {
-                let message = "this server requires a valid key: send `Authorization: Bearer KEY`";
+                let message =
+                    "this server requires a valid key: send `Authorization: Bearer KEY` or `x-api-key: KEY`";
                 Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
             }
             IdentityError::Persona(message) => {

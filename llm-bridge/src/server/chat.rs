@@ -103,9 +103,9 @@ const ENDPOINTS: [Endpoint; 7] = [
 pub(super) fn routes() -> Routes {
     ENDPOINTS.iter().fold(Routes::new(), |routes, endpoint| {
         let front = endpoint.front;
-        let handler = move |State(app): State<App>, Extension(identity): Extension<Identity>, request: Request| {
-            answer(front, app, identity, request)
-        };
+        let handler = move |State(app): State<App>,
+                            Extension(identity): Extension<Identity>,
+                            request: Request| { answer(front, app, identity, request) };
         routes.add(endpoint.path, handler, operation(endpoint))
     })
 }
@@ -131,7 +131,11 @@ fn operation(endpoint: &Endpoint) -> Operation {
             .answers_with(200, "text/event-stream", ""),
         _ => operation.reads::<JsonObject>().answers::<JsonObject>(200, "The answer.").answers_with(
             200,
-            if endpoint.front.api() == Provider::Ollama { "application/x-ndjson" } else { "text/event-stream" },
+            if endpoint.front.api() == Provider::Ollama {
+                "application/x-ndjson"
+            } else {
+                "text/event-stream"
+            },
             "",
         ),
     }
@@ -141,14 +145,18 @@ fn operation(endpoint: &Endpoint) -> Operation {
 fn front_of(path: &str) -> Option<StaticFront> {
     let is_of = |endpoint: &&Endpoint| match endpoint.path.strip_suffix("{*call}") {
         Some(begin) => path.starts_with(begin),
-        None => path.trim_end_matches('/') == endpoint.path || path.starts_with(&format!("{}/", endpoint.path)),
+        None => {
+            path.trim_end_matches('/') == endpoint.path || path.starts_with(&format!("{}/", endpoint.path))
+        }
     };
     ENDPOINTS.iter().find(is_of).map(|endpoint| endpoint.front)
 }
 
 /// Puts an error of the server into the shape of the API that the request is in.
 pub(super) async fn errors_in_shape(request: Request, next: Next) -> Response {
-    let front = front_of(request.uri().path()).filter(|front| front.api() != Provider::OpenAi);
+    // The server's own shape is OpenAI's.
+    let is_other = |front: &StaticFront| !matches!(front.api(), Provider::OpenAi | Provider::Responses);
+    let front = front_of(request.uri().path()).filter(is_other);
     let response = next.run(request).await;
     let failure = response.extensions().get::<Arc<Failure>>().map(Arc::clone);
     match (front, failure) {
@@ -210,9 +218,9 @@ async fn read(front: StaticFront, request: Request) -> Result<(Parts, Bytes), Ap
     }
     let (parts, body) = request.into_parts();
     let request = Request::from_parts(parts.clone(), body);
-    let bytes = Bytes::from_request(request, &())
-        .await
-        .map_err(|fault| ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body"))?;
+    let bytes = Bytes::from_request(request, &()).await.map_err(|fault| {
+        ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
+    })?;
     Ok((parts, bytes))
 }
 
@@ -226,7 +234,8 @@ async fn decode(
         return Ok(front.decode(&parts, &body));
     }
     let failed = |_| ApiError::internal("the request could not be read; see the server's log");
-    let _permit = LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
+    let _permit =
+        LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
     tokio::task::spawn_blocking(move || front.decode(&parts, &body)).await.map_err(failed)
 }
 
@@ -408,7 +417,10 @@ mod tests {
     #[tokio::test]
     async fn a_turn_that_dies_is_no_answer() {
         let closing = CancellationToken::new();
-        assert_eq!(whole(&OpenAiFront, dead().await, closing.clone()).await.status(), StatusCode::BAD_GATEWAY);
+        assert_eq!(
+            whole(&OpenAiFront, dead().await, closing.clone()).await.status(),
+            StatusCode::BAD_GATEWAY
+        );
         assert_eq!(streamed(&OpenAiFront, dead().await, closing).await.status(), StatusCode::BAD_GATEWAY);
     }
 }

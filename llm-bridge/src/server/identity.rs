@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
@@ -16,7 +16,7 @@ use registry_core::{
 use subtle::ConstantTimeEq;
 use tokio::sync::OnceCell;
 
-use super::{ServerSettings, api_error::ApiError};
+use super::{Access, ServerSettings, api_error::ApiError, key::SentKey};
 use crate::personas::{PersonaError, under_all_personas, under_persona};
 
 /// The header that names the persona of a request.
@@ -162,6 +162,14 @@ struct UsedKey {
     persona: Option<String>,
 }
 
+impl UsedKey {
+    /// `None` for a key that no user can have.
+    fn of(key: &SentKey) -> Option<Self> {
+        let secret = key.as_str().filter(|key| key.starts_with(KEY_PREFIX))?;
+        Some(Self { sha256: hash_key(secret), on_behalf_of: None, persona: None })
+    }
+}
+
 /// The registry and caller of a key.
 #[derive(Clone)]
 struct Opened {
@@ -207,25 +215,45 @@ impl Identities {
         Self { settings, registry, tenants: Mutex::default(), known, has_keys }
     }
 
+    pub(super) fn access(&self) -> &Access {
+        &self.settings.access
+    }
+
     /// The user of the request's key, or the configured user if no key is required.
-    pub(super) async fn of(self: &Arc<Self>, headers: &HeaderMap) -> Result<Identity, IdentityError> {
-        let given = bearer(headers);
+    pub(super) async fn of(
+        self: &Arc<Self>,
+        key: &SentKey,
+        headers: &HeaderMap,
+    ) -> Result<Identity, IdentityError> {
         let persona = headers.get(PERSONA_HEADER).map(persona_of).transpose()?;
-        let access = &self.settings.access;
-        if let (Some(key), Some(given)) = (&access.api_key, given) {
-            // Constant time for keys of equal length.
-            if given.as_bytes().ct_eq(key.as_bytes()).into() {
-                return self.configured(persona.as_deref()).await;
-            }
+        if self.is_configured_key(key) {
+            return self.configured(persona.as_deref()).await;
         }
-        match given.filter(|given| given.starts_with(KEY_PREFIX)) {
-            Some(secret) => {
-                self.of_key(UsedKey { sha256: hash_key(secret), on_behalf_of: None, persona }).await
-            }
+        match UsedKey::of(key) {
+            Some(used) => self.of_key(UsedKey { persona, ..used }).await,
             // Many clients always send some key, such as `none`.
-            None if !access.requires_key() => self.configured(persona.as_deref()).await,
+            None if !self.access().requires_key() => self.configured(persona.as_deref()).await,
             None => Err(IdentityError::NoKey),
         }
+    }
+
+    /// Whether a key is somebody's.
+    pub(super) async fn accepts(&self, key: &SentKey) -> Result<bool, StoreError> {
+        if self.is_configured_key(key) {
+            return Ok(true);
+        }
+        let Some(used) = UsedKey::of(key) else { return Ok(false) };
+        match self.opened(&used).await {
+            Ok(_) | Err(IdentityError::Persona(_)) => Ok(true),
+            Err(IdentityError::NoKey) => Ok(false),
+            Err(IdentityError::Store(cause)) => Err(cause),
+        }
+    }
+
+    fn is_configured_key(&self, key: &SentKey) -> bool {
+        let (Some(wanted), Some(given)) = (&self.access().api_key, key.as_str()) else { return false };
+        // Constant time for keys of equal length.
+        given.as_bytes().ct_eq(wanted.as_bytes()).into()
     }
 
     async fn configured(self: &Arc<Self>, persona: Option<&str>) -> Result<Identity, IdentityError> {
@@ -361,9 +389,4 @@ fn unknown_user(id: &str) -> User {
 fn persona_of(value: &HeaderValue) -> Result<String, IdentityError> {
     let name = std::str::from_utf8(value.as_bytes());
     name.map(str::to_owned).map_err(|_| IdentityError::Persona(format!("`{PERSONA_HEADER}` has to be UTF-8")))
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("Bearer").then_some(key.trim()).filter(|key| !key.is_empty())
 }

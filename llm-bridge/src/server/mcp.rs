@@ -138,7 +138,7 @@ pub(super) fn routes(mcp: Arc<Mcp>) -> Routes {
             .answers_with(200, "text/event-stream", "Messages of the server.")
             .answers_nothing(406, "`Accept` has to name `text/event-stream`; in plain words.");
     let end = operation(Method::DELETE, "mcp_end", "Ends a session, in revisions before 2026-07-28")
-        .answers_nothing(202, "It is ended.");
+        .answers_nothing(204, "It is ended.");
     Routes::new().add("/mcp", serve.clone(), send).add("/mcp", serve.clone(), listen).add("/mcp", serve, end)
 }
 
@@ -159,7 +159,12 @@ async fn serve(
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, mcp.config.clone());
     // The stream of notifications in earlier revisions has no end, and would delay the server's stop.
     let listens = request.method() == Method::GET;
-    let answer = service.handle(request).await.map(Body::new);
+    let ends = request.method() == Method::DELETE;
+    let mut answer = service.handle(request).await.map(Body::new);
+    // The library answers 202, which clients in Python report as a failure.
+    if ends && answer.status() == StatusCode::ACCEPTED {
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+    }
     if !listens {
         return answer;
     }

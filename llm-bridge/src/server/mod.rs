@@ -10,6 +10,7 @@ mod document_reading;
 mod documents;
 mod execute;
 mod identity;
+mod key;
 mod markdown;
 mod mcp;
 mod mcp_servers;
@@ -18,19 +19,20 @@ mod models;
 mod modules;
 mod name;
 mod openapi;
+mod origins;
 mod page;
 mod personas;
 mod query;
 mod routes;
 mod schedule;
 mod tools;
+mod unrouted;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Router, extract::DefaultBodyLimit, http::StatusCode, middleware, response::IntoResponse,
-    serve::ListenerExt,
+    Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse, serve::ListenerExt,
 };
 use registry_core::{Caller, Permission, store::Store};
 use tokio::net::TcpListener;
@@ -44,8 +46,10 @@ use api_error::ApiError;
 pub use documents::Upload;
 use identity::Identities;
 use openapi::Document;
+pub use origins::AllowedOrigin;
 use routes::Routes;
 use toolrack_remote::module::Modules;
+use unrouted::RouteList;
 
 use crate::{metrics::Metrics, turn::Backend};
 
@@ -204,29 +208,32 @@ fn routes(
         .add("/api/dead-letters", webhooks::list, webhooks::list_operation())
         .add("/api/dead-letters/{id}", webhooks::redeliver, webhooks::redeliver_operation())
         .add("/api/render", markdown::render, markdown::operation())
-        .behind_key(identities);
+        .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
         .add("/healthz", models::health, models::health_operation())
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
         .into_parts();
+    let list = RouteList::new(&operations);
     let document = Document::new(operations).map_err(|error| error.to_string())?;
     let routes = router
-        .fallback(|| async { ApiError::not_found("not_found", "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async {
-            let message = "this path does not support that method; see `Allow`";
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
-        })
+        .fallback(unrouted::not_found)
+        .method_not_allowed_fallback(unrouted::method_not_allowed)
         .layer(Extension(document))
-        .layer(middleware::from_fn_with_state(settings, access::check_sender))
+        .layer(Extension(list))
+        .layer(middleware::from_fn_with_state(identities, access::check_host))
         .layer(middleware::from_fn(chat::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("the server failed; see its log").into_response()
-        }))
-        .with_state(app);
-    Ok(routes)
+        }));
+    // Around all of it, so that pages of allowed origins can read errors as well, whatever name they call the server.
+    let routes = match origins::cors(&settings.access.allowed_origins) {
+        Some(cors) => routes.layer(cors),
+        None => routes,
+    };
+    Ok(routes.layer(middleware::from_fn_with_state(settings, access::check_origin)).with_state(app))
 }
 
 /// Checks that it is safe to serve on an address.

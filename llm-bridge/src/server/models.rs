@@ -24,9 +24,10 @@ pub(super) fn list_operation() -> Operation {
 
 /// The model server's models: <https://platform.openai.com/docs/api-reference/models/list>.
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, ApiError> {
-    let models = app.backend.upstream().models().await.map_err(|failure| {
-        ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", failure.to_string())
-    })?;
+    let models =
+        app.backend.upstream().models().await.map_err(|failure| {
+            ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", failure.to_string())
+        })?;
     Ok(Json(json!({"object": "list", "data": models})))
 }
 

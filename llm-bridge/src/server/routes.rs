@@ -14,7 +14,7 @@ use super::{App, access::check_key, identity::Identities, openapi::Operation};
 /// Routes with their descriptions.
 pub(super) struct Routes {
     router: Router<App>,
-    operations: Vec<(String, Operation)>,
+    operations: Vec<(&'static str, Operation)>,
 }
 
 impl Routes {
@@ -22,7 +22,7 @@ impl Routes {
         Self { router: Router::new(), operations: Vec::new() }
     }
 
-    /// Adds a handler for the operation's method of a path.
+    /// Adds a handler for the operation's method of a path, with and without a slash at its end.
     pub(super) fn add<T: 'static>(
         mut self,
         path: &'static str,
@@ -31,8 +31,13 @@ impl Routes {
     ) -> Self {
         // Every method that an operation has is one that axum routes.
         let method = MethodFilter::try_from(operation.method.clone()).unwrap_or(MethodFilter::GET);
-        self.operations.push((path.replace("{*", "{"), operation));
-        Self { router: self.router.route(path, on(method, handler)), ..self }
+        self.operations.push((path, operation));
+        let mut router = self.router.route(path, on(method, handler.clone()));
+        // The root ends with one, and a rest of a path may.
+        if path != "/" && !path.contains("{*") {
+            router = router.route(&format!("{path}/"), on(method, handler));
+        }
+        Self { router, ..self }
     }
 
     pub(super) fn merge(mut self, other: Self) -> Self {
@@ -57,7 +62,7 @@ impl Routes {
         }
     }
 
-    pub(super) fn into_parts(self) -> (Router<App>, Vec<(String, Operation)>) {
+    pub(super) fn into_parts(self) -> (Router<App>, Vec<(&'static str, Operation)>) {
         (self.router, self.operations)
     }
 }

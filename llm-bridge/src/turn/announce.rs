@@ -63,7 +63,13 @@ impl Announced {
     }
 
     /// A call has begun.
-    pub(super) fn begin(&mut self, place: Place, call: Beginning<'_>, offer: &Offer, events: &mut Vec<TurnEvent>) {
+    pub(super) fn begin(
+        &mut self,
+        place: Place,
+        call: Beginning<'_>,
+        offer: &Offer,
+        events: &mut Vec<TurnEvent>,
+    ) {
         let Beginning { name, dialect, own_id, input, passing } = call;
         let (id, name, is_client) = match offer.target(name) {
             Target::Client => {
@@ -121,12 +127,15 @@ impl Announced {
     ) -> bool {
         let Some(Begun { id, name, .. }) = self.take(place) else { return false };
         let begins = |event: &TurnEvent| match event {
-            TurnEvent::CallBegun { id: begun, .. } | TurnEvent::Tool(ToolStatus::Begun { id: begun, .. }) => *begun == id,
+            TurnEvent::CallBegun { id: begun, .. } | TurnEvent::Tool(ToolStatus::Begun { id: begun, .. }) => {
+                *begun == id
+            }
             _ => false,
         };
         if events.iter().any(begins) {
             let goes_on = |event: &TurnEvent| match event {
-                TurnEvent::CallDelta { id: begun, .. } | TurnEvent::Tool(ToolStatus::Delta { id: begun, .. }) => *begun == id,
+                TurnEvent::CallDelta { id: begun, .. }
+                | TurnEvent::Tool(ToolStatus::Delta { id: begun, .. }) => *begun == id,
                 _ => false,
             };
             events.retain(|event| !begins(event) && !goes_on(event));
@@ -166,7 +175,8 @@ impl Unsettled {
 
     /// None of them will be made.
     pub(super) fn abort(&mut self, reason: &str) -> Vec<TurnEvent> {
-        let aborted = |(id, name)| ToolStatus::Aborted { id, name, source: String::new(), reason: reason.to_owned() };
+        let aborted =
+            |(id, name)| ToolStatus::Aborted { id, name, source: String::new(), reason: reason.to_owned() };
         self.0.drain(..).map(|call| aborted(call).into()).collect()
     }
 }
@@ -206,7 +216,12 @@ mod tests {
         let text = |text: &str| Piece::Text(text.to_owned());
         let native = |name: Option<&str>, arguments: &str| {
             let name = name.map(str::to_owned);
-            Piece::Call(CallPiece { index: Some(0), name, arguments: arguments.to_owned(), ..CallPiece::default() })
+            Piece::Call(CallPiece {
+                index: Some(0),
+                name,
+                arguments: arguments.to_owned(),
+                ..CallPiece::default()
+            })
         };
         for deltas in [false, true] {
             let (mut reader, mut events) = (reader(deltas), Vec::new());

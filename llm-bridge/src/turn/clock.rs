@@ -60,7 +60,8 @@ impl ToolClock {
     /// A call waits for a person, or does so no more.
     pub(super) fn waits(&self, call: &str, waits: bool) {
         self.change(|state| {
-            let changed = if waits { state.waiting.insert(call.to_owned()) } else { state.waiting.remove(call) };
+            let changed =
+                if waits { state.waiting.insert(call.to_owned()) } else { state.waiting.remove(call) };
             if changed {
                 state.set(state.waiting.is_empty());
             }

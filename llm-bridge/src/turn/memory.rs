@@ -54,7 +54,11 @@ impl Memory {
         let mut whole = Vec::with_capacity(messages.len());
         let mut put_back = HashSet::new();
         for message in messages {
-            let id = message.calls().next().filter(|_| message.role == Role::Assistant).map(|call| call.id.clone());
+            let id = message
+                .calls()
+                .next()
+                .filter(|_| message.role == Role::Assistant)
+                .map(|call| call.id.clone());
             let kept = id.and_then(|id| self.0.get(&(user.to_owned(), id)));
             match kept.filter(|kept| put_back.insert(kept.messages.as_ptr())) {
                 Some(kept) => whole.extend(kept.messages.iter().cloned()),

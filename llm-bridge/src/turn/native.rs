@@ -69,6 +69,11 @@ impl NativeCalls {
         self.0.len()
     }
 
+    /// The names of the tools.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|call| call.name.as_str())
+    }
+
     /// The call of an index.
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut NativeCall> {
         self.0.get_mut(at)
@@ -104,7 +109,13 @@ mod tests {
 
     fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> CallPiece {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        CallPiece { index, id: some(id), name: some(name), arguments: arguments.into(), ..CallPiece::default() }
+        CallPiece {
+            index,
+            id: some(id),
+            name: some(name),
+            arguments: arguments.into(),
+            ..CallPiece::default()
+        }
     }
 
     fn calls(pieces: impl IntoIterator<Item = CallPiece>) -> Vec<(String, String)> {

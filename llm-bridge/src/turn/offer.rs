@@ -13,7 +13,12 @@ use toolrack_apis::{
 };
 use toolrack_dialects::{Offered, OfferedTool, Tag};
 
-use super::{Backend, found::Found, prepared::{Definition, Prepared}, prompt};
+use super::{
+    Backend,
+    found::Found,
+    prepared::{Definition, Prepared},
+    prompt,
+};
 
 /// The tools of one turn: the server's that the caller may use, and the client's own.
 #[derive(Debug)]
@@ -93,7 +98,8 @@ impl Offer {
     ) -> Result<Self, BadRequest> {
         let mut client = request.tools.clone();
         // Beside a grammar there is no room for calls.
-        let is_bound = request.passing.to(Provider::OpenAi).iter().any(|(name, _)| GRAMMARS.contains(&&**name));
+        let is_bound =
+            request.passing.to(Provider::OpenAi).iter().any(|(name, _)| GRAMMARS.contains(&&**name));
         let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
         let registry = backend.registry();
         if is_bound {
@@ -275,6 +281,11 @@ impl Offer {
     /// Whether what is written as a call of that name is a call.
     pub(super) fn is_call(&self, name: &str) -> bool {
         !self.only_offered || self.offered.contains(name)
+    }
+
+    /// Whether a tool is the client's.
+    pub(super) fn is_clients(&self, name: &str) -> bool {
+        self.client_names.contains(name)
     }
 
     /// What a tool is called with.

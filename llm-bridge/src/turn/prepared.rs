@@ -12,7 +12,8 @@ use toolrack_apis::{Definer, LeftOut, Provider, Subject};
 use crate::definition::subject;
 
 /// What stands for the name while a definition is made. Nobody can guess it, so no description contains it.
-static NAME: LazyLock<String> = LazyLock::new(|| format!("name_{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..)));
+static NAME: LazyLock<String> =
+    LazyLock::new(|| format!("name_{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..)));
 
 /// The definitions of tools for each API of model servers that is in use.
 #[derive(Debug, Default)]

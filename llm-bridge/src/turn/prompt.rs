@@ -206,7 +206,8 @@ mod tests {
     }
 
     fn calls(calls: &[(&str, &str, &str)]) -> Message {
-        let calls = calls.iter().map(|(id, name, arguments)| Content::Call(Call::new(*id, *name, *arguments)).into());
+        let calls =
+            calls.iter().map(|(id, name, arguments)| Content::Call(Call::new(*id, *name, *arguments)).into());
         Message::new(Role::Assistant, calls.collect())
     }
 
@@ -241,7 +242,8 @@ mod tests {
     #[test]
     fn p8_pictures_are_kept() {
         let picture = || -> Part {
-            Content::Media(Media::new(MediaKind::Image, MediaSource::Url("https://example.com/x".into()))).into()
+            Content::Media(Media::new(MediaKind::Image, MediaSource::Url("https://example.com/x".into())))
+                .into()
         };
         let mut messages = vec![
             Message::new(Role::System, vec![words("Be brief."), words("Be kind.")]),

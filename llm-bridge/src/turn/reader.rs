@@ -12,7 +12,7 @@ use super::{
     announce::{Announced, Beginning, Place},
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
-    offer::Offer,
+    offer::{Offer, Target},
 };
 
 /// How an answer is read.
@@ -25,9 +25,12 @@ pub(super) struct Options {
     pub(super) one_call: bool,
     /// Whether text is only collected.
     pub(super) quiet: bool,
-    /// How many calls are read.
+    /// How many calls of the server's tools are read.
     pub(super) max_calls: usize,
 }
+
+/// How many calls are read in any case.
+const MOST_CALLS: usize = 1024;
 
 /// Takes the pieces of one answer.
 pub(super) struct Reader {
@@ -68,7 +71,10 @@ impl Reader {
 
     /// Whether there are as many calls as are read; what follows is not worth waiting for.
     pub(super) fn is_full(&self) -> bool {
-        self.calls.len().max(self.native.len()) >= self.options.max_calls
+        let native = || self.native.names().filter(|name| !self.offer.is_clients(name)).count();
+        are_enough(&self.calls, &self.options)
+            || self.native.len() >= self.options.max_calls
+                && (self.native.len() >= MOST_CALLS || native() >= self.options.max_calls)
     }
 
     /// Takes a piece; what comes of it is added to `events`.
@@ -200,6 +206,13 @@ impl Reader {
     }
 }
 
+/// Whether no more calls are read than these.
+fn are_enough(calls: &[FoundCall], options: &Options) -> bool {
+    let is_server = |call: &&FoundCall| call.target != Target::Client;
+    calls.len() >= options.max_calls
+        && (calls.len() >= MOST_CALLS || calls.iter().filter(is_server).count() >= options.max_calls)
+}
+
 fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
     if part.is_empty() { None } else { text.split_once(part) }
 }
@@ -230,7 +243,7 @@ impl Taker<'_> {
                 }
             }
             // The last one is there to be refused.
-            Event::Call(_) if self.calls.len() >= self.options.max_calls => {}
+            Event::Call(_) if are_enough(self.calls, self.options) => {}
             Event::Call(call) if self.cut_off && !call.closed => {
                 was_cut_off(Place::Text(call.index), &call.name, &call.source, self.announced, self.events);
                 if !call.shown {
@@ -259,7 +272,7 @@ impl Taker<'_> {
             Event::CallBegin { index, name, dialect } => {
                 let place = Place::Text(index);
                 if !self.has_its_one_call(place)
-                    && self.calls.len() < self.options.max_calls
+                    && !are_enough(self.calls, self.options)
                     && self.offer.is_call(name)
                     && let Some(announced) = self.announced
                 {

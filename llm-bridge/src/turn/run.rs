@@ -52,7 +52,9 @@ impl Turn {
             return None;
         }
         let event = self.events.recv().await.unwrap_or_else(|| {
-            TurnEvent::Failed(Failure::of_upstream("the turn ended without an answer; the server's log says why"))
+            TurnEvent::Failed(Failure::of_upstream(
+                "the turn ended without an answer; the server's log says why",
+            ))
         });
         self.over = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
         Some(event)

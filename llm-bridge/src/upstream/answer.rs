@@ -4,11 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
 
-use super::{
-    demo,
-    error::UpstreamError,
-    http::cause_of,
-};
+use super::{demo, error::UpstreamError, http::cause_of};
 
 /// How long the end of a stream is waited for once the model has finished.
 const AFTERWARDS: Duration = Duration::from_secs(5);

@@ -67,8 +67,12 @@ impl From<UpstreamError> for Failure {
     fn from(error: UpstreamError) -> Self {
         let message = error.to_string();
         match error {
-            UpstreamError::Refused { failure, .. } | UpstreamError::Failed(failure) => Self { message, ..*failure },
-            UpstreamError::Stalled(_) => Self { kind: FailureKind::Timeout, status: 504, ..Self::of_upstream(message) },
+            UpstreamError::Refused { failure, .. } | UpstreamError::Failed(failure) => {
+                Self { message, ..*failure }
+            }
+            UpstreamError::Stalled(_) => {
+                Self { kind: FailureKind::Timeout, status: 504, ..Self::of_upstream(message) }
+            }
             UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => Self::of_upstream(message),
         }
     }

@@ -40,7 +40,11 @@ impl UpstreamModel {
     async fn model(&self) -> Result<String, UpstreamError> {
         match &self.name {
             Some(name) => Ok(name.clone()),
-            None => self.first.try_get_with((), self.upstream.first_model()).await.map_err(|error| (*error).clone()),
+            None => self
+                .first
+                .try_get_with((), self.upstream.first_model())
+                .await
+                .map_err(|error| (*error).clone()),
         }
     }
 

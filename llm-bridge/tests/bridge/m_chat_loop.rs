@@ -202,9 +202,11 @@ async fn m11_the_same_call_again_and_again_is_warned_of_and_then_stopped() {
 async fn g5_the_limit_of_time_does_not_count_that_of_the_model() {
     for stream in [true, false] {
         let words = (0..4).flat_map(|_| [text_event("On "), Act::Pause(Duration::from_millis(400))]);
-        let slow = Reply::stream(words.chain([event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))]));
+        let slow = Reply::stream(
+            words.chain([event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))]),
+        );
         let rack = Setup::new().chat(|chat| chat.limits.max_seconds = 1).start([slow]).await;
-        rack.ask(stream).await.expect("On On On On ");
+        rack.ask(stream).await.expect("On On On On");
     }
 }
 

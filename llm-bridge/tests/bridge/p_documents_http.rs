@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
+    server::{ServerSettings, Upload, router},
     turn::{Backend, ChatSettings},
     upstream::Upstream,
-    server::{ServerSettings, Upload, router},
 };
 use registry_core::{
     Caller, Permission, Registry,

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
+    server::{Access, ServerSettings, router},
     turn::{Backend, ChatSettings},
     upstream::Upstream,
-    server::{Access, ServerSettings, router},
 };
 use registry_core::{
     Caller, Effect, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use crate::support::{Answer, Reported, Scripted, user, within};
 use jiff::Timestamp;
 use llm_bridge::{
+    server::{self, Access, ServerSettings},
     turn::{Backend, ChatSettings},
     upstream::Upstream,
-    server::{self, Access, ServerSettings},
 };
 use registry_core::{
     Caller, Effect, ErrorKind, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
+    server::{Access, ServerSettings, check_address, router},
     turn::{Backend, ChatSettings},
     upstream::Upstream,
-    server::{Access, ServerSettings, check_address, router},
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,

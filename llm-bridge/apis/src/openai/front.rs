@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::{
     API,
+    client_tools::{read_function, read_function_choice, read_tool, read_tool_choice},
     encode::{StreamEncoder, WholeEncoder},
     messages::read_messages,
-    client_tools::{read_function, read_function_choice, read_tool, read_tool_choice},
 };
 use crate::{
     BadRequest, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing, Provider, Request,

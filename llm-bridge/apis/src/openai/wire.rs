@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     API,
+    client_tools::ToolJson,
     decode::{failure_of, read_answer, read_frame},
     message_json::{MessageJson, is_content, messages_of},
-    client_tools::ToolJson,
 };
 use crate::{
     Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider,

@@ -10,8 +10,8 @@ use crate::{
     front::{failure_reply, read_name, read_tools},
     json::{Field, Object},
     openai::{
-        error_body,
         client_tools::{read_function, read_tool_choice},
+        error_body,
     },
 };
 

@@ -41,10 +41,10 @@ pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
+    identifier::check_identifier,
+    server::{Access, AllowedOrigin, ServerSettings},
     turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
     upstream::{DEMO, Upstream},
-    identifier::check_identifier,
-    server::{Access, ServerSettings},
 };
 
 /// The default configuration file.
@@ -69,6 +69,8 @@ pub struct Settings {
     pub api_key: Option<Secret>,
     /// Names of this server besides `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
+    /// Origins besides this server's own whose pages may use it.
+    pub allowed_origins: Vec<AllowedOrigin>,
     /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
@@ -125,6 +127,7 @@ impl Default for Settings {
             data_dir: ".toolrack".into(),
             api_key: None,
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
@@ -428,6 +431,7 @@ impl Settings {
                 api_key: self.api_key.clone().map(|key| key.0),
                 key_required: !self.listen.ip().is_loopback(),
                 allowed_hosts: self.allowed_hosts.clone(),
+                allowed_origins: self.allowed_origins.clone(),
             },
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),

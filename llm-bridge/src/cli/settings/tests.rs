@@ -73,6 +73,17 @@ fn an_unknown_dialect_names_the_known_ones() {
     assert!(settings.check().unwrap_err().contains("hermes"));
 }
 
+#[test]
+fn n11_origins_of_the_file_reach_the_server() {
+    let text = "allowed_origins = [\"http://localhost:3000\", \"vscode-webview://*\", \"null\"]";
+    let settings = load(text, Flags::default()).unwrap();
+    let access = settings.server_settings(Arc::new(registry_core::store::MemoryStore::default())).access;
+    let wanted =
+        ["http://localhost:3000", "vscode-webview://*", "null"].map(|origin| origin.parse().unwrap());
+    assert_eq!(access.allowed_origins, wanted);
+    assert!(Settings::default().allowed_origins.is_empty());
+}
+
 /// The settings of a file with this text and of these flags.
 fn load(text: &str, flags: Flags) -> Result<Settings, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -132,6 +143,8 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
         ("upstream = \"http://c/v1?key=x\"", "no base address has"),
         ("listen = \"7331\"", "127.0.0.1:7331"),
         ("allowed_hosts = [\"http://rack.lan\"]", "allowed_hosts"),
+        ("allowed_origins = [\"*\"]", "`*` is not an origin"),
+        ("allowed_origins = [\"http://localhost:3000/chat\"]", "allowed_origins"),
     ] {
         let error = load(text, Flags::default()).unwrap_err();
         assert!(error.contains(reported) && error.contains(": ") && error.contains("tmp"), "{text}: {error}");

@@ -17,19 +17,16 @@ use serde_json::{Map, Value, json};
 pub(super) use operation::{BYTES, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
-/// The name of the security scheme.
-const KEY: &str = "key";
+use super::key::PLACES;
+
 /// The place of schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
 const ABOUT: &str = "A registry of tools, and a chat backend that lets a local model call them.\n\n\
     Errors are `{\"error\": {\"message\", \"type\", \"param\", \"code\"}}` everywhere, with a message that says what to do. That includes \
     the 404 of an unknown path and the 405 of an unsupported method.\n\n\
-    `Host` has to be `localhost`, an IP address or one of the configured names (else 421), and an `Origin` has to be this server's own \
-    (else 403).";
-
-const ABOUT_KEYS: &str = "A user's key, which begins with `trk_`, or the `api_key` of the configuration. On loopback none \
-    is needed unless `api_key` is configured.";
+    Without a valid key `Host` has to be `localhost`, an IP address or one of `allowed_hosts` (else 421). An `Origin` has to be this \
+    server's own or one of `allowed_origins` (else 403). A path may end with a slash.";
 
 const TAGS: [(&str, &str); 9] = [
     ("Chat", "Chat completions in the form of OpenAI's API."),
@@ -61,13 +58,15 @@ impl Document {
         let mut paths: Map<String, Value> = Map::new();
         for (path, operation) in operations {
             let method = operation.method.as_str().to_ascii_lowercase();
-            let methods = paths.entry(path).or_insert_with(|| json!({}));
+            // A parameter that takes the rest of a path is written as any other.
+            let methods = paths.entry(path.replace("{*", "{")).or_insert_with(|| json!({}));
             if let Some(methods) = methods.as_object_mut() {
-                methods.insert(method, operation.describe(&mut requests, &mut answers));
+                methods.insert(method, operation.describe(path, &mut requests, &mut answers));
             }
         }
         let mut schemas = requests.take_definitions(true);
         schemas.append(&mut answers.take_definitions(true));
+        let schemes: Value = PLACES.into_iter().map(|place| (place.scheme_name(), place.scheme())).collect();
         let license = env!("CARGO_PKG_LICENSE");
         let document = json!({
             "openapi": "3.1.0",
@@ -80,7 +79,7 @@ impl Document {
             "paths": paths,
             "components": {
                 "schemas": schemas,
-                "securitySchemes": {KEY: {"type": "http", "scheme": "bearer", "description": ABOUT_KEYS}},
+                "securitySchemes": schemes,
             },
             "tags": TAGS.map(|(name, about)| json!({"name": name, "description": about})),
         });

@@ -6,8 +6,8 @@ use axum::http::Method;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::{KEY, shapes::Error};
-use crate::server::identity::PERSONA_HEADER;
+use super::shapes::Error;
+use crate::server::{access::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
 
 const JSON: &str = "application/json";
 /// The content type of uploaded files.
@@ -26,7 +26,7 @@ struct Answer {
     descriptions: Vec<&'static str>,
     /// Content types with their schemas; empty for a response without a body.
     bodies: Vec<(&'static str, Option<SchemaOf>)>,
-    retry_after: bool,
+    headers: BTreeMap<&'static str, Value>,
 }
 
 /// A method of a path, with what it reads and answers. The errors that every operation can answer with are added to those named here: of all
@@ -149,8 +149,20 @@ impl Operation {
     }
 
     /// The response with this status may have the header `Retry-After`.
-    pub(in crate::server) fn retry_after(mut self, status: impl ToString) -> Self {
-        self.answers.entry(status.to_string()).or_default().retry_after = true;
+    pub(in crate::server) fn retry_after(self, status: impl ToString) -> Self {
+        let schema = json!({"type": "integer", "minimum": 1});
+        self.answer_header(status, "Retry-After", "Seconds until the next attempt.", schema)
+    }
+
+    fn answer_header(
+        mut self,
+        status: impl ToString,
+        name: &'static str,
+        about: &str,
+        schema: Value,
+    ) -> Self {
+        let answer = self.answers.entry(status.to_string()).or_default();
+        answer.headers.insert(name, json!({"description": about, "schema": schema}));
         self
     }
 
@@ -172,12 +184,26 @@ impl Operation {
             .header(PERSONA_HEADER, "One of the user's personas, in place of the default one.")
             .refuses(403, "The user may not use the persona that the request names (`persona_not_allowed`).")
             .refuses(401, "The key is missing or not valid (`invalid_api_key`).")
+            .answer_header(
+                401,
+                "WWW-Authenticate",
+                "How to send a key.",
+                json!({"type": "string", "const": CHALLENGE}),
+            )
             .refuses(500, "The server's store holds something that cannot be read (`store_corrupt`).")
             .refuses(503, "The server's store does not answer (`store_unavailable`).")
     }
 
     /// The operation in the document's form. Schemas that it refers to are added to those of requests and of responses.
-    pub(super) fn describe(self, requests: &mut SchemaGenerator, answers: &mut SchemaGenerator) -> Value {
+    pub(super) fn describe(
+        self,
+        path: &str,
+        requests: &mut SchemaGenerator,
+        answers: &mut SchemaGenerator,
+    ) -> Value {
+        let places = PLACES.into_iter().filter(|place| place.is_read_at(path));
+        // A server may ask for no key.
+        let keys = places.map(|place| json!({place.scheme_name(): []})).chain([json!({})]);
         let body = self.body.map(|(kind, schema)| {
             let content = media_type(schema.map(|schema| schema(requests)));
             json!({"content": {kind: content}, "required": true})
@@ -192,8 +218,7 @@ impl Operation {
             ("parameters", Some(self.parameters.into())),
             ("requestBody", body),
             ("responses", Some(responses.into())),
-            // A server may ask for no key.
-            ("security", self.needs_key.then(|| json!([{KEY: []}, {}]))),
+            ("security", self.needs_key.then(|| keys.collect())),
         ];
         members.into_iter().filter_map(|(name, member)| Some((name, member?))).collect()
     }
@@ -211,13 +236,9 @@ impl Answer {
             let schema = if schemas.len() > 1 { Some(json!({"anyOf": schemas})) } else { schemas.pop() };
             (kind, media_type(schema))
         });
-        let retry_after = json!({"Retry-After": {
-            "description": "Seconds until the next attempt.",
-            "schema": {"type": "integer", "minimum": 1},
-        }});
         let members = [
             ("description", Some(self.descriptions.join(" ").into())),
-            ("headers", self.retry_after.then_some(retry_after)),
+            ("headers", (!self.headers.is_empty()).then(|| json!(self.headers))),
             ("content", Some(content.collect())),
         ];
         members.into_iter().filter_map(|(name, member)| Some((name, member?))).collect()

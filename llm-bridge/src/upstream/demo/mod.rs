@@ -154,7 +154,10 @@ mod tests {
             {"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]}},
         ]);
         let tools = tools.as_array().unwrap().iter();
-        tools.map(|tool| json!({"type": "function", "function": tool}).to_string()).collect::<Vec<_>>().join(",")
+        tools
+            .map(|tool| json!({"type": "function", "function": tool}).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     fn asked(messages: Vec<Message>) -> Request {
@@ -221,7 +224,11 @@ mod tests {
 
     fn repeated(result: &str) -> String {
         let call = Content::Call(Call::new("1", "weather", "{}"));
-        let result = ToolResult { call_id: "1".into(), parts: vec![Content::Text(result.into()).into()], ..ToolResult::default() };
+        let result = ToolResult {
+            call_id: "1".into(),
+            parts: vec![Content::Text(result.into()).into()],
+            ..ToolResult::default()
+        };
         let messages = vec![Message::new(Role::Assistant, vec![call.into()]), Message::result(result)];
         answer(&asked(messages), &definitions())
     }

@@ -11,7 +11,9 @@ use registry_core::{
 use serde_json::{Value, json};
 use toolrack_apis::{Definer, Provider, TurnEvent};
 
-use crate::support::{Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, question, two_numbers, user, within};
+use crate::support::{
+    Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, question, two_numbers, user, within,
+};
 
 const DEFERRED: ToolPolicy = ToolPolicy { deferred: true, ..ToolPolicy::new() };
 
@@ -262,7 +264,7 @@ async fn b11_the_clients_tools_keep_their_names_and_their_place() {
     body.as_object_mut().unwrap().extend(tools.as_object().unwrap().clone());
     rack.upstream.push(Reply::text("Grey."));
     rack.ask_with(true, body).await.expect("Grey.");
-    assert_eq!(asked_last(&rack).await.tools(), [&first[..], &["far_weather_2"]].concat());
+    assert_eq!(asked_last(&rack).await.tools(), then);
 }
 
 #[tokio::test]

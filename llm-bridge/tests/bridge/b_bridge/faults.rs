@@ -139,10 +139,7 @@ async fn b2_streams_in_any_shape_are_read() {
         ("no last empty line", format!("{one}{}", end.trim_end())),
         ("[DONE] without a finish reason", format!("{one}data: [DONE]\n\n")),
         ("no choices", format!("data: {{\"choices\":[]}}\n\n{one}data: {{}}\n\n{end}")),
-        (
-            "garbage",
-            format!("{one}data: nonsense\n\ndata: 3\n\ndata: null\n\n{end}"),
-        ),
+        ("garbage", format!("{one}data: nonsense\n\ndata: 3\n\ndata: null\n\n{end}")),
         ("two lines", one.replace("\"choices\":", "\"choices\":\ndata: ") + &end),
     ] {
         for size in [1, 7, usize::MAX] {
@@ -350,8 +347,7 @@ async fn b2_a_failure_in_a_later_round_ends_the_stream_with_an_error() {
 async fn g3_a_model_server_that_is_away_after_tools_have_run_is_asked_again_here() {
     for stream in [true, false] {
         let first = Answer::new().call("c", "add", &json!({"a": 1, "b": 1}));
-        let rack =
-            Setup::new().start([first.into(), Reply::error(503, "loading"), Reply::text("2")]).await;
+        let rack = Setup::new().start([first.into(), Reply::error(503, "loading"), Reply::text("2")]).await;
         rack.ask(stream).await.expect("2");
         assert_eq!((rack.ran().len(), rack.upstream.asked().len()), (1, 3));
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolrack_apis::TurnEvent;
 
 use super::faults::{CALL, delta};
-use crate::support::{Act, Answer, Reply, Setup, client_tool, event, text_event, question, user, within};
+use crate::support::{Act, Answer, Reply, Setup, client_tool, event, question, text_event, user, within};
 
 fn done() -> Act {
     Act::Send(b"data: [DONE]\n\n".to_vec())

@@ -13,10 +13,10 @@ use std::{
 };
 
 use llm_bridge::{
-    turn::{Backend, ChatSettings},
-    upstream::Upstream,
     metrics::{CallMetrics, Metrics},
     server::{self, Access, ServerSettings},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
 };
 use registry_core::{
     BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,

@@ -8,10 +8,10 @@ use std::{
 
 use jiff::Timestamp;
 use llm_bridge::{
-    turn::{Backend, ChatSettings, Limits},
-    upstream::Upstream,
     listing,
     server::{self, Access, ServerSettings},
+    turn::{Backend, ChatSettings, Limits},
+    upstream::Upstream,
 };
 use registry_core::{
     BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, Origin, Permission, Registry, ToolCall, ToolPolicy,
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::table::{GATE, Row, Seen, State, Words};
-use crate::support::{Answer, Reported, Scripted, user, within};
+use crate::support::{Answer, Reported, Scripted, client_tool, user, within};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryPoint {
@@ -188,18 +188,9 @@ impl Site {
                     format!("<tool_call>\n{}\n</tool_call>\n", json!({"name": name, "arguments": {}}))
                 };
                 let text: String = names.iter().map(call).collect();
-                if self.reads_text(caller) {
-                    self.chat(caller, [Answer::text(&text), Answer::text("Done.")], "Done.").await
-                } else {
-                    self.chat(caller, [Answer::text(&text)], text.trim()).await
-                }
+                self.chat(caller, [Answer::text(&text), Answer::text("Done.")], "Done.").await
             }
         }
-    }
-
-    /// Where a caller has no tool at all, the model's text is text.
-    pub(crate) fn reads_text(&self, caller: &Caller) -> bool {
-        !self.registry.select(&self.registry.context(caller.clone())).tools().is_empty()
     }
 
     async fn direct(&self, caller: &Caller, names: &[String]) -> Seen {
@@ -254,8 +245,7 @@ impl Site {
         let first = self.upstream.asked().len();
         answers.into_iter().for_each(|answer| self.upstream.push(answer));
         // Of a client without tools only calls of what is offered are calls.
-        let body =
-            json!({"model": "m", "messages": [user("Go.")], "tools": [client_tool("clients_own")]});
+        let body = json!({"model": "m", "messages": [user("Go.")], "tools": [client_tool("clients_own")]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.base)).json(&body);
         let response = within(request.bearer_auth(&self.keys[&caller.user]).send()).await.unwrap();
         let reported = within(Reported::read(response)).await;
