@@ -64,6 +64,7 @@ mod message;
 pub mod names;
 mod number;
 pub mod ollama;
+mod opaque;
 pub mod openai;
 mod passing;
 mod provider;

@@ -5,6 +5,7 @@ use std::{
     collections::{HashSet, VecDeque},
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{Passing, Provider, RawJson};
@@ -17,13 +18,42 @@ use crate::{Passing, Provider, RawJson};
 ///   one message, its front makes one message of each result and puts the text after them.
 /// - Only [`Assistant`](Role::Assistant) messages have [`Reasoning`](Content::Reasoning) and [`Call`](Content::Call).
 /// - There is no empty text.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// # As JSON
+/// Conversations are stored in a form of their own, which is no API's. It can be read by later versions; fields that are unknown or missing are
+/// ignored or have their defaults, so that a version can add some. It is JSON text: other formats of serde cannot hold what passes.
+///
+/// ```
+/// use toolrack_apis::{Call, Content, Message, Role, ToolResult};
+///
+/// let result = ToolResult {
+///     call_id: "c1".into(),
+///     parts: vec![Content::Text("7 °C".into()).into()],
+///     ..ToolResult::default()
+/// };
+/// let messages = [
+///     Message::text(Role::User, "Is it cold?"),
+///     Message::new(Role::Assistant, vec![Content::Call(Call::new("c1", "weather", "{}")).into()]),
+///     Message::result(result),
+/// ];
+/// let text = concat!(
+///     r#"[{"role":"user","parts":[{"content":{"text":"Is it cold?"}}]},"#,
+///     r#"{"role":"assistant","parts":[{"content":{"call":{"id":"c1","name":"weather","arguments":"{}"}}}]},"#,
+///     r#"{"role":"tool","parts":[{"content":{"result":{"call_id":"c1","parts":[{"content":{"text":"7 °C"}}]}}}]}]"#,
+/// );
+/// assert_eq!(serde_json::to_string(&messages)?, text);
+/// assert_eq!(serde_json::from_str::<Vec<Message>>(text)?, messages);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
     /// What it says, in order.
+    #[serde(default)]
     pub parts: Vec<Part>,
     /// What only the client's API knows of the message.
+    #[serde(default, skip_serializing_if = "Passing::is_empty")]
     pub passing: Passing,
 }
 
@@ -97,7 +127,8 @@ pub(crate) fn plain_text(parts: &[Part]) -> String {
 }
 
 /// Who speaks in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The operator of the model.
     System,
@@ -112,11 +143,12 @@ pub enum Role {
 }
 
 /// A part of a message or of a tool's result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// What it is.
     pub content: Content,
     /// What only the client's API knows of the part, such as `cache_control`.
+    #[serde(default, skip_serializing_if = "Passing::is_empty")]
     pub passing: Passing,
 }
 
@@ -127,7 +159,8 @@ impl From<Content> for Part {
 }
 
 /// What a part is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Text; not empty.
     Text(String),
@@ -140,21 +173,24 @@ pub enum Content {
     /// What a call gave back.
     Result(ToolResult),
     /// A part that only one API knows, as it wrote it.
+    #[serde(with = "crate::opaque")]
     Opaque(Provider, RawJson),
 }
 
 /// What the model thought before it answered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
     /// The text; empty where the API shows none.
+    #[serde(default)]
     pub text: String,
     /// What the API that made it wants back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
 }
 
 /// What a hosted API adds to reasoning and wants back unchanged. It means nothing to any other API: encoders and wires of another
 /// one leave it out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// Whose it is.
     pub api: Provider,
@@ -165,7 +201,8 @@ pub struct Seal {
 }
 
 /// What a [`Seal`] does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SealKind {
     /// It proves that the model wrote the text (`signature`, `thoughtSignature`).
     Signature,
@@ -174,17 +211,20 @@ pub enum SealKind {
 }
 
 /// A picture, a recording or a document.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Media {
     /// What kind it is.
     pub kind: MediaKind,
     /// Where its bytes are.
     pub source: MediaSource,
     /// Its media type, such as `image/png`, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Its file name, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How closely the model looks at a picture: `low`, `high`, `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
@@ -208,7 +248,8 @@ impl Media {
 }
 
 /// The kind of [`Media`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MediaKind {
     /// A picture.
     Image,
@@ -221,7 +262,7 @@ pub enum MediaKind {
 }
 
 /// Where the bytes of [`Media`] are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MediaSource {
     /// Here, in Base64. It is passed on as it came and never decoded.
     Data(String),
@@ -234,7 +275,7 @@ pub enum MediaSource {
 }
 
 /// A call of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// The call's id, which its result repeats; not empty. Where an API has none, its front makes one up with [`CallIds`].
     pub id: String,
@@ -244,6 +285,7 @@ pub struct Call {
     /// text.
     pub arguments: String,
     /// What the arguments are.
+    #[serde(default, skip_serializing_if = "CallInput::is_json")]
     pub input: CallInput,
 }
 
@@ -275,7 +317,8 @@ impl Call {
 }
 
 /// What the arguments of a [`Call`] are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallInput {
     /// A JSON object.
     #[default]
@@ -284,16 +327,25 @@ pub enum CallInput {
     Text,
 }
 
+impl CallInput {
+    fn is_json(&self) -> bool {
+        *self == Self::Json
+    }
+}
+
 /// What a call gave back.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call's id.
     pub call_id: String,
     /// The tool's name, where the API repeats it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What the tool gave back: text, media, or what only one API knows.
+    #[serde(default)]
     pub parts: Vec<Part>,
     /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 

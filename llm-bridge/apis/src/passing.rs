@@ -40,9 +40,13 @@ impl Eq for RawJson {}
 /// another they are an [`Omission`](crate::Omission). A field that is canonical in its API is never among them.
 ///
 /// A field that is canonical but has unknown fields inside is kept under its name with these alone: `{"json_schema": {"x": 1}}`.
-#[derive(Debug, Clone, Default)]
+///
+/// As JSON: `{"api": "openai", "fields": {"x": 1}}`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Passing {
+    #[serde(default)]
     api: Option<Provider>,
+    #[serde(default, with = "fields")]
     fields: Vec<(Box<str>, RawJson)>,
 }
 
@@ -133,5 +137,28 @@ impl Serialize for Fields<'_> {
             map.serialize_entry(name, value)?;
         }
         map.end()
+    }
+}
+
+/// Fields as a JSON object.
+mod fields {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::RawJson;
+
+    pub(super) fn serialize<S: Serializer>(
+        fields: &[(Box<str>, RawJson)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
+    }
+
+    /// In the order of their names, in which they are looked up.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(Box<str>, RawJson)>, D::Error> {
+        Ok(BTreeMap::deserialize(deserializer)?.into_iter().collect())
     }
 }

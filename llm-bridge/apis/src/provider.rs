@@ -2,10 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{anthropic, gemini, mcp, ollama, openai, responses, rules::Rules};
 
-/// An API that takes tool definitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// An API that takes tool definitions. As JSON it is its [`name`](Self::name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Provider {
     /// OpenAI chat completions.
     OpenAi,

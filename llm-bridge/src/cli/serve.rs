@@ -1,8 +1,8 @@
 //! `toolrack serve`.
 
-use std::{io, net::SocketAddr, process::ExitCode};
+use std::{io, net::SocketAddr, process::ExitCode, time::Duration};
 
-use registry_core::Registry;
+use registry_core::{Registry, store::Conversations};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::Documents;
@@ -13,7 +13,10 @@ use super::{Settings, names::Known, out::count, store::Stores, webhooks};
 use crate::{listing, metrics::Metrics, server, turn::Backend, upstream::Upstream};
 
 /// How long to wait for the last records of stopped calls.
-const LAST_RECORDS: std::time::Duration = std::time::Duration::from_secs(5);
+const LAST_RECORDS: Duration = Duration::from_secs(5);
+
+/// How often conversations that have expired are deleted.
+const SWEEP: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(
     settings: &Settings,
@@ -62,6 +65,7 @@ pub(super) async fn run(
     tracing::info!("{}", ready(settings, backend.registry())?);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
+    tokio::spawn(stop.clone().run_until_cancelled_owned(delete_expired(stores.conversations)));
     let served = server::serve(listener, backend, server_settings, stop).await;
     if tokio::time::timeout(LAST_RECORDS, webhooks.close()).await.is_err() {
         tracing::error!("the store did not take the last dead letters in time");
@@ -97,6 +101,17 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!(
         "{address} is already in use, perhaps by another toolrack; stop that program, or choose another address: `toolrack serve --listen {next}`"
     )
+}
+
+/// Deletes conversations that have expired, now and then: they are not found any more, but have room.
+async fn delete_expired(conversations: Conversations) {
+    let mut sweeps = tokio::time::interval(SWEEP);
+    loop {
+        sweeps.tick().await;
+        if let Err(cause) = conversations.delete_expired().await {
+            tracing::warn!(%cause, "expired_conversations_not_deleted");
+        }
+    }
 }
 
 /// Warns if the model server does not answer. It may still be starting, so the server starts anyway.

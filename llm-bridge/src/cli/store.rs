@@ -8,7 +8,9 @@ use registry_core::{
         audit::{AuditSink, log::AuditLog},
         limits::Usage,
     },
-    store::{DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind},
+    store::{
+        Conversations, DeadLetters, ManifestCache, ManifestStore, MemoryManifests, Store, StoreErrorKind,
+    },
 };
 use toolrack_stores::{
     PostgresSettings, Redis, RedisManifests, RedisUsage, SqlStore, SqliteSettings, schedule::Schedule,
@@ -23,6 +25,7 @@ const FILE: &str = "toolrack.db";
 #[derive(Clone)]
 pub(super) struct Stores {
     pub(super) store: Arc<dyn Store>,
+    pub(super) conversations: Conversations,
     pub(super) usage: Arc<dyn Usage>,
     pub(super) approvals: Arc<dyn Approvals>,
     pub(super) audit: Arc<dyn AuditSink>,
@@ -60,6 +63,7 @@ impl Stores {
         };
         Ok(Self {
             store: sql.clone(),
+            conversations: Conversations::new(sql.clone(), settings.conversations.limits()),
             usage,
             approvals: sql.clone(),
             audit: sql.clone(),

@@ -7,7 +7,7 @@ use registry_core::{
     DEFAULT_TENANT, Permission,
     clock::{Clock, SystemClock},
     nearest,
-    store::{ApiKey, Store, User},
+    store::{ApiKey, RemovedUser, Store, User},
 };
 use serde_json::json;
 
@@ -65,7 +65,7 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         tenant: Tenant,
     },
-    /// Remove a user and revoke the user's keys
+    /// Remove a user, revoke the user's keys and delete the user's conversations
     Remove {
         /// The user's id
         id: String,
@@ -274,10 +274,17 @@ pub(super) async fn users(
             ));
         }
         UserCommand::Remove { id, tenant: Tenant { tenant } } => {
-            if !store.remove_user(&tenant, &id, SystemClock.now()).await? {
-                return Err(unknown(store, &tenant, &id).await);
+            let RemovedUser { was_known, responses } =
+                store.remove_user(&tenant, &id, SystemClock.now()).await?;
+            let deleted =
+                format!("deleted the user's conversations, which had {}", count(responses, "response"));
+            match (was_known, responses) {
+                (true, 0) => tell(format_args!("removed {id} and revoked the user's keys")),
+                (true, _) => tell(format_args!("removed {id}, revoked the user's keys, and {deleted}")),
+                // Such as the user of requests without a key, or one whom a key that delegates names.
+                (false, 1..) => tell(format_args!("{id} is no stored user; {deleted}")),
+                (false, 0) => return Err(unknown(store, &tenant, &id).await),
             }
-            tell(format_args!("removed {id} and revoked the user's keys"));
             let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
             if store.keys(&tenant).await?.iter().any(delegates) {
                 tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));

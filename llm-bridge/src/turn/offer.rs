@@ -233,7 +233,7 @@ impl Offer {
     /// in their results.
     pub(super) fn functions(&self, round: Round) -> Vec<Value> {
         let server = self.definitions_with(round, self.found.names_before(), Provider::OpenAi);
-        let server = server.map(|(definition, wire)| definition.to_value(wire)["function"].take());
+        let server = server.map(|(definition, wire)| definition.function(wire));
         let client = self.client_tools(round).into_iter().map(|tool| function_of(&tool));
         server.chain(client).collect()
     }
@@ -345,7 +345,7 @@ impl Offer {
                 (self.definition(tool, Provider::OpenAi), self.names.wire(tool.name()))
             {
                 functions.push('\n');
-                functions.push_str(&definition.to_value(wire)["function"].to_string());
+                functions.push_str(&definition.function(wire).to_string());
             }
         }
         let reported = "These tools can be called from now on, in the same way as the others:";

@@ -98,8 +98,13 @@ impl Definition {
         json.push_str(after);
     }
 
+    /// The function in a definition of OpenAI's: `{"name", "description", "parameters"}`.
+    pub(crate) fn function(&self, name: &str) -> Value {
+        self.to_value(name).get_mut("function").map(Value::take).unwrap_or_default()
+    }
+
     /// The definition as JSON.
-    pub(crate) fn to_value(&self, name: &str) -> Value {
+    fn to_value(&self, name: &str) -> Value {
         let mut json = String::new();
         self.write(name, &mut json);
         serde_json::from_str(&json).unwrap_or_default()

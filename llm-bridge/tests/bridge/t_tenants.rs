@@ -10,7 +10,7 @@ use llm_bridge::{
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,
-    store::{ApiKey, MemoryStore, Persona, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{ApiKey, MemoryStore, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
 };
 use reqwest::{Client, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -83,7 +83,12 @@ impl Store for Slow {
         self.kept.change_user(tenant, user, revision)
     }
 
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> StoreFuture<'a, RemovedUser> {
         self.kept.remove_user(tenant, id, at)
     }
 

@@ -2,13 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::{ApiKey, Persona, Store, StoreFuture, StoredTool, User};
+use super::{
+    ApiKey, ConversationError, ConversationLimits, ConversationStore, Persona, RemovedUser, Store,
+    StoreFuture, StoredResponse, StoredTool, User, conversations::MemoryConversations,
+};
 use crate::future::BoxFuture;
 
 /// A store in memory.
@@ -27,6 +30,7 @@ struct State {
     /// By tenant and id.
     users: BTreeMap<(String, String), User>,
     keys: Vec<ApiKey>,
+    conversations: MemoryConversations,
 }
 
 impl Default for MemoryStore {
@@ -36,13 +40,16 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn read<T: Send + 'static>(&self, run: impl FnOnce(&State) -> T) -> StoreFuture<'_, T> {
-        let done = run(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        Box::pin(std::future::ready(Ok(done)))
+        Box::pin(std::future::ready(Ok(run(&self.state()))))
     }
 
     fn write<T: Send + 'static>(&self, run: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let done = run(&mut state);
         // Inside of the lock, so that no other change falls between the two.
         self.revision.send_modify(|revision| *revision += 1);
@@ -51,7 +58,7 @@ impl MemoryStore {
 
     /// The same where the revision is still this one, and `run` does it.
     fn write_if(&self, revision: u64, run: impl FnOnce(&mut State) -> bool) -> StoreFuture<'_, bool> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let done = self.revision.send_if_modified(|known| {
             let done = *known == revision && run(&mut state);
             *known += u64::from(done);
@@ -127,12 +134,20 @@ impl Store for MemoryStore {
         })
     }
 
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> StoreFuture<'a, RemovedUser> {
         self.write(|state| {
             let opens =
                 |key: &&mut ApiKey| key.tenant == tenant && key.user == id && key.revoked_at.is_none();
             state.keys.iter_mut().filter(opens).for_each(|key| key.revoked_at = Some(at));
-            state.users.remove(&key(tenant, id)).is_some()
+            RemovedUser {
+                was_known: state.users.remove(&key(tenant, id)).is_some(),
+                responses: state.conversations.delete_of(tenant, id),
+            }
         })
     }
 
@@ -177,5 +192,52 @@ impl Store for MemoryStore {
             // The sender is this store, so the channel is never closed.
             let _ = self.revision.subscribe().wait_for(|revision| *revision != since).await;
         })
+    }
+}
+
+/// None of it raises the revision, which is that of registrations, users and keys.
+impl ConversationStore for MemoryStore {
+    fn keep_response<'a>(
+        &'a self,
+        response: StoredResponse,
+        now: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<(), ConversationError>> {
+        Box::pin(std::future::ready(self.state().conversations.keep(response, now, limits)))
+    }
+
+    fn response<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<StoredResponse>> {
+        self.read(|state| state.conversations.response(tenant, user, id, since))
+    }
+
+    fn response_chain<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
+        let chain = self.state().conversations.chain(tenant, user, id, since, limits);
+        Box::pin(std::future::ready(chain))
+    }
+
+    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        Box::pin(std::future::ready(Ok(self.state().conversations.delete(tenant, user, id))))
+    }
+
+    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        Box::pin(std::future::ready(Ok(self.state().conversations.delete_of(tenant, user))))
+    }
+
+    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
+        self.state().conversations.delete_expired(since);
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -1,10 +1,11 @@
 //! Where what has to last is kept: registrations and switches, personas, users and keys.
 //!
 //! A [`Registry`](crate::Registry) never waits for a store to be read: it has all of it in memory and is told of
-//! changes. Counters ([`Usage`](crate::guard::limits::Usage)), approvals
+//! changes. Conversations ([`ConversationStore`]), counters ([`Usage`](crate::guard::limits::Usage)), approvals
 //! ([`Approvals`](crate::guard::approval::Approvals)) and the audit ([`AuditSink`](crate::guard::audit::AuditSink)) are
 //! traits of their own, which the same store usually implements.
 
+mod conversations;
 mod dead_letters;
 mod error;
 mod key;
@@ -16,6 +17,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{future::BoxFuture, policy::Permission, spec::ToolSpec};
+pub use conversations::{
+    ConversationError, ConversationLimits, ConversationStore, Conversations, StoredResponse,
+};
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use error::{StoreError, StoreErrorKind, StoreFuture};
 pub use key::{KEY_PREFIX, hash_key};
@@ -78,6 +82,15 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
+/// What has gone with a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovedUser {
+    /// Whether the user was there. Somebody whom a key that delegates names has no entry, but may have conversations.
+    pub was_known: bool,
+    /// How many responses the user's conversations had.
+    pub responses: usize,
+}
+
 /// Keeps registrations and switches, personas, users and keys. What it acknowledges it has kept.
 ///
 /// Every change raises the revision, also one that another server makes. Every method fails when the store does.
@@ -120,8 +133,10 @@ pub trait Store: Send + Sync {
     /// nothing that was changed meanwhile is put back, and nobody who was removed.
     fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool>;
 
-    /// Forgets the user of that id and revokes all the user's keys, both or neither; false if there is none of that id.
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool>;
+    /// Forgets the user of that id, revokes all the user's keys and deletes the conversations that this store keeps of the user: all of it or
+    /// nothing.
+    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp)
+    -> StoreFuture<'a, RemovedUser>;
 
     /// The tenant's keys, oldest first, those that were revoked too.
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>>;

@@ -108,6 +108,8 @@ impl SqliteSettings {
                 Durability::Power => SqliteSynchronous::Full,
             })
             .busy_timeout(self.busy_timeout)
+            // The responses of a conversation go with it.
+            .foreign_keys(true)
             .pragma("wal_autocheckpoint", CHECKPOINT)
             .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
@@ -204,6 +206,7 @@ impl Database for File {
             include_str!("schema/jobs.sql"),
             include_str!("schema/approvals_asker.sql"),
             include_str!("schema/personas_sqlite.sql"),
+            include_str!("schema/conversations_sqlite.sql"),
         ]
     }
 }

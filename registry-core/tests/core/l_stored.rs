@@ -15,7 +15,7 @@ use registry_core::{
     RegistryEvent, StoredRegistry, ToolCall, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::MemoryAudit,
     handler_fn,
-    store::{ApiKey, MemoryStore, Persona, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{ApiKey, MemoryStore, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
 };
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -142,7 +142,12 @@ impl Store for Shaky {
         self.kept.change_user(tenant, user, revision)
     }
 
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> StoreFuture<'a, RemovedUser> {
         self.kept.remove_user(tenant, id, at)
     }
 

@@ -77,7 +77,7 @@ fn call() -> impl Strategy<Value = Part> {
         .prop_map(|(id, (call, passing))| Part { content: Content::Call(Call { id, ..call }), passing })
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(crate) fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::System), Just(Role::Developer), Just(Role::User)];
     let plain = (role, content()).prop_map(|(role, parts)| (role, parts));
     let reasoning =

@@ -15,5 +15,6 @@ mod gemini;
 mod lowering;
 mod ollama;
 mod responses;
+mod stored;
 mod strategies;
 mod support;

@@ -39,7 +39,7 @@ fn content() -> impl Strategy<Value = Vec<Part>> {
         .prop_map(|(text, images)| text.into_iter().chain(images).collect())
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(crate) fn message() -> impl Strategy<Value = Message> {
     let plain = (prop_oneof![Just(Role::System), Just(Role::User)], content());
     let thinking =
         option::of(text().prop_map(|text| Content::Reasoning(Reasoning { text, seal: None }).into()));

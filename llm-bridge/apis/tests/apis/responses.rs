@@ -199,7 +199,7 @@ fn text_name() -> impl Strategy<Value = String> {
     "[a-z]{1,8}\\.pdf"
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(crate) fn message() -> impl Strategy<Value = Message> {
     let role = prop_oneof![Just(Role::System), Just(Role::Developer), Just(Role::User)];
     let plain = (role, content(true), passing(API, &["id", "phase"]));
     let seal = || option::of(name().prop_map(|data| Seal { api: API, kind: SealKind::Encrypted, data }));

@@ -1,5 +1,6 @@
 //! Settings: the flags and `TOOLRACK_*` variables of the command line over `toolrack.toml` over the defaults.
 
+mod conversations;
 mod documents;
 mod embeddings;
 mod flags;
@@ -28,6 +29,7 @@ use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
 use toolrack_documents::Documents;
 
+pub use conversations::ConversationSettings;
 pub use documents::DocumentSettings;
 pub use embeddings::EmbeddingSettings;
 use flags::API_KEY_VARIABLE;
@@ -81,6 +83,8 @@ pub struct Settings {
     pub models: Models,
     /// The persistent state.
     pub store: StoreSettings,
+    /// What is kept of conversations.
+    pub conversations: ConversationSettings,
     /// The documents that tools search.
     pub documents: DocumentSettings,
     /// Approval, concurrency and audit of calls.
@@ -133,6 +137,7 @@ impl Default for Settings {
             limits: Limits::default(),
             models: Models::default(),
             store: StoreSettings::default(),
+            conversations: ConversationSettings::default(),
             documents: DocumentSettings::default(),
             guard: Guard::default(),
             gate: None,
@@ -304,6 +309,7 @@ impl Settings {
     fn check(&self) -> Result<(), String> {
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
+        self.conversations.check()?;
         modules::check(&self.modules, &self.module_name)?;
         for (name, server) in &self.mcp_servers {
             server.check(name).map_err(|fault| fault.to_string())?;

@@ -282,3 +282,16 @@ async fn p6_tools_that_ask_the_model_are_off_where_there_is_only_the_demo() {
     assert!(!named.upstream().await.unwrap().is_demo());
     assert_eq!(missing(&named), None);
 }
+
+#[test]
+fn issue16_what_is_kept_of_conversations_can_be_set_and_switched_off() {
+    use registry_core::store::ConversationLimits;
+
+    assert_eq!(Settings::default().conversations.limits(), ConversationLimits::default());
+    let text = "[conversations]\nretention_days = 0\nmax_conversations = 7\nmax_mebibytes = 3";
+    let limits = load(text, Flags::default()).unwrap().conversations.limits();
+    assert!(limits.retention.is_zero());
+    assert_eq!((limits.max_user_conversations, limits.max_user_bytes), (7, 3 << 20));
+    let error = load("[conversations]\nmax_mebibytes = 0", Flags::default()).unwrap_err();
+    assert!(error.contains("conversations.max_mebibytes") && error.contains("retention_days = 0"), "{error}");
+}

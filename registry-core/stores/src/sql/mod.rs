@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod batch;
+mod conversations;
 mod dead_letters;
 mod failure;
 mod jobs;
@@ -49,7 +50,7 @@ pub(super) trait Database: Send + Sync {
     fn schema(&self) -> &'static [&'static str];
 }
 
-/// A store in a database: registrations, users, keys, counted calls, approvals, and the audit with its chains.
+/// A store in a database: registrations, users, keys, conversations, counted calls, approvals, and the audit with its chains.
 ///
 /// It is made by `SqliteSettings` or `PostgresSettings`. Clones are the same store. What it acknowledges is committed. All that is
 /// written goes through one task, on the runtime that has opened the store; it ends with the last clone.
@@ -103,12 +104,17 @@ impl SqlStore {
         answer.map_err(|error| self.named(error))
     }
 
-    /// Writes statements together, and gives the rows of the last one.
-    async fn write_statements(&self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+    /// Writes statements together, and gives the rows of each.
+    async fn write_all(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
         match self.write(Work::Statements(statements)).await? {
-            Answer::Rows(mut rows) => Ok(rows.pop().unwrap_or_default()),
+            Answer::Rows(rows) => Ok(rows),
             other => Err(self.named(unanswered(&other))),
         }
+    }
+
+    /// The same, and gives the rows of the last one.
+    async fn write_statements(&self, statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.write_all(statements).await?.pop().unwrap_or_default())
     }
 
     /// The rows of a question, each read by `read`.

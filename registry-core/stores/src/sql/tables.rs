@@ -3,10 +3,15 @@
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use super::{
+    Row, SqlStore, Statement,
+    conversations::{counted, delete_of},
+    is_never_kept,
+    link::Value,
+};
 use registry_core::{
     BoxFuture,
-    store::{ApiKey, Persona, Store, StoreError, StoreFuture, StoredTool, User},
+    store::{ApiKey, Persona, RemovedUser, Store, StoreError, StoreFuture, StoredTool, User},
 };
 
 const KEY_COLUMNS: &str =
@@ -15,15 +20,18 @@ const KEY_COLUMNS: &str =
 impl SqlStore {
     /// Writes a statement and raises the revision with it, whether or not it changed a row. Gives the statement's rows.
     async fn change(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        self.change_all(vec![statement]).await
+        Ok(self.change_all(vec![statement]).await?.pop().unwrap_or_default())
     }
 
-    /// The same with several, all or none. Gives the rows of the last one.
-    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Row>, StoreError> {
-        statements.insert(0, Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
-        let rows = self.write_statements(statements).await;
+    /// The same with several, all or none. Gives the rows of each, in their order.
+    async fn change_all(&self, mut statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+        statements.push(Statement::new("UPDATE revision SET number = number + 1", Vec::new()));
+        let rows = self.write_all(statements).await;
         self.shared.nudge.send_replace(());
-        rows
+        rows.map(|mut rows| {
+            rows.pop();
+            rows
+        })
     }
 
     /// A change to what is said of some revision. The second statement raises that, and where it gives no row nothing has changed.
@@ -160,13 +168,23 @@ impl Store for SqlStore {
         })
     }
 
-    fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn remove_user<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        at: Timestamp,
+    ) -> StoreFuture<'a, RemovedUser> {
         let revoke =
             "UPDATE api_keys SET revoked_at = $1 WHERE tenant = $2 AND user_id = $3 AND revoked_at = ''";
         let revoke = Statement::new(revoke, vec![at.into(), tenant.into(), id.into()]);
         let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
-        Box::pin(async move { Ok(!self.change_all(vec![revoke, remove]).await?.is_empty()) })
+        let [count, delete] = delete_of(tenant, id);
+        Box::pin(async move {
+            let mut rows = self.change_all(vec![count, remove, delete, revoke]).await?.into_iter();
+            let responses = counted(rows.next()).map_err(|error| self.named(error))?;
+            Ok(RemovedUser { was_known: rows.next().is_some_and(|removed| !removed.is_empty()), responses })
+        })
     }
 
     fn keys<'a>(&'a self, tenant: &'a str) -> StoreFuture<'a, Vec<ApiKey>> {

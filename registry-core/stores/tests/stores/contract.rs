@@ -373,17 +373,17 @@ async fn store_contract(store: &dyn Store) {
         store.put_key(key).await.unwrap();
     }
     raised().await;
-    assert!(!store.remove_user("default", "none", at("15:00:00")).await.unwrap());
-    assert!(!store.remove_user("nobody's", "carl", at("15:00:00")).await.unwrap());
+    assert!(!store.remove_user("default", "none", at("15:00:00")).await.unwrap().was_known);
+    assert!(!store.remove_user("nobody's", "carl", at("15:00:00")).await.unwrap().was_known);
     assert_eq!(store.key("dd").await.unwrap(), Some(of_carl("k3", "dd")));
-    assert!(store.remove_user("default", "carl", at("15:00:00")).await.unwrap());
+    assert!(store.remove_user("default", "carl", at("15:00:00")).await.unwrap().was_known);
     raised().await;
     assert_eq!((store.user("default", "carl").await.unwrap(), store.key("dd").await.unwrap()), (None, None));
     let gone = ApiKey { revoked_at: Some(at("15:00:00")), ..of_carl("k3", "dd") };
     assert_eq!(store.keys("default").await.unwrap(), [revoked, key("k1", "ee"), gone]);
     assert_eq!(store.user("other", "carl").await.unwrap(), Some(carl));
     assert_eq!(store.key("cc").await.unwrap(), Some(theirs));
-    assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap());
+    assert!(!store.remove_user("default", "carl", at("16:00:00")).await.unwrap().was_known);
 
     // One of any tenant is one.
     assert!(store.revoke_key("default", "k1", at("13:00:00")).await.unwrap());

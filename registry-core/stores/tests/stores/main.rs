@@ -8,6 +8,7 @@
 mod accidents;
 mod chains;
 mod contract;
+mod conversations;
 mod crash;
 mod failures;
 mod jobs;

@@ -1,7 +1,7 @@
 //! Anthropic Messages.
 
 mod answers;
-mod random;
+pub(crate) mod random;
 mod requests;
 
 use serde_json::Value;

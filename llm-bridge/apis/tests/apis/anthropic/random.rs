@@ -70,7 +70,7 @@ fn call() -> impl Strategy<Value = Part> {
     )
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(crate) fn message() -> impl Strategy<Value = Message> {
     let user = content().prop_map(|parts| (Role::User, parts));
     let system = proptest::collection::vec(said(), 0..3).prop_map(|parts| (Role::System, parts));
     let part = prop_oneof![said().boxed(), reasoning().boxed(), call().boxed()];

@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`.
 
 mod answers;
-mod random;
+pub(crate) mod random;
 mod requests;
 
 use serde_json::Value;

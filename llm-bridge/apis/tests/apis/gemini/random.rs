@@ -64,7 +64,7 @@ fn content() -> impl Strategy<Value = Vec<Part>> {
 }
 
 /// Messages with calls and their results, whose ids are told or made up.
-fn message() -> impl Strategy<Value = Message> {
+pub(crate) fn message() -> impl Strategy<Value = Message> {
     let user = content().prop_map(|parts| (Role::User, parts));
     let seal = option::of(name())
         .prop_map(|data| data.map(|data| Seal { api: API, kind: SealKind::Signature, data }));

@@ -6,6 +6,7 @@
 mod access;
 mod commands;
 mod composed;
+mod conversations;
 mod hostile;
 mod killed;
 mod measured;

@@ -1,0 +1,51 @@
+//! What is kept of conversations.
+
+use std::time::Duration;
+
+use registry_core::store::ConversationLimits;
+use serde::Deserialize;
+
+/// What is kept of conversations that clients continue by the id of a response.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConversationSettings {
+    /// How long a conversation is kept after its last use, in days; 0 keeps none.
+    pub retention_days: u32,
+    /// How many conversations of a user are kept.
+    pub max_conversations: u32,
+    /// How much is kept for a user, in MiB.
+    pub max_mebibytes: u32,
+}
+
+impl ConversationSettings {
+    /// The limits of the store.
+    pub fn limits(&self) -> ConversationLimits {
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        ConversationLimits {
+            retention: DAY.saturating_mul(self.retention_days),
+            max_user_conversations: usize::try_from(self.max_conversations).unwrap_or(usize::MAX),
+            max_user_bytes: u64::from(self.max_mebibytes) << 20,
+            ..ConversationLimits::default()
+        }
+    }
+
+    /// Checks values that parse but are invalid.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (key, value) in
+            [("max_conversations", self.max_conversations), ("max_mebibytes", self.max_mebibytes)]
+        {
+            if value == 0 {
+                return Err(format!(
+                    "conversations.{key}: 0 leaves room for none; write 1 or more, or `retention_days = 0` to keep no conversations"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for ConversationSettings {
+    fn default() -> Self {
+        Self { retention_days: 30, max_conversations: 2000, max_mebibytes: 256 }
+    }
+}

@@ -1,0 +1,136 @@
+//! A conversation store with its limits and a clock.
+
+use std::{fmt, sync::Arc};
+
+use super::{ConversationError, ConversationLimits, ConversationStore, StoredResponse};
+use crate::{
+    clock::{Clock, SystemClock},
+    store::StoreError,
+};
+
+/// The conversations of a server: a store, and how much is kept in it for how long. Clones are the same conversations.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use registry_core::store::{
+///     ConversationError, ConversationLimits, Conversations, MemoryStore, StoredResponse,
+/// };
+///
+/// let conversations = Conversations::new(Arc::new(MemoryStore::default()), ConversationLimits::default());
+/// let response = |id: &str, previous: Option<&str>, messages: &str| StoredResponse {
+///     id: id.into(),
+///     tenant: "default".into(),
+///     user: "ada".into(),
+///     previous: previous.map(Into::into),
+///     model: "qwen3".into(),
+///     messages: messages.into(),
+///     created_at: jiff::Timestamp::now(),
+/// };
+/// conversations.keep(response("resp_1", None, r#"["Hi","Hello"]"#)).await?;
+/// conversations.keep(response("resp_2", Some("resp_1"), r#"["Bye","Bye"]"#)).await?;
+///
+/// let chain = conversations.chain("default", "ada", "resp_2").await?;
+/// assert_eq!(chain, [r#"["Hi","Hello"]"#.into(), r#"["Bye","Bye"]"#.into()]);
+/// let of_bob = conversations.chain("default", "bob", "resp_2").await;
+/// assert_eq!(of_bob, Err(ConversationError::Unknown));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Conversations {
+    store: Arc<dyn ConversationStore>,
+    limits: ConversationLimits,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Conversations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversations").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Conversations {
+    /// The conversations in a store, within these limits.
+    pub fn new(store: Arc<dyn ConversationStore>, limits: ConversationLimits) -> Self {
+        Self { store, limits, clock: Arc::new(SystemClock) }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Whether conversations are kept at all.
+    pub fn are_kept(&self) -> bool {
+        !self.limits.retention.is_zero()
+    }
+
+    /// Keeps a response. Where no conversations are kept: nothing to do.
+    ///
+    /// # Errors
+    /// When the response it continues is not there, or there is no room for it: then it can be used, but not continued.
+    pub async fn keep(&self, response: StoredResponse) -> Result<(), ConversationError> {
+        if !self.are_kept() {
+            return Ok(());
+        }
+        let (bytes, max) = (response.size(), self.limits.max_response_bytes);
+        if bytes > max {
+            return Err(ConversationError::TooLarge { bytes, max });
+        }
+        self.store.keep_response(response, self.clock.now(), &self.limits).await
+    }
+
+    /// The messages of the responses from the first of the conversation to the one of that id, in this order.
+    ///
+    /// # Errors
+    /// When it or one before it is not there, or they are too long to be continued.
+    pub async fn chain(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
+    ) -> Result<Vec<Arc<str>>, ConversationError> {
+        if !self.are_kept() {
+            return Err(ConversationError::Disabled);
+        }
+        let since = self.limits.since(self.clock.now());
+        self.store.response_chain(tenant, user, id, since, &self.limits).await
+    }
+
+    /// The response of that id.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn response(
+        &self,
+        tenant: &str,
+        user: &str,
+        id: &str,
+    ) -> Result<StoredResponse, ConversationError> {
+        let since = self.limits.since(self.clock.now());
+        self.store.response(tenant, user, id, since).await?.ok_or(ConversationError::Unknown)
+    }
+
+    /// Deletes the response of that id. Those that continue it cannot be continued any more.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub async fn delete(&self, tenant: &str, user: &str, id: &str) -> Result<(), ConversationError> {
+        match self.store.delete_response(tenant, user, id).await? {
+            true => Ok(()),
+            false => Err(ConversationError::Unknown),
+        }
+    }
+
+    /// Deletes what has expired, of all tenants; everything, where no conversations are kept. Expired conversations are not found in any case:
+    /// this is for the room that they take.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete_expired(&self) -> Result<(), StoreError> {
+        self.store.delete_expired(self.limits.since(self.clock.now())).await
+    }
+}

@@ -1,0 +1,61 @@
+//! How much is kept of conversations, and for how long.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::ConversationError;
+
+/// How much is kept of conversations, and for how long. Sizes are those of [`StoredResponse::size`](super::StoredResponse::size).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConversationLimits {
+    /// How long a conversation is kept after it was last used; zero keeps none.
+    pub retention: Duration,
+    /// The largest response that is kept, in bytes.
+    pub max_response_bytes: u64,
+    /// How many responses may be continued at once: as many as a conversation has turns.
+    pub max_chain_responses: usize,
+    /// How many bytes these may have.
+    pub max_chain_bytes: u64,
+    /// How many conversations are kept for a user; the ones that were not used for longest give way.
+    pub max_user_conversations: usize,
+    /// How many bytes all conversations of a user may have; the ones that were not used for longest give way.
+    pub max_user_bytes: u64,
+}
+
+impl ConversationLimits {
+    /// What was last used at this time or before has expired.
+    pub fn since(&self, now: Timestamp) -> Timestamp {
+        let retention = SignedDuration::try_from(self.retention).unwrap_or(SignedDuration::MAX);
+        now.checked_sub(retention).unwrap_or(Timestamp::MIN)
+    }
+
+    /// Whether a chain of so many responses and bytes may be continued.
+    ///
+    /// # Errors
+    /// [`TooLong`](ConversationError::TooLong) if not.
+    pub fn check_chain(&self, responses: usize, bytes: u64) -> Result<(), ConversationError> {
+        let Self { max_chain_responses, max_chain_bytes, .. } = *self;
+        if responses > max_chain_responses || bytes > max_chain_bytes {
+            return Err(ConversationError::TooLong {
+                responses: max_chain_responses,
+                bytes: max_chain_bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Default for ConversationLimits {
+    /// 30 days; 4 MiB a response; chains of 1,000 responses and 32 MiB; 2,000 conversations and 256 MiB a user.
+    fn default() -> Self {
+        Self {
+            retention: Duration::from_secs(30 * 24 * 3600),
+            max_response_bytes: 4 << 20,
+            max_chain_responses: 1000,
+            max_chain_bytes: 32 << 20,
+            max_user_conversations: 2000,
+            max_user_bytes: 256 << 20,
+        }
+    }
+}

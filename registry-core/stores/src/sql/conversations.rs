@@ -1,0 +1,222 @@
+//! Conversations. Their responses go with them, by the foreign key.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use registry_core::{
+    BoxFuture,
+    store::{
+        ConversationError, ConversationLimits, ConversationStore, StoreError, StoreFuture, StoredResponse,
+    },
+};
+
+/// So many conversations that have expired are deleted in one statement, so that nobody waits long for it.
+const SWEPT_AT_ONCE: i64 = 256;
+
+/// A response of this id whose conversation was used after this time.
+const FIND: &str = "FROM responses r JOIN conversations c \
+                    ON c.tenant = r.tenant AND c.user_id = r.user_id AND c.id = r.conversation \
+                    WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3 AND c.used_at > $4";
+
+const BEGIN: &str =
+    "INSERT INTO conversations (tenant, user_id, id, used_at, size) VALUES ($1, $2, $3, $4, 0)";
+
+/// Adds a response to the conversation of the one before, or to that of its own id where there is none before.
+const ADD: &str = "INSERT INTO responses (tenant, user_id, id, conversation, previous, model, created_at, size, messages)
+    SELECT $1, $2, $3, id, $4, $5, $6, $7, $8 FROM conversations
+    WHERE tenant = $1 AND user_id = $2 AND used_at > $9 AND size + $7 <= $10 AND id = CASE WHEN $4 = '' THEN $3
+        ELSE (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $4) END
+    RETURNING id";
+
+/// Counts a response, where it was added.
+const COUNT: &str = "UPDATE conversations SET used_at = $4, size = size + $5
+    WHERE tenant = $1 AND user_id = $2
+    AND id = (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3)";
+
+/// What stands before and behind [`FIND`]: the chain of a response from its last one on, until it is beyond a limit.
+const CHAIN: [&str; 2] = [
+    "WITH RECURSIVE chain (previous, messages, responses, bytes) AS (
+    SELECT r.previous, r.messages, CAST(1 AS BIGINT), r.size ",
+    "
+    UNION ALL
+    SELECT r.previous, r.messages, chain.responses + 1, chain.bytes + r.size FROM chain JOIN responses r
+        ON r.tenant = $1 AND r.user_id = $2 AND r.id = chain.previous
+        WHERE chain.responses <= $5 AND chain.bytes <= $6
+) SELECT previous, bytes, messages FROM chain ORDER BY responses",
+];
+
+/// Deletes conversations beyond the user's limits, those that were not used for longest first, but not the one of this response. They are put
+/// in order only where there are too many.
+const MAKE_ROOM: &str = "WITH ranked AS MATERIALIZED (
+    SELECT id, SUM(size) OVER newest AS bytes, ROW_NUMBER() OVER newest AS number
+    FROM conversations WHERE tenant = $1 AND user_id = $2 AND
+        (SELECT SUM(size) > $4 OR COUNT(*) > $5 FROM conversations WHERE tenant = $1 AND user_id = $2)
+    WINDOW newest AS (ORDER BY
+        CASE WHEN id = (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3) THEN 0 ELSE 1 END,
+        used_at DESC, id DESC)
+), beyond AS MATERIALIZED (SELECT id FROM ranked WHERE bytes > $4 OR number > $5)
+DELETE FROM conversations WHERE tenant = $1 AND user_id = $2 AND id IN (SELECT id FROM beyond)";
+
+fn expired(since: Timestamp) -> Statement {
+    let sql = "DELETE FROM conversations WHERE (tenant, user_id, id) IN \
+               (SELECT tenant, user_id, id FROM conversations WHERE used_at <= $1 ORDER BY used_at LIMIT $2) RETURNING id";
+    Statement::new(sql, vec![since.into(), SWEPT_AT_ONCE.into()])
+}
+
+/// Deletes all conversations of a user. The first statement gives how many responses they have.
+pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
+    let values: Vec<Value> = vec![tenant.into(), user.into()];
+    let count = "SELECT COUNT(*) FROM conversations c JOIN responses r \
+                 ON r.tenant = c.tenant AND r.user_id = c.user_id AND r.conversation = c.id \
+                 WHERE c.tenant = $1 AND c.user_id = $2";
+    let delete = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2";
+    [Statement::new(count, values.clone()), Statement::new(delete, values)]
+}
+
+/// The number in the only row of a count.
+pub(super) fn counted(rows: Option<Vec<Row>>) -> Result<usize, StoreError> {
+    rows.into_iter().flatten().next().map_or(Ok(0), |mut row| row.count())
+}
+
+fn saturated(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+fn response(mut row: Row) -> Result<StoredResponse, StoreError> {
+    let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
+    let (tenant, user, id, previous, model) = (text()?, text()?, text()?, text()?, text()?);
+    let previous = Some(previous).filter(|previous| !previous.is_empty());
+    let (created_at, messages) = (row.time()?, row.text()?);
+    Ok(StoredResponse { id, tenant, user, previous, model, messages, created_at })
+}
+
+impl ConversationStore for SqlStore {
+    fn keep_response<'a>(
+        &'a self,
+        response: StoredResponse,
+        now: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<(), ConversationError>> {
+        Box::pin(async move {
+            let (size, max) = (response.size(), limits.max_user_bytes);
+            if size > max {
+                return Err(ConversationError::Full { max });
+            }
+            if response.previous.as_deref().is_some_and(is_never_kept) {
+                return Err(ConversationError::Unknown);
+            }
+            let StoredResponse { id, tenant, user, previous, model, messages, created_at } = response;
+            let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
+            let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
+            let of_user = |sql, more: Vec<Value>| {
+                Statement::new(sql, [tenant.clone(), user.clone()].into_iter().chain(more).collect())
+            };
+            let mut statements = vec![expired(since)];
+            if previous.is_none() {
+                statements.push(of_user(BEGIN.to_owned(), vec![id.clone(), now.into()]));
+            }
+            let previous: Value = previous.unwrap_or_default().into();
+            let find = of_user(format!("SELECT r.id {FIND}"), vec![previous.clone(), since.into()]);
+            let (created_at, messages) = (created_at.into(), messages.into());
+            let row = vec![id.clone(), previous, model.into(), created_at, size.into(), messages];
+            let bounds = [since.into(), most.into()];
+            let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
+            let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
+            let conversations = saturated(limits.max_user_conversations.max(1));
+            let make_room = of_user(MAKE_ROOM.to_owned(), vec![id, most.into(), conversations.into()]);
+            statements.extend([find, add, count, make_room]);
+
+            let mut rows = self.write_all(statements).await?.into_iter().rev().skip(2);
+            let (added, found) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+            match (added.is_empty(), found.is_empty()) {
+                (false, _) => Ok(()),
+                (true, true) => Err(ConversationError::Unknown),
+                (true, false) => Err(ConversationError::Full { max }),
+            }
+        })
+    }
+
+    fn response<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+    ) -> StoreFuture<'a, Option<StoredResponse>> {
+        Box::pin(async move {
+            if is_never_kept(id) {
+                return Ok(None);
+            }
+            let sql = format!(
+                "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages {FIND}"
+            );
+            let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
+            Ok(self.read(find, response).await?.pop())
+        })
+    }
+
+    fn response_chain<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        id: &'a str,
+        since: Timestamp,
+        limits: &'a ConversationLimits,
+    ) -> BoxFuture<'a, Result<Vec<Arc<str>>, ConversationError>> {
+        Box::pin(async move {
+            if is_never_kept(id) {
+                return Err(ConversationError::Unknown);
+            }
+            let most =
+                [saturated(limits.max_chain_responses).into(), saturated(limits.max_chain_bytes).into()];
+            let values = [tenant.into(), user.into(), id.into(), since.into()].into_iter().chain(most);
+            let find = Statement::new(CHAIN.join(FIND), values.collect());
+            let read = |mut row: Row| Ok((row.text()?, row.count::<u64>()?, row.text()?));
+            let chain = self.read(find, read).await?;
+            // Nothing comes before the first one; where something should, it is missing, unless it is the limit that has ended the chain.
+            let (before_first, bytes, _) = chain.last().ok_or(ConversationError::Unknown)?;
+            limits.check_chain(chain.len(), *bytes)?;
+            if !before_first.is_empty() {
+                return Err(ConversationError::Unknown);
+            }
+            Ok(chain.into_iter().rev().map(|(_, _, messages)| messages).collect())
+        })
+    }
+
+    fn delete_response<'a>(&'a self, tenant: &'a str, user: &'a str, id: &'a str) -> StoreFuture<'a, bool> {
+        let last = "DELETE FROM conversations WHERE tenant = $1 AND user_id = $2
+            AND id = (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3)
+            AND NOT EXISTS (SELECT 1 FROM responses r WHERE r.tenant = $1 AND r.user_id = $2
+                AND r.conversation = conversations.id AND r.id <> $3)
+            RETURNING id";
+        let count = "UPDATE conversations SET size = conversations.size - r.size FROM responses r
+            WHERE r.tenant = $1 AND r.user_id = $2 AND r.id = $3 AND conversations.tenant = r.tenant
+            AND conversations.user_id = r.user_id AND conversations.id = r.conversation";
+        let one = "DELETE FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $3 RETURNING id";
+        let values: Vec<Value> = vec![tenant.into(), user.into(), id.into()];
+        let statements = [last, count, one].map(|sql| Statement::new(sql, values.clone())).into();
+        Box::pin(async move {
+            let deleted = match is_never_kept(id) {
+                true => Vec::new(),
+                false => self.write_all(statements).await?,
+            };
+            Ok(deleted.iter().any(|rows| !rows.is_empty()))
+        })
+    }
+
+    fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize> {
+        Box::pin(async move {
+            let rows = self.write_all(delete_of(tenant, user).into()).await?;
+            counted(rows.into_iter().next()).map_err(|error| self.named(error))
+        })
+    }
+
+    fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            while !self.write_statements(vec![expired(since)]).await?.is_empty() {}
+            Ok(())
+        })
+    }
+}
