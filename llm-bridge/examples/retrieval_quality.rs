@@ -10,7 +10,7 @@ mod retrieval;
 
 use std::{error::Error, time::Duration};
 
-use llm_bridge::chat::{EmbeddingModel, Upstream, UpstreamEmbedder};
+use llm_bridge::upstream::{EmbeddingModel, Upstream, UpstreamEmbedder};
 use retrieval::{GIVEN, Quality, add_docs, questions};
 use toolrack_documents::{DocumentFilter, Documents, Embedder, Passage, TextRole, reciprocal_rank_fusion};
 

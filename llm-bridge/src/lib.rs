@@ -1,9 +1,8 @@
 //! A chat backend in front of a local model: reads its tool calls, native or as text, and runs them.
 //!
-//! [`chat::Backend`] conducts a conversation between a client, a model server and a [`Registry`](registry_core::Registry) of
-//! tools. [`server`] puts the OpenAI API before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
+//! [`turn::Backend`] conducts a conversation between a client, a model server and a [`Registry`](registry_core::Registry) of
+//! tools. [`server`] puts the APIs that clients speak before it. With the feature `cli`, [`cli::main`] is a whole program around a registry.
 
-pub mod chat;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod definition;
@@ -15,6 +14,8 @@ mod personas;
 mod recorded;
 mod registering;
 pub mod server;
+pub mod turn;
+pub mod upstream;
 
 pub use definition::{snapshot, subject};
 

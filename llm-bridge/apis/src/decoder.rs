@@ -51,7 +51,7 @@ impl Decode for StreamDecoder {
             }
         });
         result?;
-        pushed.map_err(|_| Failure::of_upstream("a line of the model server's stream is over 16 MiB"))
+        pushed.map_err(|_| Failure::of_upstream("a line of its stream is over 16 MiB"))
     }
 
     fn finish(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ impl Decode for StreamDecoder {
         });
         result?;
         if self.progress == Progress::Answering {
-            return Err(Failure::of_upstream("the model server's stream ended before its answer did"));
+            return Err(Failure::of_upstream("its stream ended before its answer did"));
         }
         self.progress = Progress::Done;
         Ok(())
@@ -93,7 +93,7 @@ impl Decode for WholeDecoder {
     fn push(&mut self, bytes: &[u8], _: &mut Vec<Piece>) -> Result<(), Failure> {
         self.body.extend_from_slice(bytes);
         if self.body.len() > MAX_REPLY {
-            return Err(Failure::of_upstream("the model server's reply is over 64 MiB"));
+            return Err(Failure::of_upstream("its reply is over 64 MiB"));
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Decode for WholeDecoder {
             return Ok(());
         }
         let quoted: String = error_text(body.into_owned()).chars().take(MAX_QUOTED).collect();
-        Err(Failure::of_upstream(format!("the model server's reply has no answer in it: {quoted}")))
+        Err(Failure::of_upstream(format!("its reply has no answer in it: {quoted}")))
     }
 
     fn progress(&self) -> Progress {

@@ -175,6 +175,12 @@ pub enum TurnEvent {
     Failed(Failure),
 }
 
+impl From<ToolStatus> for TurnEvent {
+    fn from(status: ToolStatus) -> Self {
+        Self::Tool(status)
+    }
+}
+
 impl TurnEvent {
     /// What the field `x_toolrack` says of the event, for programs; only what happens to the server's tools is said.
     pub(crate) fn details(&self) -> Option<Value> {

@@ -10,7 +10,7 @@
 //!
 //! # Adding an API
 //!
-//! An API is a folder with up to three parts, as [`openai::chat`] and [`ollama`] show: `front.rs` implements [`Front`] and
+//! An API is a folder with up to three parts, as [`openai`] and [`ollama`] show: `front.rs` implements [`Front`] and
 //! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `wire.rs` implements [`Wire`] and [`Decode`],
 //! `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
 //! [`Provider`], if the API is a new one. What they keep to:
@@ -72,7 +72,6 @@ mod request;
 pub mod responses;
 mod rules;
 mod schema;
-pub mod sse;
 mod wire;
 
 pub use definition::{Definer, Definitions, Hints, LeftOut, Loss, Subject, snapshot};

@@ -88,6 +88,11 @@ impl Message {
         })
     }
 
+    /// About how many bytes it takes in memory.
+    pub fn size(&self) -> usize {
+        size_of::<Self>() + self.passing.size() + parts_size(&self.parts)
+    }
+
     /// The result in it; only messages of role [`Tool`](Role::Tool) have one.
     pub fn tool_result(&self) -> Option<&ToolResult> {
         self.parts.iter().find_map(|part| match &part.content {
@@ -206,7 +211,7 @@ pub enum SealKind {
 }
 
 /// A picture, a recording or a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Media {
     /// What kind it is.
     pub kind: MediaKind,
@@ -257,8 +262,7 @@ pub enum MediaKind {
 }
 
 /// Where the bytes of [`Media`] are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MediaSource {
     /// Here, in Base64. It is passed on as it came and never decoded.
     Data(String),
@@ -343,6 +347,32 @@ pub struct ToolResult {
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+}
+
+impl ToolResult {
+    /// Its texts, one after the other, each in a line of its own.
+    pub fn plain_text(&self) -> String {
+        plain_text(&self.parts)
+    }
+}
+
+fn parts_size(parts: &[Part]) -> usize {
+    let content = |content: &Content| match content {
+        Content::Text(text) => text.len(),
+        Content::Reasoning(reasoning) => {
+            reasoning.text.len() + reasoning.seal.as_ref().map_or(0, |seal| seal.data.len())
+        }
+        Content::Media(media) => match &media.source {
+            MediaSource::Data(text)
+            | MediaSource::Text(text)
+            | MediaSource::Url(text)
+            | MediaSource::Id(text) => text.len(),
+        },
+        Content::Call(call) => call.id.len() + call.name.len() + call.arguments.len(),
+        Content::Result(result) => result.call_id.len() + parts_size(&result.parts),
+        Content::Opaque(_, json) => json.get().len(),
+    };
+    parts.iter().map(|part| size_of::<Part>() + part.passing.size() + content(&part.content)).sum()
 }
 
 /// Makes up ids for the calls of a conversation whose API has none, and finds the call that a result belongs to.

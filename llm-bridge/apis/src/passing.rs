@@ -79,6 +79,17 @@ impl Passing {
         }
     }
 
+    /// Takes a field out.
+    pub fn remove(&mut self, name: &str) -> Option<RawJson> {
+        let at = self.fields.iter().position(|(field, _)| **field == *name)?;
+        Some(self.fields.remove(at).1)
+    }
+
+    /// About how many bytes the fields take in memory.
+    pub(crate) fn size(&self) -> usize {
+        self.fields.iter().map(|(name, value)| name.len() + value.get().len()).sum()
+    }
+
     /// Sets the fields of `others` that may be sent to an API.
     pub(crate) fn extend(&mut self, others: &Self, api: Provider) {
         for (name, value) in others.to(api) {

@@ -8,7 +8,7 @@ use std::{
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::chat::upstream::DEMO;
+use crate::upstream::DEMO;
 
 /// A path that may be empty.
 pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {

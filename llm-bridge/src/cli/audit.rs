@@ -21,7 +21,7 @@ use super::{
     tenant::Tenant,
     terminal::one_line,
 };
-use crate::chat::known_dialect;
+use crate::turn::known_dialect;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -3,12 +3,10 @@
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    time::Duration,
 };
 
-use registry_core::{Registry, ToolError, ToolEvent, ToolResult};
-use serde_json::{Value, json};
-use toolrack_apis::openai::ChatRequest;
+use registry_core::Registry;
+use toolrack_apis::{FinishedTool, Message, Request, Role, ToolStatus, TurnEvent};
 
 use super::{
     Settings,
@@ -19,10 +17,7 @@ use super::{
     terminal::one_line,
     usage_fault,
 };
-use crate::{
-    chat::{Backend, TurnEvent},
-    server::explained,
-};
+use crate::turn::Backend;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -74,7 +69,7 @@ enum Asked {
 struct Chat<'s> {
     backend: &'s Backend,
     settings: &'s Settings,
-    messages: Vec<Value>,
+    messages: Vec<Message>,
     input: Input,
     interrupts: Interrupts,
 }
@@ -132,9 +127,8 @@ impl Chat<'_> {
     /// Asks one question and prints the answer as it streams. Only answered questions stay in the conversation.
     async fn ask(&mut self, question: &str) -> Result<Asked, String> {
         let mut messages = self.messages.clone();
-        messages.push(json!({"role": "user", "content": question}));
-        let request = ChatRequest::from_json(json!({"messages": messages, "stream": true}))
-            .map_err(|bad| bad.message)?;
+        messages.push(Message::text(Role::User, question));
+        let request = Request { messages: messages.clone(), stream: true, ..Request::default() };
         let mut turn = self.backend.start(request, self.settings.caller()).map_err(|bad| bad.message)?;
         let mut answer = String::new();
         let mut asked = Asked::Failed;
@@ -165,10 +159,10 @@ impl Chat<'_> {
                     break;
                 }
                 Some(TurnEvent::Failed(failure)) => {
-                    tell(format_args!("error: {}", explained(&failure, self.backend.upstream())));
+                    tell(format_args!("error: {failure}"));
                     break;
                 }
-                Some(TurnEvent::CallStatus(ToolEvent { approval: Some(id), .. })) => {
+                Some(TurnEvent::Tool(ToolStatus::Progress { approval: Some(id), .. })) => {
                     let how = "chat in a terminal, where you can allow it";
                     tokio::select! {
                         asked = approve::ask(self.backend.registry(), &id, false, &mut self.input, how) => asked?,
@@ -177,7 +171,7 @@ impl Chat<'_> {
                 }
                 Some(event) => {
                     // Notes are on separate lines.
-                    if matches!(event, TurnEvent::CallStarted { .. })
+                    if matches!(event, TurnEvent::Tool(ToolStatus::Started { .. }))
                         && !answer.is_empty()
                         && !answer.ends_with('\n')
                     {
@@ -191,7 +185,7 @@ impl Chat<'_> {
             print("\n")?;
         }
         if asked == Asked::Answered {
-            messages.push(json!({"role": "assistant", "content": answer}));
+            messages.push(Message::text(Role::Assistant, answer));
             self.messages = messages;
         }
         Ok(asked)
@@ -199,31 +193,28 @@ impl Chat<'_> {
 }
 
 /// The outcome of a call, followed by the lines of the tool's message to the user.
-fn reported(name: &str, result: &Result<ToolResult, ToolError>, took: Duration) -> Vec<String> {
-    let result = match result {
-        Ok(result) => result,
-        Err(error) => return vec![one_line(&format!("· {name}: {error}"))],
-    };
-    let state =
-        if result.success { format!("done in {} ms", took.as_millis()) } else { "not done".to_owned() };
-    let message = result.message.as_deref().unwrap_or_default().trim();
+fn outcome(tool: &FinishedTool) -> Vec<String> {
+    let FinishedTool { name, error, message, success, duration_ms, .. } = tool;
+    if let Some(error) = error {
+        return vec![one_line(&format!("· {name}: {error}"))];
+    }
+    let state = if *success { format!("done in {duration_ms} ms") } else { "not done".to_owned() };
     // It may quote a web page, so it is escaped.
-    let message = message.lines().map(|line| format!("  {}", one_line(line)));
+    let message = message.as_deref().unwrap_or_default().trim().lines();
+    let message = message.map(|line| format!("  {}", one_line(line)));
     std::iter::once(one_line(&format!("· {name}: {state}"))).chain(message).collect()
 }
 
 /// Prints a note about an event.
 fn note(event: &TurnEvent) {
     match event {
-        TurnEvent::CallStarted { name, arguments, dialect, .. } => {
+        TurnEvent::Tool(ToolStatus::Started { name, arguments, dialect, .. }) => {
             tell(one_line(&format!("· {name} {arguments} ({dialect})")));
         }
-        TurnEvent::CallStatus(status) => {
-            tell(one_line(&format!("· {}: {}", status.tool_name, status.message)))
+        TurnEvent::Tool(ToolStatus::Progress { name, message, .. }) => {
+            tell(one_line(&format!("· {name}: {message}")))
         }
-        TurnEvent::CallFinished(outcome) => {
-            reported(&outcome.tool_name, &outcome.result, outcome.duration).iter().for_each(tell);
-        }
+        TurnEvent::Tool(ToolStatus::Finished(tool)) => outcome(tool).iter().for_each(tell),
         TurnEvent::Notice(text) => tell(one_line(&format!("· {text}"))),
         _ => {}
     }
@@ -234,16 +225,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t6_the_word_to_the_user_is_told() {
-        let reported = |result| reported("research", &result, Duration::from_millis(5));
-        let found =
-            ToolResult::new("a digest").with_message("Sources:\n1. \u{1b}[2JOne https://one.example/\n");
+    fn t6_what_a_tool_says_to_the_user_is_printed() {
+        let finished = FinishedTool {
+            name: "research".into(),
+            success: true,
+            duration_ms: 5,
+            ..FinishedTool::default()
+        };
+        let message = Some("Sources:\n1. \u{1b}[2JOne https://one.example/\n".to_owned());
+        let found = FinishedTool { message, ..finished.clone() };
         let lines = ["· research: done in 5 ms", "  Sources:", "  1. \\u{1b}[2JOne https://one.example/"];
-        assert_eq!(reported(Ok(found)), lines);
-        assert_eq!(reported(Ok(ToolResult::new("4"))), ["· research: done in 5 ms"]);
-        assert_eq!(reported(Ok(ToolResult::unsuccessful("No."))), ["· research: not done", "  No."]);
-        assert_eq!(reported(Err(ToolError::failed("no network"))), ["· research: no network"]);
-        let hostile = ToolError::failed("no\u{1b}[2J\u{202e}\nwork");
-        assert_eq!(reported(Err(hostile)), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
+        assert_eq!(outcome(&found), lines);
+        assert_eq!(outcome(&finished), ["· research: done in 5 ms"]);
+        let not_done = FinishedTool { success: false, message: Some("No.".into()), ..finished.clone() };
+        assert_eq!(outcome(&not_done), ["· research: not done", "  No."]);
+        let failed =
+            |error: &str| FinishedTool { success: false, error: Some(error.into()), ..finished.clone() };
+        assert_eq!(outcome(&failed("no network")), ["· research: no network"]);
+        let hostile = failed("no\u{1b}[2J\u{202e}\nwork");
+        assert_eq!(outcome(&hostile), ["· research: no\\u{1b}[2J\\u{202e}\\nwork"], "g4");
     }
 }

@@ -20,7 +20,7 @@ use super::{
     stopped_by_ctrl_c, tenant,
     terminal::one_line,
 };
-use crate::chat::UpstreamEmbedder;
+use crate::upstream::UpstreamEmbedder;
 
 /// Files that are read at once; one is written at a time.
 const READERS: usize = 4;

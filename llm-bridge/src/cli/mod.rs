@@ -298,7 +298,7 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
         (true, _) => "debug,hyper=info,hyper_util=info,reqwest=info,rustls=info,html5ever=info",
         (false, None | Some(Command::Serve)) => "info,rmcp=error,rmcp::transport=off",
         // The chat prints the failure of a turn itself.
-        (false, Some(Command::Chat(_))) => "warn,llm_bridge::chat::turn=off,rmcp=error,rmcp::transport=off",
+        (false, Some(Command::Chat(_))) => "warn,llm_bridge::turn=off,rmcp=error,rmcp::transport=off",
         (false, _) => "warn,rmcp=error,rmcp::transport=off",
     };
     let asked = std::env::var("TOOLRACK_LOG").ok().filter(|filter| !filter.is_empty() && !verbose);

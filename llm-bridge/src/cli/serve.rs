@@ -10,12 +10,7 @@ use toolrack_http::webhook::Webhooks;
 use toolrack_remote::{mcp::McpServers, module::Modules};
 
 use super::{Settings, names::Known, out::count, store::Stores, webhooks};
-use crate::{
-    chat::{Backend, Upstream},
-    listing,
-    metrics::Metrics,
-    server,
-};
+use crate::{listing, metrics::Metrics, server, turn::Backend, upstream::Upstream};
 
 /// How long to wait for the last records of stopped calls.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
@@ -122,7 +117,7 @@ async fn delete_expired(conversations: Conversations) {
 /// Warns if the model server does not answer. It may still be starting, so the server starts anyway.
 async fn warn_of(upstream: Upstream) {
     if let Err(failure) = upstream.models().await {
-        tracing::warn!("{}", server::explained(&failure, &upstream));
+        tracing::warn!("{failure}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::{Histogram, IntCounterVec, core::Collector};
 
 use super::definition::{UPSTREAM_REQUESTS, UPSTREAM_SECONDS};
-use crate::chat::UpstreamError;
+use crate::upstream::UpstreamError;
 
 /// Counts requests to the model server by outcome.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl UpstreamMetrics {
         let outcome = match failure {
             None => "success",
             Some(UpstreamError::Unreachable { .. }) => "unreachable",
-            Some(UpstreamError::Status { .. }) => "refused",
+            Some(UpstreamError::Refused { .. }) => "refused",
             Some(UpstreamError::Failed(_)) => "failed",
             Some(UpstreamError::Stalled(_)) => "stalled",
             Some(UpstreamError::Interrupted(_)) => "interrupted",

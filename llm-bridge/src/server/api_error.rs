@@ -1,5 +1,7 @@
 //! The error that a handler answers with, in the form that clients of OpenAI's API know.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -9,7 +11,8 @@ use registry_core::{
     ToolError,
     store::{StoreError, StoreErrorKind},
 };
-use toolrack_apis::openai::error_body;
+use serde_json::{Value, json};
+use toolrack_apis::{Failure, FailureKind};
 
 /// An error as it is sent.
 #[derive(Debug)]
@@ -92,13 +95,38 @@ fn unavailable() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", message)
 }
 
+impl ApiError {
+    /// The error for APIs of another shape.
+    fn failure(&self) -> Failure {
+        let kind = match self.status {
+            _ if self.kind == "server_stopping" => FailureKind::Stopping,
+            StatusCode::UNAUTHORIZED => FailureKind::Authentication,
+            StatusCode::FORBIDDEN => FailureKind::Permission,
+            StatusCode::NOT_FOUND => FailureKind::NotFound,
+            StatusCode::PAYLOAD_TOO_LARGE => FailureKind::TooLarge,
+            StatusCode::TOO_MANY_REQUESTS => FailureKind::RateLimit,
+            StatusCode::SERVICE_UNAVAILABLE => FailureKind::Overloaded,
+            status if status.is_client_error() => FailureKind::InvalidRequest,
+            _ => FailureKind::Internal,
+        };
+        Failure {
+            status: self.status.as_u16(),
+            param: self.param.map(str::to_owned),
+            retry_after: self.retry_after_seconds.map(|seconds| seconds.to_string()),
+            ..Failure::new(kind, self.message.as_str())
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(error_body(self.kind, &self.message, self.param));
-        let mut response = (self.status, body).into_response();
+        let (message, param) = (self.message.as_str(), self.param);
+        let error = json!({"message": message, "type": self.kind, "param": param, "code": Value::Null});
+        let mut response = (self.status, Json(json!({ "error": error }))).into_response();
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        response.extensions_mut().insert(Arc::new(self.failure()));
         response
     }
 }

@@ -97,7 +97,8 @@ pub(super) fn shortened(fault: &serde_json::Error) -> String {
     text
 }
 
-fn not_read(fault: &BytesRejection) -> String {
+/// Why a body could not be read.
+pub(super) fn not_read(fault: &BytesRejection) -> String {
     match fault.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             format!("the request is larger than the limit of {} MiB", MAX_BODY >> 20)

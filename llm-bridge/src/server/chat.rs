@@ -1,241 +1,426 @@
-//! `POST /v1/chat/completions`: <https://platform.openai.com/docs/api-reference/chat/create>.
+//! The chat APIs: each is a front of `toolrack-apis` before the same turn.
 
-use std::{collections::VecDeque, convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json,
-    extract::State,
-    http::{Method, StatusCode},
-    response::{
-        IntoResponse, Response,
-        sse::{Event, KeepAlive, Sse},
-    },
+    Extension,
+    body::{Body, Bytes},
+    extract::{FromRequest, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
 };
-use futures_util::stream;
-use serde_json::Value;
+use futures_util::{FutureExt, stream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use toolrack_apis::openai::{BadRequest, ChatRequest, error_body};
+use toolrack_apis::{
+    BadRequest, Decoded, Encode, Failure, FailureKind, Front, Provider, ToolStatus, TurnEvent,
+    anthropic::AnthropicFront, gemini::GeminiFront, ollama::OllamaFront, openai::OpenAiFront,
+    responses::ResponsesFront,
+};
 
 use super::{
     App,
     api_error::ApiError,
-    body::JsonBody,
+    body::{is_sent_as, not_read},
     identity::Identity,
-    models::explained,
-    openapi::{ChatCompletion, ChatCompletionRequest, Operation},
-    reply::{StreamReply, WholeReply},
+    openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
+    routes::Routes,
 };
-use crate::chat::{Turn, TurnEvent, Upstream, UpstreamError};
+use crate::turn::Turn;
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes.
+const PART: usize = 64 * 1024;
+/// A larger body is decoded beside the runtime, in bytes.
+const SMALL_BODY: usize = 256 * 1024;
+/// How many of those are decoded at once; each takes a multiple of its size in memory.
+static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
-pub(super) fn operation() -> Operation {
-    Operation::new(Method::POST, "Chat", "create_chat_completion", "An answer of the model, which may call tools on the way")
-        .details(
-            "The server's tools are added to the client's, and calls of them are run here. With `stream` the answer comes as \
-             server-sent events of `chat.completion.chunk` and a last `[DONE]`; what is called on the way is in their field \
-             `x_toolrack`. A failure after the first word is an event with an `error`.",
-        )
-        .reads::<ChatCompletionRequest>()
-        .answers::<ChatCompletion>(200, "The answer.")
-        .answers_with(200, "text/event-stream", "")
-        .refuses("4XX", "What the model server says to the request (`upstream_error`).")
-        .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
-        .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
-        .refuses(504, "The model server has fallen silent (`upstream_error`).")
+const CLOSED: &str = "the server was stopped before the answer was finished";
+
+/// A front that lives as long as the program.
+type StaticFront = &'static dyn Front;
+
+/// An address of a chat API.
+struct Endpoint {
+    path: &'static str,
+    front: StaticFront,
+    /// Its name in generated clients.
+    id: &'static str,
+    summary: &'static str,
 }
 
-pub(super) async fn completions(
-    State(app): State<App>,
-    Extension(identity): Extension<Identity>,
-    JsonBody(body): JsonBody<Value>,
-) -> Result<Response, ApiError> {
-    let bad = |fault: BadRequest| ApiError::invalid(fault.param, fault.message);
-    let mut request = ChatRequest::from_json(body).map_err(bad)?;
-    let identity = match request.toolrack.persona.take() {
-        Some(persona) => identity.under_persona(persona).await?,
-        None => identity,
-    };
-    let (stream, include_usage) = (request.stream, request.include_usage);
-    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
-    let turn = backend.start(request, identity.caller).map_err(bad)?;
-    let events = Events { turn, upstream: app.backend.upstream().clone(), over: false };
-    Ok(match stream {
-        true => streamed(events, include_usage, app.closing).await,
-        false => whole(events, app.closing).await,
+const ENDPOINTS: [Endpoint; 7] = [
+    Endpoint {
+        path: "/v1/chat/completions",
+        front: &OpenAiFront,
+        id: "create_chat_completion",
+        summary: "An answer of the model, which may call tools on the way",
+    },
+    Endpoint {
+        path: "/v1/responses",
+        front: &ResponsesFront,
+        id: "create_response",
+        summary: "The same, as OpenAI's Responses: <https://platform.openai.com/docs/api-reference/responses>",
+    },
+    Endpoint {
+        path: "/v1/messages",
+        front: &AnthropicFront,
+        id: "create_message",
+        summary: "The same, as Anthropic's Messages: <https://docs.claude.com/en/api/messages>",
+    },
+    Endpoint {
+        path: "/v1beta/models/{*call}",
+        front: &GeminiFront,
+        id: "generate_content",
+        summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
+    },
+    Endpoint {
+        path: "/v1/models/{*call}",
+        front: &GeminiFront,
+        id: "generate_content_v1",
+        summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
+    },
+    Endpoint {
+        path: "/api/chat",
+        front: &OllamaFront::Chat,
+        id: "ollama_chat",
+        summary: "The same, as Ollama's chat: <https://docs.ollama.com/api/chat>",
+    },
+    Endpoint {
+        path: "/api/generate",
+        front: &OllamaFront::Generate,
+        id: "ollama_generate",
+        summary: "The same, as Ollama's generate: <https://docs.ollama.com/api/generate>",
+    },
+];
+
+/// The routes of the chat APIs.
+pub(super) fn routes() -> Routes {
+    ENDPOINTS.iter().fold(Routes::new(), |routes, endpoint| {
+        let front = endpoint.front;
+        let handler = move |State(app): State<App>,
+                            Extension(identity): Extension<Identity>,
+                            request: Request| { answer(front, app, identity, request) };
+        routes.add(endpoint.path, handler, operation(endpoint))
     })
 }
 
-/// A turn's events up to its last.
-struct Events {
+fn operation(endpoint: &Endpoint) -> Operation {
+    let operation = Operation::new(Method::POST, "Chat", endpoint.id, endpoint.summary)
+        .details(
+            "The server's tools are added to the client's, and calls of them are run here. What is called on the way is in the field \
+             `x_toolrack`, or where the API has another place for it. A failure after the first word is an event of the stream.",
+        )
+        .refuses("4XX", "What the model server says to the request (`upstream_error`).")
+        .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
+        .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
+        .refuses(504, "The model server has fallen silent (`upstream_error`).");
+    let operation = match endpoint.path.contains("{*call}") {
+        true => operation.path("call", "The model and the method, such as `MODEL:generateContent`."),
+        false => operation,
+    };
+    match endpoint.front.api() {
+        Provider::OpenAi => operation
+            .reads::<ChatCompletionRequest>()
+            .answers::<ChatCompletion>(200, "The answer.")
+            .answers_with(200, "text/event-stream", ""),
+        _ => operation.reads::<JsonObject>().answers::<JsonObject>(200, "The answer.").answers_with(
+            200,
+            if endpoint.front.api() == Provider::Ollama {
+                "application/x-ndjson"
+            } else {
+                "text/event-stream"
+            },
+            "",
+        ),
+    }
+}
+
+/// The front that an address belongs to.
+fn front_of(path: &str) -> Option<StaticFront> {
+    let is_of = |endpoint: &&Endpoint| match endpoint.path.strip_suffix("{*call}") {
+        Some(begin) => path.starts_with(begin),
+        None => {
+            path.trim_end_matches('/') == endpoint.path || path.starts_with(&format!("{}/", endpoint.path))
+        }
+    };
+    ENDPOINTS.iter().find(is_of).map(|endpoint| endpoint.front)
+}
+
+/// Puts an error of the server into the shape of the API that the request is in.
+pub(super) async fn errors_in_shape(request: Request, next: Next) -> Response {
+    // The server's own shape is OpenAI's.
+    let is_other = |front: &StaticFront| !matches!(front.api(), Provider::OpenAi | Provider::Responses);
+    let front = front_of(request.uri().path()).filter(is_other);
+    let response = next.run(request).await;
+    let failure = response.extensions().get::<Arc<Failure>>().map(Arc::clone);
+    match (front, failure) {
+        (Some(front), Some(failure)) => {
+            let mut shaped = reply(front.failure(&failure));
+            for (name, value) in response.headers() {
+                if !shaped.headers().contains_key(name) && *name != header::CONTENT_LENGTH {
+                    shaped.headers_mut().append(name.clone(), value.clone());
+                }
+            }
+            shaped
+        }
+        _ => response,
+    }
+}
+
+fn reply(reply: axum::http::Response<Vec<u8>>) -> Response {
+    reply.map(Body::from)
+}
+
+async fn answer(
+    front: StaticFront,
+    app: App,
+    identity: Identity,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = read(front, request).await?;
+    let page = page_of(&parts.headers);
+    let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
+    let Decoded { mut request, encoder } = match decode(front, parts, body).await? {
+        Ok(decoded) => decoded,
+        Err(fault) => return Ok(bad(fault)),
+    };
+    let identity = match request.extension.persona.take() {
+        Some(persona) => identity.under_persona(persona).await?,
+        None => identity,
+    };
+    let stream = request.stream;
+    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
+    let turn = match backend.start(request, identity.caller) {
+        Ok(turn) => turn,
+        Err(fault) => return Ok(bad(fault)),
+    };
+    let answering = Answering { turn, encoder, out: Vec::new(), page, over: false, has_text: false };
+    Ok(match stream {
+        true => streamed(front, answering, app.closing).await,
+        false => whole(front, answering, app.closing).await,
+    })
+}
+
+/// Reads the body of a request.
+async fn read(front: StaticFront, request: Request) -> Result<(Parts, Bytes), ApiError> {
+    // A form of another page cannot send JSON without a preflight request. Ollama's own examples do not say that they send JSON.
+    let headers = request.headers();
+    let may_be_anything = front.api() == Provider::Ollama && !headers.contains_key(header::ORIGIN);
+    if !may_be_anything && !is_sent_as(headers, "application/json") {
+        let message = "send the request as `Content-Type: application/json`";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
+    }
+    let (parts, body) = request.into_parts();
+    let request = Request::from_parts(parts.clone(), body);
+    let bytes = Bytes::from_request(request, &()).await.map_err(|fault| {
+        ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
+    })?;
+    Ok((parts, bytes))
+}
+
+/// Decodes a request, a large one on a thread of its own.
+async fn decode(
+    front: StaticFront,
+    parts: Parts,
+    body: Bytes,
+) -> Result<Result<Decoded, BadRequest>, ApiError> {
+    if body.len() <= SMALL_BODY {
+        return Ok(front.decode(&parts, &body));
+    }
+    let failed = |_| ApiError::internal("the request could not be read; see the server's log");
+    let _permit =
+        LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
+    tokio::task::spawn_blocking(move || front.decode(&parts, &body)).await.map_err(failed)
+}
+
+/// The address of this server's page, as the client reaches it.
+fn page_of(headers: &HeaderMap) -> Option<String> {
+    let host = headers.get(header::HOST)?.to_str().ok()?;
+    Some(format!("http://{host}/"))
+}
+
+/// An answer on its way to the client.
+struct Answering {
     turn: Turn,
-    upstream: Upstream,
+    encoder: Box<dyn Encode>,
+    /// What is encoded and not sent yet.
+    out: Vec<u8>,
+    page: Option<String>,
     over: bool,
+    /// Whether the client has been sent text.
+    has_text: bool,
 }
 
-impl Events {
-    /// The next event; `None` after the last one of a turn that has come to its end.
-    async fn next(&mut self) -> Result<Option<TurnEvent>, Failure> {
+impl Answering {
+    /// Waits for the next event and encodes it.
+    async fn next(&mut self) -> Result<(), Failure> {
         match self.turn.next().await {
-            Some(TurnEvent::Failed(failure)) => {
+            Some(event) => self.encode(event),
+            None => {
                 self.over = true;
-                let message = explained(&failure, &self.upstream);
-                Err(Failure { status: status_of(&failure), message })
-            }
-            None if !self.over => {
-                self.over = true;
-                Err(Failure { status: StatusCode::BAD_GATEWAY, message: NO_ANSWER.to_owned() })
-            }
-            event => {
-                self.over |= matches!(event, Some(TurnEvent::Finished { .. }));
-                Ok(event)
+                Ok(())
             }
         }
     }
-}
 
-/// Why there is no answer, or no more of it.
-struct Failure {
-    status: StatusCode,
-    message: String,
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        ApiError::new(self.status, "upstream_error", self.message).into_response()
-    }
-}
-
-async fn whole(mut events: Events, closing: CancellationToken) -> Response {
-    let mut reply = WholeReply::default();
-    loop {
-        let event = tokio::select! {
-            event = events.next() => event,
-            () = closing.cancelled() => return closed(),
-        };
+    /// Encodes an event; a failure is handed back.
+    fn encode(&mut self, event: TurnEvent) -> Result<(), Failure> {
+        self.has_text |= matches!(event, TurnEvent::Text(_) | TurnEvent::Message { .. });
+        let waits = self.waits(&event);
         match event {
-            Ok(Some(event)) => reply.take(event),
-            Ok(None) => return Json(reply.into_json()).into_response(),
-            Err(failure) => return failure.into_response(),
+            TurnEvent::Failed(failure) => {
+                self.over = true;
+                return Err(failure);
+            }
+            TurnEvent::Finished { .. } => {
+                self.over = true;
+                self.encoder.event(event, &mut self.out);
+                self.encoder.finish(&mut self.out);
+            }
+            event => self.encoder.event(event, &mut self.out),
         }
+        if let Some(message) = waits {
+            self.encoder.event(message, &mut self.out);
+            self.has_text = true;
+        }
+        Ok(())
+    }
+
+    /// A client that knows nothing of approvals shows this text while the call waits.
+    fn waits(&self, event: &TurnEvent) -> Option<TurnEvent> {
+        let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
+            return None;
+        };
+        let place = self.page.as_ref().map(|page| format!("at {page} or ")).unwrap_or_default();
+        let before = if self.has_text { "\n\n" } else { "" };
+        let text = format!(
+            "{before}[Waiting: a person has to allow `{name}`, {place}with `toolrack approvals approve {approval}`.]\n\n"
+        );
+        Some(TurnEvent::Message { id: id.clone(), text })
+    }
+
+    /// Ends a stream that cannot go on.
+    fn fail(&mut self, failure: Failure) {
+        self.over = true;
+        self.encoder.event(TurnEvent::Failed(failure), &mut self.out);
+        self.encoder.finish(&mut self.out);
+    }
+
+    fn content_type(&self) -> HeaderValue {
+        HeaderValue::from_static(self.encoder.content_type())
     }
 }
 
-async fn streamed(mut events: Events, include_usage: bool, closing: CancellationToken) -> Response {
-    let mut reply = StreamReply::new(include_usage);
-    let mut chunks = VecDeque::new();
+async fn whole(front: StaticFront, mut answering: Answering, closing: CancellationToken) -> Response {
+    while !answering.over {
+        let next = tokio::select! {
+            next = answering.next() => next,
+            () = closing.cancelled() => Err(closed()),
+        };
+        if let Err(failure) = next {
+            return reply(front.failure(&failure));
+        }
+    }
+    let kind = answering.content_type();
+    ([(header::CONTENT_TYPE, kind)], answering.out).into_response()
+}
+
+async fn streamed(front: StaticFront, mut answering: Answering, closing: CancellationToken) -> Response {
     // A model server that refuses does so at once; its refusal is the status of the reply.
     let first = tokio::time::timeout(FIRST_WORD, async {
-        while chunks.is_empty() {
-            match events.next().await? {
-                Some(event) => chunks.extend(reply.chunks(event)),
-                None => break,
-            }
+        while answering.out.is_empty() && !answering.over {
+            answering.next().await?;
         }
         Ok::<_, Failure>(())
     });
     if let Ok(Err(failure)) = first.await {
-        return failure.into_response();
+        return reply(front.failure(&failure));
     }
-    let state = Streaming { events, reply, chunks, ended: false, closing };
-    let stream = stream::unfold(state, |mut state| async move {
-        let data = state.next().await?;
-        Some((Ok::<_, Infallible>(Event::default().data(data)), state))
+    let kind = answering.content_type();
+    let stream = stream::unfold((answering, closing), |(mut answering, closing)| async move {
+        let part = answering.next_part(&closing).await?;
+        Some((Ok::<_, Infallible>(part), (answering, closing)))
     });
-    let mut response = Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response();
+    let mut response = Body::from_stream(stream).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies would hold the stream back until it is whole.
-    response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-struct Streaming {
-    events: Events,
-    reply: StreamReply,
-    chunks: VecDeque<Value>,
-    ended: bool,
-    closing: CancellationToken,
-}
-
-impl Streaming {
-    /// The data of the next event.
-    async fn next(&mut self) -> Option<String> {
-        loop {
-            if let Some(chunk) = self.chunks.pop_front() {
-                return Some(chunk.to_string());
-            }
-            if self.ended {
-                return None;
-            }
-            let event = tokio::select! {
-                event = self.events.next() => event,
-                () = self.closing.cancelled() => {
-                    self.ended = true;
-                    return Some(error_body("server_stopping", CLOSED, None).to_string());
+impl Answering {
+    /// The next part of a stream.
+    async fn next_part(&mut self, closing: &CancellationToken) -> Option<Bytes> {
+        while self.out.is_empty() && !self.over {
+            let next = tokio::select! {
+                next = self.next() => next,
+                () = tokio::time::sleep(HEARTBEAT) => {
+                    self.encoder.keep_alive(&mut self.out);
+                    Ok(())
                 }
+                () = closing.cancelled() => Err(closed()),
             };
-            match event {
-                Ok(Some(event)) => self.chunks.extend(self.reply.chunks(event)),
-                Err(failure) => {
-                    self.ended = true;
-                    return Some(error_body("upstream_error", &failure.message, None).to_string());
-                }
-                Ok(None) => {
-                    self.ended = true;
-                    return Some("[DONE]".to_owned());
-                }
+            if let Err(failure) = next {
+                self.fail(failure);
             }
         }
-    }
-}
-
-const NO_ANSWER: &str = "the turn ended without an answer; the server's log says why";
-const CLOSED: &str = "the server was stopped before the answer was finished";
-
-fn closed() -> Response {
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_stopping", CLOSED).into_response()
-}
-
-/// A model server's failure as the status of the reply. Its own refusals of the request pass through; that it refuses us is not the
-/// client's fault.
-fn status_of(failure: &UpstreamError) -> StatusCode {
-    match failure {
-        UpstreamError::Status { status: 401 | 403 | 407, .. } => StatusCode::BAD_GATEWAY,
-        // A server that is busy or still loading its model is worth another try.
-        UpstreamError::Status { status, .. } if (400..500).contains(status) || *status == 503 => {
-            StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY)
+        // What has come meanwhile goes along.
+        while self.out.len() < PART
+            && !self.over
+            && let Some(next) = self.next().now_or_never()
+        {
+            if let Err(failure) = next {
+                self.fail(failure);
+            }
         }
-        UpstreamError::Stalled(_) => StatusCode::GATEWAY_TIMEOUT,
-        _ => StatusCode::BAD_GATEWAY,
+        Some(std::mem::take(&mut self.out)).filter(|part| !part.is_empty()).map(Bytes::from)
     }
+}
+
+fn closed() -> Failure {
+    Failure::new(FailureKind::Stopping, CLOSED)
 }
 
 #[cfg(test)]
 mod tests {
     use registry_core::{Caller, Permission, Registry};
-    use serde_json::json;
+    use toolrack_apis::{Message, Request, Role};
 
     use super::*;
-    use crate::chat::{Backend, ChatSettings};
+    use crate::{
+        turn::{Backend, ChatSettings},
+        upstream::Upstream,
+    };
 
     /// A turn that ends before its first word.
-    async fn dead() -> Events {
+    async fn dead() -> Answering {
         let registry = Registry::builder().without_compiled().build().unwrap();
         let upstream = Upstream::http("http://127.0.0.1:9/v1", None, FIRST_WORD).unwrap();
-        let backend = Backend::new(registry, upstream.clone(), ChatSettings::default());
+        let backend = Backend::new(registry, upstream, ChatSettings::default());
         backend.stop().await;
-        let body = json!({"messages": [{"role": "user", "content": "Go."}]});
-        let request = ChatRequest::from_json(body).map_err(|bad| bad.message).unwrap();
-        let turn = backend.start(request, Caller::new("ada", Permission::User)).map_err(|bad| bad.message);
-        Events { turn: turn.unwrap(), upstream, over: false }
+        let request = Request { messages: vec![Message::text(Role::User, "Go.")], ..Request::default() };
+        let turn = backend.start(request, Caller::new("ada", Permission::User)).unwrap();
+        let (parts, ()) = axum::http::Request::new(()).into_parts();
+        let body = br#"{"messages": [{"role": "user", "content": "Go."}]}"#;
+        let encoder = OpenAiFront.decode(&parts, body).unwrap().encoder;
+        Answering { turn, encoder, out: Vec::new(), page: None, over: false, has_text: false }
     }
 
     #[tokio::test]
     async fn a_turn_that_dies_is_no_answer() {
         let closing = CancellationToken::new();
-        assert_eq!(whole(dead().await, closing.clone()).await.status(), StatusCode::BAD_GATEWAY);
-        assert_eq!(streamed(dead().await, false, closing).await.status(), StatusCode::BAD_GATEWAY);
+        assert_eq!(
+            whole(&OpenAiFront, dead().await, closing.clone()).await.status(),
+            StatusCode::BAD_GATEWAY
+        );
+        assert_eq!(streamed(&OpenAiFront, dead().await, closing).await.status(), StatusCode::BAD_GATEWAY);
     }
 }

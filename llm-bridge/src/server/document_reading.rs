@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::{DocumentFilter, Documents, Embedded, Extraction};
 
-use crate::chat::UpstreamEmbedder;
+use crate::upstream::UpstreamEmbedder;
 
 /// How often to look for documents that other processes have added.
 const INTERVAL: Duration = Duration::from_secs(60);

@@ -29,7 +29,7 @@ use super::{
     openapi::Operation,
     query::QueryParameters,
 };
-use crate::chat::Backend;
+use crate::turn::Backend;
 use intake::{Intake, Read, Taken};
 use upload_path::{is_below, upload_path, uploads_of};
 

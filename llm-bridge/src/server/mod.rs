@@ -23,7 +23,6 @@ mod origins;
 mod page;
 mod personas;
 mod query;
-mod reply;
 mod routes;
 mod schedule;
 mod tools;
@@ -46,15 +45,13 @@ pub use access::Access;
 use api_error::ApiError;
 pub use documents::Upload;
 use identity::Identities;
-#[cfg(feature = "cli")]
-pub(crate) use models::explained;
 use openapi::Document;
 pub use origins::AllowedOrigin;
 use routes::Routes;
 use toolrack_remote::module::Modules;
 use unrouted::RouteList;
 
-use crate::{chat::Backend, metrics::Metrics};
+use crate::{metrics::Metrics, turn::Backend};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -181,7 +178,7 @@ fn routes(
         closing,
     };
     let with_tools = with_tools
-        .add("/v1/chat/completions", chat::completions, chat::operation())
+        .merge(chat::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .add("/api/tools", tools::list, tools::list_operation())
         .add("/api/tools", tools::register, tools::register_operation())
@@ -226,6 +223,7 @@ fn routes(
         .layer(Extension(document))
         .layer(Extension(list))
         .layer(middleware::from_fn_with_state(identities, access::check_host))
+        .layer(middleware::from_fn(chat::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("the server failed; see its log").into_response()

@@ -14,7 +14,7 @@ use super::{
     api_error::ApiError,
     openapi::{ModelList, Operation},
 };
-use crate::chat::{Upstream, UpstreamError, upstream::DEMO};
+use crate::upstream::DEMO;
 
 pub(super) fn list_operation() -> Operation {
     Operation::new(Method::GET, "Chat", "list_models", "The models of the model server")
@@ -24,23 +24,11 @@ pub(super) fn list_operation() -> Operation {
 
 /// The model server's models: <https://platform.openai.com/docs/api-reference/models/list>.
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, ApiError> {
-    let upstream = app.backend.upstream();
-    let models = upstream.models().await.map_err(|failure| {
-        ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", explained(&failure, upstream))
-    })?;
+    let models =
+        app.backend.upstream().models().await.map_err(|failure| {
+            ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", failure.to_string())
+        })?;
     Ok(Json(json!({"object": "list", "data": models})))
-}
-
-/// The failure with its likely cause.
-pub(crate) fn explained(failure: &UpstreamError, upstream: &Upstream) -> String {
-    let base = upstream.address();
-    match failure {
-        // A model that is not there is a 404, too; the address is at fault only where it looks so.
-        UpstreamError::Status { status: 404, .. } if !base.ends_with("/v1") => {
-            format!("{failure}. Its address is {base}: does it have to end in /v1?")
-        }
-        _ => failure.to_string(),
-    }
 }
 
 /// The state of the server.

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
     server::{ServerSettings, Upload, router},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
 };
 use registry_core::{
     Caller, Permission, Registry,

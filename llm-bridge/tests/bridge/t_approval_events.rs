@@ -2,8 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::support::{Answer, Scripted, user, within};
-use llm_bridge::chat::{Backend, ChatSettings, TurnEvent, Upstream};
+use crate::support::{Answer, Scripted, question, within};
+use llm_bridge::{
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
+};
 use registry_core::{
     BoxFuture, Caller, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,
     guard::{
@@ -14,7 +17,7 @@ use registry_core::{
 };
 use serde_json::json;
 use tokio::sync::Notify;
-use toolrack_apis::openai::ChatRequest;
+use toolrack_apis::{ToolStatus, TurnEvent};
 
 /// More than may wait for a slow reader.
 const STATUSES: usize = 500;
@@ -60,10 +63,7 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
     upstream.push(Answer::text("Done."));
     let model = Upstream::http(&upstream.base(), None, Duration::from_secs(20)).unwrap();
     let backend = Backend::new(registry.clone(), model, ChatSettings::default());
-    let body = json!({"model": "m", "messages": [user("Go.")], "stream": true});
-    let request = ChatRequest::from_json(body).map_err(|bad| bad.message).unwrap();
-    let turn = backend.start(request, Caller::new("ada", Permission::User)).map_err(|bad| bad.message);
-    let mut turn = turn.unwrap();
+    let mut turn = backend.start(question("Go."), Caller::new("ada", Permission::User)).unwrap();
 
     let id = within(async {
         loop {
@@ -77,7 +77,7 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
     let (mut statuses, mut asked, mut text) = (0, Vec::new(), String::new());
     while let Some(event) = within(turn.next()).await {
         match event {
-            TurnEvent::CallStatus(status) => match status.approval {
+            TurnEvent::Tool(ToolStatus::Progress { approval, .. }) => match approval {
                 None => statuses += 1,
                 Some(approval) => {
                     let yes = ApprovalAnswer { approve: true, by: "boss".into(), reason: None };
@@ -85,7 +85,7 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
                     asked.push(approval);
                 }
             },
-            TurnEvent::CallFinished(outcome) => assert!(outcome.is_success(), "{outcome:?}"),
+            TurnEvent::Tool(ToolStatus::Finished(tool)) => assert!(tool.success, "{tool:?}"),
             TurnEvent::Text(piece) => text.push_str(&piece),
             _ => {}
         }

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use crate::support::{Answer, Reported, Scripted, user, within};
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
     server::{self, Access, ServerSettings},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
 };
 use registry_core::{
     Caller, Effect, ErrorKind, Permission, Registry, ToolPolicy, ToolResult, ToolSpec,

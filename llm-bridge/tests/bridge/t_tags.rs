@@ -1,7 +1,7 @@
 //! Text tags and the prompt that tells of them: requirements T1 and T2.
 
 use crate::support::{Answer, Setup};
-use llm_bridge::chat::prompt::{PromptStyle, prompt_block};
+use llm_bridge::turn::prompt::{PromptStyle, prompt_block};
 use registry_core::{
     Caller, Permission, Registry, Selection, TextTag, ToolPolicy, ToolResult, ToolSpec, handler_fn,
 };

@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
     server::{Access, ServerSettings, check_address, router},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
 };
 use registry_core::{
     BoxFuture, Caller, Permission, Registry,

@@ -6,7 +6,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::fields::Name;
 use crate::number::whole_number;
@@ -131,8 +131,19 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
+/// Reads JSON that may have escaped lone surrogates, which servers send that cut a text anywhere; they become U+FFFD.
+///
+/// # Errors
+/// When it is not JSON for another reason.
+pub fn read_lenient(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| match replace_halves(text) {
+        mended if mended == text => Err(error),
+        mended => serde_json::from_str(&mended),
+    })
+}
+
 /// Replaces every escaped lone surrogate with U+FFFD.
-pub(crate) fn replace_halves(text: &str) -> String {
+fn replace_halves(text: &str) -> String {
     let mut mended = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, _)) = rest.split_once('\\') {

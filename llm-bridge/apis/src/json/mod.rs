@@ -7,7 +7,8 @@ mod answer;
 mod fields;
 mod object;
 
-pub(crate) use answer::{ArgumentsText, Count, Known, Open, Text, each, replace_halves, text_of};
+pub use answer::read_lenient;
+pub(crate) use answer::{ArgumentsText, Count, Known, Open, Text, each, text_of};
 pub(crate) use fields::{Entries, Leftover};
 pub(crate) use object::camel_case;
 pub use object::{Field, Object};

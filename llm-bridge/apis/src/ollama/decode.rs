@@ -7,7 +7,7 @@ use super::{API, DURATIONS, OF_MESSAGE};
 use crate::{
     CallInput, CallPiece, Failure, FinishReason, Frame, Passing, Piece, Progress, RawJson, Usage,
     json::{ArgumentsText, Count, Entries, Known, Open, Text, each},
-    openai::chat::failure_of,
+    openai::failure_of,
 };
 
 /// Reads a line of a stream.
@@ -32,7 +32,7 @@ struct Read {
 
 fn read_line(json: &str, pieces: &mut Vec<Piece>) -> Result<Read, Failure> {
     let line: Open<'_, Line<'_>> = serde_json::from_str(json)
-        .map_err(|error| Failure::of_upstream(format!("the model server sent what is not JSON: {error}")))?;
+        .map_err(|error| Failure::of_upstream(format!("it sent what is not JSON: {error}")))?;
     let Line { message, done, reason, input, output, durations, error } = line.known;
     if let Some(error) = error.filter(|error| error.get() != "null") {
         // A message alone, or an object as from other servers.

@@ -13,7 +13,7 @@ use crate::{
     ResponseFormat, Sampling, Thinking, ToolInput,
     front::{failure_reply, read_tools},
     json::{Field, Object},
-    openai::chat::tools::read_tool,
+    openai::client_tools::read_tool,
 };
 
 /// Ollama's own API, spoken by clients. A key comes as `Authorization: Bearer`.

@@ -15,7 +15,7 @@ use crate::{
     Content, Decode, Effort, Encoded, Failure, Framing, Message, Omission, Part, Provider, RawJson, Request,
     ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
-    openai::chat::{failure_of, tools::ToolJson},
+    openai::{client_tools::ToolJson, failure_of},
     passing::Fields,
     wire::{passing_omissions, post, retry_after},
 };

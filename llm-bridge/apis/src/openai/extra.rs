@@ -6,18 +6,18 @@ use super::Object;
 
 /// Unknown fields of an answer, by their place.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Extra {
+pub(super) struct Extra {
     /// Those of the reply or chunk itself.
-    pub reply: Object,
+    pub(super) reply: Object,
     /// Those of its choice, such as `logprobs`.
-    pub choice: Object,
+    pub(super) choice: Object,
     /// Those of the message or delta, such as `refusal`.
-    pub message: Object,
+    pub(super) message: Object,
 }
 
 impl Extra {
     /// Adds the fields of a later part of the same answer.
-    pub fn add(&mut self, later: Self) {
+    pub(super) fn add(&mut self, later: Self) {
         self.reply.extend(later.reply);
         merge(&mut self.choice, later.choice, false);
         merge(&mut self.message, later.message, true);

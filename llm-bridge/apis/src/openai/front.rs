@@ -1,256 +1,201 @@
-//! Requests of clients.
+//! Requests of clients, and errors as they go to them.
 
+use http::request::Parts;
 use serde_json::{Value, json};
 
-use super::{Object, role};
-use crate::{Extension, ToolChoice};
+use super::{
+    API,
+    client_tools::{read_function, read_function_choice, read_tool, read_tool_choice},
+    encode::{StreamEncoder, WholeEncoder},
+    messages::read_messages,
+};
+use crate::{
+    BadRequest, Decoded, Effort, Encode, Extension, Failure, FailureKind, Front, Passing, Provider, Request,
+    ResponseFormat, Sampling, Thinking,
+    front::{failure_reply, read_tools},
+    json::{Field, Object},
+};
 
-/// A tool that the client defines and runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClientTool {
-    /// Its name.
-    pub name: String,
-    /// JSON Schema of its arguments, if it has one.
-    pub parameters: Option<Value>,
-    /// The definition as the client sent it.
-    pub definition: Value,
-}
+/// OpenAI's chat completions, spoken by clients.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenAiFront;
 
-/// A request for a chat completion.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatRequest {
-    /// The conversation.
-    pub messages: Vec<Value>,
-    /// The model; `None` for the server's default.
-    pub model: Option<String>,
-    /// The client's own tools.
-    pub tools: Vec<ClientTool>,
-    /// Which of the tools the model may or has to call.
-    pub tool_choice: ToolChoice,
-    /// Whether to stream the answer.
-    pub stream: bool,
-    /// Whether to send the usage at the end of a stream.
-    pub include_usage: bool,
-    /// The field `toolrack`.
-    pub toolrack: Extension,
-    /// All other fields.
-    pub rest: Object,
-}
+impl Front for OpenAiFront {
+    fn api(&self) -> Provider {
+        API
+    }
 
-/// An invalid request: which field, and what is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadRequest {
-    /// The field.
-    pub param: &'static str,
-    /// What is wrong and what to send.
-    pub message: String,
-}
-
-fn bad(param: &'static str, message: impl Into<String>) -> BadRequest {
-    BadRequest { param, message: message.into() }
-}
-
-impl ChatRequest {
-    /// Reads a request.
-    ///
-    /// # Errors
-    /// If a field that Toolrack uses is not in its documented form.
-    pub fn from_json(body: Value) -> Result<Self, BadRequest> {
-        let Value::Object(mut rest) = body else {
-            return Err(bad("body", "the request has to be a JSON object"));
-        };
-        let messages = match rest.shift_remove("messages") {
-            Some(Value::Array(messages)) if !messages.is_empty() => messages,
-            Some(Value::Array(_)) => return Err(bad("messages", "`messages` is empty; send at least one")),
-            Some(_) => return Err(bad("messages", "`messages` has to be an array of messages")),
-            None => return Err(bad("messages", "`messages` is missing")),
-        };
-        for (index, message) in messages.iter().enumerate() {
-            if role(message).is_empty() {
-                return Err(bad("messages", format!("`messages[{index}]` has no `role`")));
+    fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        let mut body = Object::from_body(body)?;
+        let mut passing = Passing::of(API);
+        let messages = read_messages(&mut body)?;
+        let model = body.string("model")?.filter(|name| !name.is_empty());
+        if let Some(n) = body.take("n")
+            && n.source().get() != "1"
+        {
+            return Err(n.bad("has to be 1: a turn with tools has one answer"));
+        }
+        let stream = body.bool("stream")?.unwrap_or(false);
+        let mut include_usage = false;
+        if let Some(mut options) = body.object("stream_options")? {
+            include_usage = options.bool("include_usage")?.unwrap_or(false);
+            options.leave("stream_options", &mut passing);
+        }
+        let extension = Extension::take(&mut body, stream)?;
+        let (functions, function_choice) = (body.take("functions"), body.take("function_call"));
+        let is_legacy = functions.is_some();
+        let (tools, choice) = match functions {
+            Some(_) if body.take("tools").is_some() => {
+                return Err(body.bad("functions", "and `tools` cannot both be sent; send `tools`"));
             }
-        }
-        let model = match rest.shift_remove("model") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(name)) => Some(name).filter(|name| !name.is_empty()),
-            Some(_) => return Err(bad("model", "`model` has to be a string")),
+            Some(functions) => (
+                read_tools(functions.items()?, |function| read_function(function, API))?,
+                read_function_choice(function_choice)?,
+            ),
+            None => (
+                read_tools(body.items("tools")?, |tool| read_tool(tool, API))?,
+                read_tool_choice(body.take("tool_choice"))?,
+            ),
         };
-        if rest.get("n").is_some_and(|n| !n.is_null() && n.as_u64() != Some(1)) {
-            return Err(bad("n", "`n` has to be 1: a turn with tools has one answer"));
-        }
-        let stream = match rest.shift_remove("stream") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(stream)) => stream,
-            Some(_) => return Err(bad("stream", "`stream` has to be true or false")),
+        let request = Request {
+            model,
+            messages,
+            tools,
+            choice,
+            // An answer has room for one call of a function.
+            parallel: if is_legacy { Some(false) } else { body.bool("parallel_tool_calls")? },
+            stream,
+            sampling: read_sampling(&mut body)?,
+            thinking: read_thinking(&mut body, &mut passing)?,
+            format: read_format(&mut body, &mut passing)?,
+            extension,
+            passing: body.rest_with(passing),
+            ..Request::default()
         };
-        let include_usage = rest
-            .get("stream_options")
-            .and_then(|options| options.get("include_usage"))
-            .and_then(Value::as_bool)
-            .unwrap_or(false);
-        let toolrack: Extension = match rest.shift_remove("toolrack") {
-            None | Some(Value::Null) => Extension::default(),
-            Some(value @ Value::Object(_)) => serde_json::from_value(value)
-                .map_err(|error| bad("toolrack", format!("`toolrack` is not understood: {error}")))?,
-            // `serde` would deserialize an array into a struct, too.
-            Some(_) => return Err(bad("toolrack", "`toolrack` has to be an object")),
+        let encoder: Box<dyn Encode> = match stream {
+            true => Box::new(StreamEncoder::new(include_usage, is_legacy)),
+            false => Box::new(WholeEncoder::new(is_legacy)),
         };
-        toolrack.check(stream).map_err(|(param, message)| bad(param, message))?;
-        let tools = read_tools(rest.shift_remove("tools"))?;
-        let tool_choice = read_tool_choice(rest.shift_remove("tool_choice"))?;
-        Ok(Self { messages, model, tools, tool_choice, stream, include_usage, toolrack, rest })
+        Ok(Decoded { request, encoder })
+    }
+
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
+        failure_reply(failure, &error_body(failure))
     }
 }
 
-fn read_tools(value: Option<Value>) -> Result<Vec<ClientTool>, BadRequest> {
-    let definitions = match value {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(definitions)) => definitions,
-        Some(_) => return Err(bad("tools", "`tools` has to be an array")),
+/// The body of an error response, and the data of an event of a stream that broke off.
+pub(crate) fn error_body(failure: &Failure) -> Value {
+    let usual = match failure.kind {
+        FailureKind::Stopping => "server_stopping",
+        FailureKind::Authentication => "authentication_error",
+        FailureKind::Permission => "permission_error",
+        FailureKind::Internal => "internal_error",
+        _ if failure.upstream.is_some() => "upstream_error",
+        FailureKind::RateLimit => "rate_limit_error",
+        FailureKind::Upstream | FailureKind::Overloaded | FailureKind::Timeout => "upstream_error",
+        FailureKind::InvalidRequest
+        | FailureKind::ContextLength
+        | FailureKind::NotFound
+        | FailureKind::TooLarge => "invalid_request_error",
     };
-    let mut tools: Vec<ClientTool> = Vec::with_capacity(definitions.len());
-    for (index, definition) in definitions.into_iter().enumerate() {
-        let function = definition.get("function").or_else(|| definition.get("custom"));
-        let name = function.and_then(|function| function.get("name")).and_then(Value::as_str);
-        let Some(name) = name.map(str::to_owned) else {
-            return Err(bad("tools", format!("`tools[{index}]` has no `function.name`")));
-        };
-        if tools.iter().any(|tool| tool.name == name) {
-            return Err(bad("tools", format!("two tools are named `{name}`")));
+    let upstream = failure.upstream.as_deref();
+    let code = match (upstream.and_then(|upstream| upstream.code.as_ref()), failure.kind) {
+        (Some(code), _) => json!(code),
+        (None, FailureKind::ContextLength) => json!("context_length_exceeded"),
+        (None, _) => Value::Null,
+    };
+    let mut error = json!({
+        "message": failure.message,
+        "type": upstream.and_then(|upstream| upstream.error_type.as_deref()).unwrap_or(usual),
+        "param": failure.param,
+        "code": code,
+    });
+    if let Value::Object(fields) = &mut error {
+        for (name, value) in upstream.iter().flat_map(|upstream| &upstream.others) {
+            fields.entry(&**name).or_insert_with(|| json!(value));
         }
-        let parameters = function.and_then(|function| function.get("parameters")).cloned();
-        tools.push(ClientTool { name, parameters, definition });
     }
-    Ok(tools)
+    json!({ "error": error })
 }
 
-fn read_tool_choice(value: Option<Value>) -> Result<ToolChoice, BadRequest> {
-    const FORMS: &str = "`tool_choice` has to be \"auto\", \"none\", \"required\", \
-                         {\"type\": \"function\", \"function\": {\"name\": …}} or {\"type\": \"allowed_tools\", …}";
-    let name_of = |tool: &Value| {
-        let function = tool.get("function").or_else(|| tool.get("custom")).unwrap_or(tool);
-        function.get("name").and_then(Value::as_str).map(str::to_owned)
+fn read_sampling(body: &mut Object<'_>) -> Result<Sampling, BadRequest> {
+    // Some clients say with a negative number that there is no maximum. Of two maxima both hold.
+    let mut max_tokens = None;
+    for name in ["max_tokens", "max_completion_tokens"] {
+        let given = body.integer(name)?.and_then(|tokens| u64::try_from(tokens).ok());
+        max_tokens = match (max_tokens, given) {
+            (Some(one), Some(other)) => Some(u64::min(one, other)),
+            (one, other) => one.or(other),
+        };
+    }
+    let stop = match body.take("stop") {
+        None => Vec::new(),
+        Some(text) if text.is_string() => vec![text.string()?],
+        Some(list) if list.is_array() => {
+            list.items()?.iter().map(Field::string).collect::<Result<Vec<_>, _>>()?
+        }
+        Some(other) => return Err(other.bad("has to be a string or an array of strings")),
     };
-    match value {
-        None | Some(Value::Null) => Ok(ToolChoice::Auto),
-        Some(Value::String(word)) => match word.as_str() {
-            "auto" => Ok(ToolChoice::Auto),
-            "none" => Ok(ToolChoice::None),
-            "required" | "any" => Ok(ToolChoice::Required),
-            _ => Err(bad("tool_choice", FORMS)),
-        },
-        Some(Value::Object(choice)) => match choice.get("type").and_then(Value::as_str) {
-            Some("allowed_tools") => {
-                let inner = choice.get("allowed_tools").and_then(Value::as_object).unwrap_or(&choice);
-                let tools =
-                    inner.get("tools").and_then(Value::as_array).ok_or_else(|| bad("tool_choice", FORMS))?;
-                let required = inner.get("mode").and_then(Value::as_str) == Some("required");
-                Ok(ToolChoice::Allowed { names: tools.iter().filter_map(name_of).collect(), required })
+    Ok(Sampling {
+        max_tokens,
+        temperature: body.float("temperature")?,
+        top_p: body.float("top_p")?,
+        top_k: body.integer("top_k")?,
+        min_p: body.float("min_p")?,
+        presence_penalty: body.float("presence_penalty")?,
+        frequency_penalty: body.float("frequency_penalty")?,
+        seed: body.integer("seed")?,
+        stop: stop.into_iter().filter(|text| !text.is_empty()).collect(),
+    })
+}
+
+/// Reads `reasoning_effort`. A word that only some server knows passes.
+fn read_thinking(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Thinking>, BadRequest> {
+    let Some(field) = body.take("reasoning_effort") else { return Ok(None) };
+    let word = field.string()?;
+    if word == "none" {
+        return Ok(Some(Thinking::Off));
+    }
+    let effort = Effort::from_word(&word).map(Thinking::Effort);
+    if effort.is_none() {
+        passing.push("reasoning_effort", field.source());
+    }
+    Ok(effort)
+}
+
+/// Reads `response_format`. A type that only some server knows passes.
+fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<ResponseFormat>, BadRequest> {
+    let Some(field) = body.take("response_format") else { return Ok(None) };
+    let source = field.source();
+    let mut format = field.object()?;
+    let read = match format.string("type")?.as_deref() {
+        None => return Err(format.bad("type", "is missing")),
+        Some("text") => None,
+        // llama.cpp takes a schema here, too.
+        Some("json_object") => Some(match format.value("schema")? {
+            Some(schema) => {
+                ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None }
             }
-            _ => name_of(&Value::Object(choice))
-                .map(ToolChoice::Named)
-                .ok_or_else(|| bad("tool_choice", FORMS)),
-        },
-        Some(_) => Err(bad("tool_choice", FORMS)),
-    }
-}
-
-/// The body of an error response.
-pub fn error_body(kind: &str, message: &str, param: Option<&str>) -> Value {
-    json!({"error": {"message": message, "type": kind, "param": param, "code": Value::Null}})
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn request(body: Value) -> Result<ChatRequest, BadRequest> {
-        ChatRequest::from_json(body)
-    }
-
-    #[test]
-    fn unknown_fields_are_kept() {
-        let read = request(json!({
-            "model": "m", "messages": [{"role": "user", "content": "hi", "x": 1}],
-            "temperature": 0.5, "stream": true, "stream_options": {"include_usage": true, "x": 2}, "grammar": "root",
-        }))
-        .unwrap();
-        assert!(read.stream && read.include_usage);
-        assert_eq!(read.messages[0]["x"], 1);
-        assert_eq!(
-            Value::Object(read.rest),
-            json!({"temperature": 0.5, "stream_options": {"include_usage": true, "x": 2}, "grammar": "root"})
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_understood_names_the_field() {
-        let messages = json!([{"role": "user", "content": "hi"}]);
-        for (body, param) in [
-            (json!([]), "body"),
-            (json!({}), "messages"),
-            (json!({"messages": []}), "messages"),
-            (json!({"messages": [{"content": "hi"}]}), "messages"),
-            (json!({"messages": messages, "model": 3}), "model"),
-            (json!({"messages": messages, "n": 2}), "n"),
-            (json!({"messages": messages, "n": 0}), "n"),
-            (json!({"messages": messages, "n": "2"}), "n"),
-            (json!({"messages": messages, "n": 2.0}), "n"),
-            (json!({"messages": messages, "stream": "yes"}), "stream"),
-            (json!({"messages": messages, "tools": [{"type": "function"}]}), "tools"),
-            (json!({"messages": messages, "tools": {}}), "tools"),
-            (json!({"messages": messages, "tool_choice": "maybe"}), "tool_choice"),
-            (json!({"messages": messages, "tool_choice": {"type": "function"}}), "tool_choice"),
-            (json!({"messages": messages, "toolrack": {"level": "owner"}}), "toolrack"),
-            (json!({"messages": messages, "toolrack": []}), "toolrack"),
-            (json!({"messages": messages, "toolrack": [["add"], null]}), "toolrack"),
-            (json!({"messages": messages, "toolrack": "all"}), "toolrack"),
-            (json!({"messages": messages, "toolrack": {"deltas": true}}), "toolrack.deltas"),
-            (json!({"messages": messages, "toolrack": {"confidence": 5}}), "toolrack.confidence"),
-            (json!({"messages": messages, "toolrack": {"confidence": -0.001}}), "toolrack.confidence"),
-            (json!({"messages": messages, "toolrack": {"confidence": 1e308}}), "toolrack.confidence"),
-            (json!({"messages": messages, "toolrack": {"confidence": "high"}}), "toolrack"),
-            (json!({"messages": messages, "toolrack": {"chat_id": ""}}), "toolrack.chat_id"),
-            (json!({"messages": messages, "toolrack": {"chat_id": "a\u{0}"}}), "toolrack.chat_id"),
-            (json!({"messages": messages, "toolrack": {"chat_id": "x".repeat(257)}}), "toolrack.chat_id"),
-            (
-                json!({"messages": messages, "toolrack": {"kb_context": "x".repeat((1 << 20) + 1)}}),
-                "toolrack.kb_context",
-            ),
-            (json!({"messages": messages, "toolrack": {"approval_wait_seconds": -1}}), "toolrack"),
-        ] {
-            assert_eq!(request(body.clone()).unwrap_err().param, param, "{body}");
+            None => ResponseFormat::JsonObject,
+        }),
+        Some("json_schema") => {
+            let mut inner =
+                format.object("json_schema")?.ok_or_else(|| format.bad("json_schema", "is missing"))?;
+            let read = ResponseFormat::JsonSchema {
+                name: inner.string("name")?,
+                description: inner.string("description")?,
+                schema: inner.value("schema")?.ok_or_else(|| inner.bad("schema", "is missing"))?,
+                strict: inner.bool("strict")?,
+            };
+            inner.leave("json_schema", passing);
+            Some(read)
         }
-    }
-
-    #[test]
-    fn m8_the_context_of_tools_is_bounded() {
-        let messages = json!([{"role": "user", "content": "hi"}]);
-        for confidence in [0.0, 0.5, 1.0] {
-            let toolrack = json!({
-                "confidence": confidence, "chat_id": "x".repeat(256), "kb_context": "x".repeat(1 << 20),
-                "approval_wait_seconds": u64::MAX,
-            });
-            let read = request(json!({"messages": messages, "toolrack": toolrack})).unwrap();
-            assert_eq!(read.toolrack.confidence, Some(confidence));
+        Some(_) => {
+            passing.push("response_format", source);
+            return Ok(None);
         }
-    }
-
-    #[test]
-    fn tool_choice_has_its_forms() {
-        for (choice, read) in [
-            (json!(null), ToolChoice::Auto),
-            (json!("none"), ToolChoice::None),
-            (json!("required"), ToolChoice::Required),
-            (json!({"type": "function", "function": {"name": "f"}}), ToolChoice::Named("f".into())),
-            (
-                json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}}),
-                ToolChoice::Allowed { names: vec!["f".into()], required: true },
-            ),
-        ] {
-            assert_eq!(read_tool_choice(Some(choice)), Ok(read));
-        }
-    }
+    };
+    format.leave("response_format", passing);
+    Ok(read)
 }

@@ -1,25 +1,40 @@
-//! The OpenAI chat completions API: requests of clients, answers of model servers, and tool definitions.
+//! OpenAI's chat completions API: <https://platform.openai.com/docs/api-reference/chat>.
 //!
-//! Shapes: <https://platform.openai.com/docs/api-reference/chat>. Unknown fields pass through untouched, so
-//! requests and replies stay JSON objects, of which only what Toolrack uses is parsed. Local servers deviate (ids missing, arguments
-//! as objects, `reasoning` or `reasoning_content`), and parsing tolerates that.
+//! Canonical fields of a request are in [`Request`](crate::Request); all others pass. Passing fields of an answer have their place in
+//! front of their name: `timings` is one of the chunk or reply, `choice.logprobs` of its choice, `message.refusal` of the message or
+//! delta. Local servers deviate (ids missing, arguments as objects, `reasoning` or `reasoning_content`), and decoding tolerates that.
 
-pub mod chat;
+mod answer;
+mod call;
+mod chunk;
+pub(crate) mod client_tools;
+mod decode;
+mod encode;
 mod extra;
 mod front;
+mod message_json;
+mod messages;
 pub(crate) mod tools;
 mod wire;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-pub use extra::Extra;
-pub use front::{BadRequest, ChatRequest, ClientTool, error_body};
-pub use wire::{CallPiece, Piece, read_chunk, read_json, read_reply};
+pub use front::OpenAiFront;
+pub use wire::OpenAiWire;
 
-pub use crate::{Extension, ToolChoice};
+pub(crate) use decode::failure_of;
+pub(crate) use front::error_body;
+pub(crate) use messages::read_audio;
+
+use crate::Provider;
+
+const API: Provider = Provider::OpenAi;
+/// What stands in front of a passing field of a choice, and of a message or delta.
+const OF_CHOICE: &str = "choice.";
+const OF_MESSAGE: &str = "message.";
 
 /// A JSON object.
-pub type Object = Map<String, Value>;
+type Object = Map<String, Value>;
 
 /// The message of an error in any form that servers use.
 fn error_message(error: &Value) -> Option<String> {
@@ -36,7 +51,7 @@ fn error_message(error: &Value) -> Option<String> {
 }
 
 /// The message in the body of an error response.
-pub fn error_text(body: String) -> String {
+pub(crate) fn error_text(body: String) -> String {
     if let Ok(json) = serde_json::from_str::<Value>(&body) {
         let error = json.get("error").filter(|error| !error.is_null());
         return error.or(Some(&json)).and_then(error_message).unwrap_or(body);
@@ -50,31 +65,8 @@ pub fn error_text(body: String) -> String {
     body
 }
 
-/// The text of a message's content: a string, an array of parts, or nothing.
-pub fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part.get("text").and_then(Value::as_str))
-            .collect::<Vec<_>>()
-            .join("\n"),
-        _ => String::new(),
-    }
-}
-
-/// A call in an assistant's message.
-pub fn tool_call(id: &str, name: &str, arguments: &str) -> Value {
-    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
-}
-
-/// The message with the result of a call.
-pub fn tool_message(id: &str, content: &str) -> Value {
-    json!({"role": "tool", "tool_call_id": id, "content": content})
-}
-
 /// The sum of the usage of several requests, number by number; other values are those of the last.
-pub fn add_usage(total: Option<Value>, more: Value) -> Value {
+pub(crate) fn add_usage(total: Option<Value>, more: Value) -> Value {
     match (total, more) {
         (Some(total), Value::Null) => total,
         (Some(Value::Number(one)), Value::Number(other)) => match (one.as_u64(), other.as_u64()) {
@@ -92,13 +84,10 @@ pub fn add_usage(total: Option<Value>, more: Value) -> Value {
     }
 }
 
-/// The role of a message; empty if it has none.
-pub fn role(message: &Value) -> &str {
-    message.get("role").and_then(Value::as_str).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

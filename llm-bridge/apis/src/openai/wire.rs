@@ -1,220 +1,262 @@
-//! Answers of model servers, streamed or complete.
+//! Requests to model servers.
 
-use serde_json::Value;
+use http::response::Parts;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use super::{Extra, Object, error_message, error_text, text_of};
-use crate::json::replace_halves;
+use super::{
+    API,
+    client_tools::ToolJson,
+    decode::{failure_of, read_answer, read_frame},
+    message_json::{MessageJson, is_content, messages_of},
+};
+use crate::{
+    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider,
+    Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
+    decoder::{StreamDecoder, WholeDecoder},
+    json::Leftover,
+    passing::Fields,
+    wire::{passing_omissions, post, retry_after},
+};
 
-/// A part of a model server's answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
-    /// Text of the answer, as the model wrote it.
-    Text(String),
-    /// Text that the server marks as reasoning.
-    Reasoning(String),
-    /// A native tool call, or a piece of one.
-    Call(CallPiece),
-    /// Why the model stopped: `stop`, `length`, `tool_calls` and so on.
-    Finish(String),
-    /// The tokens used.
-    Usage(Value),
-    /// Unknown fields.
-    Extra(Box<Extra>),
-}
+/// OpenAI's chat completions, spoken to a model server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenAiWire;
 
-/// A native tool call, or a piece of one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallPiece {
-    /// The index of the call in the answer, if the server sends one.
-    pub index: Option<u64>,
-    /// The call's id; only in its first piece.
-    pub id: Option<String>,
-    /// The tool's name; only in its first piece.
-    pub name: Option<String>,
-    /// The arguments as JSON text, or the next piece of it.
-    pub arguments: String,
-}
-
-/// How much of a reply without an answer is quoted, in characters.
-const MAX_QUOTED: usize = 300;
-
-/// Parses a complete reply.
-///
-/// # Errors
-/// The message of an error object, or the reply that is not an answer.
-pub fn read_reply(reply: Value) -> Result<Vec<Piece>, String> {
-    let choices = reply.get("choices").and_then(Value::as_array);
-    if is_failure(&reply) || choices.is_some_and(|choices| choices.iter().any(is_first)) {
-        return read_chunk(reply);
+impl Wire for OpenAiWire {
+    fn api(&self) -> Provider {
+        API
     }
-    let quoted: String = error_text(reply.to_string()).chars().take(MAX_QUOTED).collect();
-    Err(format!("its reply has no answer in it: {quoted}"))
+
+    fn request(&self, request: &Request, definitions: &str) -> Encoded {
+        let tools = request.tools.iter().map(|tool| ToolJson::new(tool, API));
+        let http = post("/chat/completions", &Body::of(request), definitions, tools);
+        Encoded { http, omissions: omissions(request) }
+    }
+
+    fn decoder(&self, content_type: &str) -> Box<dyn Decode> {
+        match content_type.starts_with("application/json") || content_type.starts_with("text/html") {
+            true => Box::new(WholeDecoder::new(read_answer)),
+            false => Box::new(StreamDecoder::new(Framing::Sse, read_frame)),
+        }
+    }
+
+    fn failure(&self, parts: &Parts, body: &[u8]) -> Failure {
+        let mut failure = failure_of(&String::from_utf8_lossy(body), Some(parts.status.as_u16()));
+        failure.retry_after = retry_after(parts);
+        failure
+    }
 }
 
-/// Parses a chunk of a stream.
-///
-/// # Errors
-/// The message of an error object, which is how a server fails after it has begun to answer.
-pub fn read_chunk(chunk: Value) -> Result<Vec<Piece>, String> {
-    if is_failure(&chunk) {
-        return Err(error_text(chunk.to_string()));
+/// What of a request this API cannot say.
+fn omissions(request: &Request) -> Vec<Omission> {
+    let mut all = passing_omissions(request, API);
+    let mut add = |path: String, done| all.push(Omission { path, done });
+    match request.thinking {
+        Some(Thinking::On) => add("thinking".into(), "left out: the model's default holds"),
+        Some(Thinking::Budget(_)) => add("thinking".into(), "sent as the nearest effort"),
+        _ => {}
     }
-    let Value::Object(mut chunk) = chunk else { return Ok(Vec::new()) };
-    let mut pieces = Vec::new();
-    let choices = chunk.shift_remove("choices");
-    let usage = chunk.shift_remove("usage").filter(|usage| !usage.is_null());
-    for field in ["id", "object", "created", "model"] {
-        chunk.shift_remove(field);
+    for (at, message) in request.messages.iter().enumerate() {
+        let mut last_rank = 0;
+        for (part_at, part) in message.parts.iter().enumerate() {
+            let path = || format!("messages[{at}].parts[{part_at}]");
+            if !is_said(message.role, part) {
+                add(path(), "left out: it has no place in this message");
+                continue;
+            }
+            let rank = match &part.content {
+                Content::Reasoning(reasoning) => {
+                    if reasoning.seal.is_some() {
+                        add(path() + ".seal", "left out: only its own API knows it");
+                    }
+                    0
+                }
+                Content::Call(_) => 2,
+                Content::Media(Media { source: MediaSource::Text(_), .. }) => {
+                    add(path(), "sent as text");
+                    1
+                }
+                Content::Result(result) => {
+                    if result.is_error {
+                        add(path() + ".is_error", "left out: the text has to say it");
+                    }
+                    for (inner_at, inner) in result.parts.iter().enumerate() {
+                        if !is_content(inner) {
+                            add(
+                                format!("{}.parts[{inner_at}]", path()),
+                                "left out: it has no place in a result",
+                            );
+                        }
+                    }
+                    1
+                }
+                _ => 1,
+            };
+            if rank < last_rank {
+                add(path(), "moved: reasoning stands first, calls stand last");
+            }
+            last_rank = last_rank.max(rank);
+        }
     }
-    let mut extra = Extra { reply: chunk, ..Extra::default() };
-    if let Some(Value::Array(choices)) = choices
-        && let Some(Value::Object(choice)) = choices.into_iter().find(is_first)
-    {
-        read_choice(choice, &mut extra, &mut pieces);
-    }
-    if extra != Extra::default() {
-        pieces.insert(0, Piece::Extra(Box::new(extra)));
-    }
-    pieces.extend(usage.map(Piece::Usage));
-    Ok(pieces)
+    all
 }
 
-fn is_failure(answer: &Value) -> bool {
-    answer.get("error").and_then(error_message).is_some()
-        || answer.get("object").is_some_and(|object| object == "error")
+/// Whether a part is said in a message of that role.
+fn is_said(role: Role, part: &Part) -> bool {
+    match &part.content {
+        Content::Reasoning(_) | Content::Call(_) => role == Role::Assistant,
+        Content::Result(_) => role == Role::Tool,
+        _ => role != Role::Tool && is_content(part),
+    }
 }
 
-/// Whether a choice is the first; a server may send more than one.
-fn is_first(choice: &Value) -> bool {
-    choice.is_object() && matches!(choice.get("index").map(Value::as_u64), None | Some(None | Some(0)))
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    messages: Vec<MessageJson<'a>>,
+    stream: bool,
+    stream_options: StreamOptions<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<FormatJson<'a>>,
+    #[serde(flatten)]
+    passing: Fields<'a>,
 }
 
-/// Parses JSON that may contain escaped lone surrogates, as sent by servers that cut a text anywhere.
-///
-/// # Errors
-/// If it is invalid JSON for another reason.
-pub fn read_json(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| match replace_halves(text) {
-        mended if mended == text => Err(error),
-        mended => serde_json::from_str(&mended),
+impl<'a> Body<'a> {
+    fn of(request: &'a Request) -> Self {
+        let sampling = &request.sampling;
+        let (passing, format) = (&request.passing, request.format.as_ref());
+        let but: &[&str] = match (format, request.thinking) {
+            (None, None) => &["stream_options", "json_schema"],
+            (None, Some(_)) => &["stream_options", "json_schema", "reasoning_effort"],
+            (Some(_), None) => &["stream_options", "json_schema", "response_format"],
+            (Some(_), Some(_)) => &["stream_options", "json_schema", "response_format", "reasoning_effort"],
+        };
+        Self {
+            model: request.model.as_deref(),
+            messages: request.messages.iter().flat_map(messages_of).collect(),
+            stream: true,
+            stream_options: StreamOptions {
+                include_usage: true,
+                passing: Leftover(passing.get(API, "stream_options")),
+            },
+            tool_choice: choice_json(&request.choice),
+            parallel_tool_calls: request.parallel,
+            max_tokens: sampling.max_tokens,
+            temperature: sampling.temperature,
+            top_p: sampling.top_p,
+            top_k: sampling.top_k,
+            min_p: sampling.min_p,
+            presence_penalty: sampling.presence_penalty,
+            frequency_penalty: sampling.frequency_penalty,
+            seed: sampling.seed,
+            stop: &sampling.stop,
+            reasoning_effort: request.thinking.and_then(|thinking| match thinking {
+                Thinking::Off => Some("none"),
+                Thinking::On => None,
+                Thinking::Effort(effort) => Some(effort.as_str()),
+                Thinking::Budget(tokens) => Some(Effort::from_budget(tokens).as_str()),
+            }),
+            response_format: format.map(|format| FormatJson {
+                format,
+                inner: Leftover(passing.get(API, "json_schema")),
+                outer: Leftover(passing.get(API, "response_format")),
+            }),
+            passing: Fields { fields: passing.to(API), but },
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions<'a> {
+    include_usage: bool,
+    #[serde(flatten)]
+    passing: Leftover<'a>,
+}
+
+fn choice_json(choice: &ToolChoice) -> Option<Value> {
+    let named = |name: &String| json!({"type": "function", "function": {"name": name}});
+    Some(match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Named(name) => named(name),
+        ToolChoice::Allowed { names, required } => {
+            let mode = if *required { "required" } else { "auto" };
+            let tools: Vec<Value> = names.iter().map(named).collect();
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}})
+        }
     })
 }
 
-fn read_choice(mut choice: Object, extra: &mut Extra, pieces: &mut Vec<Piece>) {
-    choice.shift_remove("index");
-    let (delta, message) = (choice.shift_remove("delta"), choice.shift_remove("message"));
-    if let Some(Value::Object(mut message)) = delta.or(message) {
-        message.shift_remove("role");
-        for field in ["reasoning_content", "reasoning"] {
-            // A server that sends both sends the same text twice.
-            if let Some(Value::String(text)) = message.shift_remove(field)
-                && !text.is_empty()
-                && !pieces.iter().any(|piece| matches!(piece, Piece::Reasoning(_)))
-            {
-                pieces.push(Piece::Reasoning(text));
+struct FormatJson<'a> {
+    format: &'a ResponseFormat,
+    inner: Leftover<'a>,
+    outer: Leftover<'a>,
+}
+
+impl Serialize for FormatJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Outer<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            json_schema: Option<Inner<'a>>,
+            #[serde(flatten)]
+            passing: Leftover<'a>,
+        }
+        #[derive(Serialize)]
+        struct Inner<'a> {
+            name: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            description: Option<&'a str>,
+            schema: &'a Value,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            strict: Option<bool>,
+            #[serde(flatten)]
+            passing: Leftover<'a>,
+        }
+        let (kind, json_schema) = match self.format {
+            ResponseFormat::JsonObject => ("json_object", None),
+            ResponseFormat::JsonSchema { name, description, schema, strict } => {
+                let inner = Inner {
+                    // The API requires one.
+                    name: name.as_deref().unwrap_or("response"),
+                    description: description.as_deref(),
+                    schema,
+                    strict: *strict,
+                    passing: self.inner,
+                };
+                ("json_schema", Some(inner))
             }
-        }
-        match message.shift_remove("content") {
-            Some(Value::String(text)) if !text.is_empty() => pieces.push(Piece::Text(text)),
-            Some(parts @ Value::Array(_)) => pieces.push(Piece::Text(text_of(&parts))),
-            _ => {}
-        }
-        if let Some(Value::Array(calls)) = message.shift_remove("tool_calls") {
-            pieces.extend(calls.iter().map(|call| Piece::Call(read_call(call))));
-        }
-        extra.message = message;
-    }
-    if let Some(Value::String(reason)) = choice.shift_remove("finish_reason") {
-        pieces.push(Piece::Finish(reason));
-    }
-    extra.choice = choice;
-}
-
-fn read_call(call: &Value) -> CallPiece {
-    let function = call.get("function").unwrap_or(call);
-    let text = |value: Option<&Value>| {
-        value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
-    };
-    CallPiece {
-        index: call.get("index").and_then(Value::as_u64),
-        id: text(call.get("id")),
-        name: text(function.get("name")),
-        arguments: match function.get("arguments") {
-            Some(Value::String(json)) => json.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(object) => object.to_string(),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn half_a_character_is_no_reason_to_lose_the_rest() {
-        for (text, read) in [
-            (r#""a\ud83d""#, Some("a\u{fffd}")),
-            (r#""\ude00\ud83d\ude00\n\\ud83d""#, Some("\u{fffd}😀\n\\ud83d")),
-            (r#""\ud83d\ud83d\ude00""#, Some("\u{fffd}😀")),
-            (r#""\ud83"#, None),
-            ("\"\\ü", None),
-        ] {
-            assert_eq!(read_json(text).ok(), read.map(Value::from), "{text}");
-        }
-    }
-
-    #[test]
-    fn servers_may_deviate() {
-        let pieces = read_chunk(json!({
-            "id": "x", "timings": {"ms": 1},
-            "choices": [{"index": 0, "delta": {"reasoning": "hm", "reasoning_content": "hm", "content": "a", "tool_calls": [
-                {"function": {"name": "f", "arguments": {"a": 1}}},
-                {"index": 3, "id": "", "function": {"arguments": "{\"b\""}},
-            ]}, "finish_reason": "stop"}],
-            "usage": null,
-        }))
-        .unwrap();
-        assert_eq!(
-            pieces,
-            [
-                Piece::Extra(Box::new(Extra {
-                    reply: json!({"timings": {"ms": 1}}).as_object().unwrap().clone(),
-                    ..Extra::default()
-                })),
-                Piece::Reasoning("hm".into()),
-                Piece::Text("a".into()),
-                Piece::Call(CallPiece {
-                    name: Some("f".into()),
-                    arguments: "{\"a\":1}".into(),
-                    ..CallPiece::default()
-                }),
-                Piece::Call(CallPiece { index: Some(3), arguments: "{\"b\"".into(), ..CallPiece::default() }),
-                Piece::Finish("stop".into()),
-            ]
-        );
-        assert_eq!(read_chunk(json!({"error": {"message": "no", "code": 500}})), Err("no".into()));
-        assert_eq!(read_chunk(json!({"error": "no"})), Err("no".into()));
-        assert_eq!(read_chunk(json!({"object": "error", "message": "no"})), Err("no".into()));
-        assert_eq!(read_chunk(json!({"choices": []})), Ok(vec![]));
-    }
-
-    #[test]
-    fn a_reply_without_an_answer_is_a_failure() {
-        for (reply, expected) in [
-            (json!({"detail": "no such model"}), "no such model"),
-            (json!({"object": "error", "message": "too long"}), "too long"),
-            (json!({}), "{}"),
-            (json!([]), "[]"),
-            (json!({"choices": []}), "{\"choices\":[]}"),
-            (json!({"choices": [{"index": 1, "message": {"content": "b"}}]}), "no answer"),
-        ] {
-            let failure = read_reply(reply.clone()).unwrap_err();
-            assert!(failure.contains(expected), "{reply}: {failure}");
-        }
-        let long = read_reply(json!({"x": "y".repeat(5000)})).unwrap_err();
-        assert!(long.len() < 400, "{long}");
+        };
+        Outer { kind, json_schema, passing: self.outer }.serialize(serializer)
     }
 }

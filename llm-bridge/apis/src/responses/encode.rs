@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Call, CallInput, ClientCall, Encode, Failure, FinishReason, FinishedTool, Framing, Seal, SealKind,
-    ToolStatus, TurnEvent, Usage, openai::chat::error_body,
+    ToolStatus, TurnEvent, Usage, openai::error_body,
 };
 
 /// Encodes a turn.

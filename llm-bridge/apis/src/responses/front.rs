@@ -9,9 +9,9 @@ use crate::{
     Provider, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
     front::{failure_reply, read_name, read_tools},
     json::{Field, Object},
-    openai::chat::{
+    openai::{
+        client_tools::{read_function, read_tool_choice},
         error_body,
-        tools::{read_function, read_tool_choice},
     },
 };
 

@@ -6,7 +6,7 @@ use crate::{
     RawJson, Reasoning, Role, Seal, SealKind, ToolResult,
     front::read_name,
     json::{Field, Object},
-    openai::chat::read_audio,
+    openai::read_audio,
 };
 
 /// Takes the conversation out of a request.

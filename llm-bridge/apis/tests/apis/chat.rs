@@ -7,7 +7,7 @@ use toolrack_apis::{
     FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part, Passing, Piece,
     Progress, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Seal, SealKind, Thinking,
     ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
-    openai::chat::{OpenAiFront, OpenAiWire},
+    openai::{OpenAiFront, OpenAiWire},
 };
 
 use crate::strategies::{self, name, passing, sampling, text};

@@ -6,7 +6,7 @@ use toolrack_apis::{
     BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, Effort, Encode,
     Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
     Passing, Provider, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
-    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire, openai::chat::OpenAiWire,
+    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire, openai::OpenAiWire,
     responses::ResponsesFront,
 };
 

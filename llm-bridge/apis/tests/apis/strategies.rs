@@ -3,7 +3,7 @@
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Encode, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire, openai::chat::OpenAiWire,
+    Encode, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire, openai::OpenAiWire,
 };
 
 pub fn text() -> impl Strategy<Value = String> {

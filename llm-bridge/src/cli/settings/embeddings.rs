@@ -9,8 +9,8 @@ use toolrack_documents::{Documents, EmbedError, Embedder, TextRole};
 
 use super::{Settings, flags::Secret};
 use crate::{
-    chat::{EmbeddingModel, Upstream, UpstreamEmbedder},
     cli::address,
+    upstream::{EmbeddingModel, Upstream, UpstreamEmbedder},
 };
 
 /// The embedding model for documents; none if it has no name.

@@ -7,10 +7,7 @@ use registry_core::{
 use tokio::sync::OnceCell;
 
 use super::Settings;
-use crate::chat::{
-    UpstreamModel,
-    upstream::{DEMO, Upstream},
-};
+use crate::upstream::{DEMO, Upstream, UpstreamModel};
 
 impl Settings {
     /// The upstream, for tools that ask it. It is [missing](LanguageModel::missing) where it is the built-in demo model, which answers no

@@ -43,9 +43,10 @@ pub use webhooks::WebhookSettings;
 
 use super::address;
 use crate::{
-    chat::{ChatSettings, Limits, Models, ToolStyle, Upstream, known_dialect, upstream::DEMO},
     identifier::check_identifier,
     server::{Access, AllowedOrigin, ServerSettings},
+    turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
+    upstream::{DEMO, Upstream},
 };
 
 /// The default configuration file.

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 pub(super) use operation::{BYTES, Operation};
-pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonRpc, ModelList};
+pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
 use super::key::PLACES;
 
@@ -58,7 +58,8 @@ impl Document {
         let mut paths: Map<String, Value> = Map::new();
         for (path, operation) in operations {
             let method = operation.method.as_str().to_ascii_lowercase();
-            let methods = paths.entry(path).or_insert_with(|| json!({}));
+            // A parameter that takes the rest of a path is written as any other.
+            let methods = paths.entry(path.replace("{*", "{")).or_insert_with(|| json!({}));
             if let Some(methods) = methods.as_object_mut() {
                 methods.insert(method, operation.describe(path, &mut requests, &mut answers));
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use toolrack_apis::openai::Extension;
+use toolrack_apis::Extension;
 
 macro_rules! shapes {
     ($($(#[doc = $about:literal])* $(#[cfg($gate:meta)])? $name:ident($schemas:ident): $schema:tt)*) => {$(
@@ -150,6 +150,11 @@ shapes! {
             },
         },
         "required": ["id", "object", "created", "model", "choices", "usage"],
+    }
+
+    /// A request or answer as the reference of its API has it; see the operation's summary.
+    JsonObject(_schemas): {
+        "type": "object",
     }
 
     /// The models: <https://platform.openai.com/docs/api-reference/models/list>.

@@ -1,16 +1,19 @@
 //! Deferred tools, found by a search and used from then on: B11. And definitions in the schema that the API takes: B4.
 
 use llm_bridge::{
-    chat::{Backend, ChatSettings, ToolStyle, TurnEvent, Upstream},
     subject,
+    turn::{Backend, ChatSettings, ToolStyle},
+    upstream::Upstream,
 };
 use registry_core::{
     Caller, Permission, Registry, SEARCH_TOOLS, TextTag, ToolPolicy, ToolResult, ToolSpec, handler_fn,
 };
 use serde_json::{Value, json};
-use toolrack_apis::{Definer, Provider, openai::ChatRequest};
+use toolrack_apis::{Definer, Provider, TurnEvent};
 
-use crate::support::{Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, two_numbers, user, within};
+use crate::support::{
+    Answer, Asked, Rack, Reply, Scripted, Setup, client_tool, question, two_numbers, user, within,
+};
 
 const DEFERRED: ToolPolicy = ToolPolicy { deferred: true, ..ToolPolicy::new() };
 
@@ -104,9 +107,8 @@ async fn b11_another_conversation_and_another_user_begin_anew() {
     let model = Upstream::http(&upstream.base(), None, std::time::Duration::from_secs(20)).unwrap();
     let backend = Backend::new(setup().registry, model, ChatSettings::default());
     let ask = |user_name: &'static str, text: &'static str| {
-        let body = json!({"model": "m", "messages": [user(text)], "stream": true});
         let caller = Caller::new(user_name, Permission::Owner);
-        let mut turn = backend.start(ChatRequest::from_json(body).unwrap(), caller).unwrap();
+        let mut turn = backend.start(question(text), caller).unwrap();
         within(async move {
             while let Some(event) = turn.next().await {
                 assert!(!matches!(event, TurnEvent::Failed(_)), "{event:?}");
@@ -250,7 +252,8 @@ async fn b11_the_clients_tools_keep_their_names_and_their_place() {
     let asked = rack.upstream.asked();
     let first = ["add", "math_gcd", "search_tools_2", SEARCH_TOOLS, "far_weather"];
     assert_eq!(asked[0].tools(), first);
-    assert_eq!(asked[1].tools(), [&first[..], &["far_weather_2"]].concat());
+    let then = ["add", "math_gcd", "search_tools_2", "far_weather_2", SEARCH_TOOLS, "far_weather"];
+    assert_eq!(asked[1].tools(), then);
     assert!(last_result(&asked[1]).contains("\"far_weather_2\""), "{}", last_result(&asked[1]));
     // The client goes on with its result.
     let mut body = json!({"messages": [
@@ -261,7 +264,7 @@ async fn b11_the_clients_tools_keep_their_names_and_their_place() {
     body.as_object_mut().unwrap().extend(tools.as_object().unwrap().clone());
     rack.upstream.push(Reply::text("Grey."));
     rack.ask_with(true, body).await.expect("Grey.");
-    assert_eq!(asked_last(&rack).await.tools(), [&first[..], &["far_weather_2"]].concat());
+    assert_eq!(asked_last(&rack).await.tools(), then);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Models that are driven in a dialect of their own, without the tools of the API.
 
-use llm_bridge::chat::{ModelSettings, Models, ToolStyle};
+use llm_bridge::turn::{ModelSettings, Models, ToolStyle};
 use serde_json::{Map, Value, json};
 use toolrack_dialects::{Dialect, Offered, ScanOptions, dialect, dialects, parse};
 

@@ -139,10 +139,7 @@ async fn b2_streams_in_any_shape_are_read() {
         ("no last empty line", format!("{one}{}", end.trim_end())),
         ("[DONE] without a finish reason", format!("{one}data: [DONE]\n\n")),
         ("no choices", format!("data: {{\"choices\":[]}}\n\n{one}data: {{}}\n\n{end}")),
-        (
-            "garbage",
-            format!("data: {{\"choices\": [{{\n\n{one}data: nonsense\n\ndata: 3\n\ndata: null\n\n{end}"),
-        ),
+        ("garbage", format!("{one}data: nonsense\n\ndata: 3\n\ndata: null\n\n{end}")),
         ("two lines", one.replace("\"choices\":", "\"choices\":\ndata: ") + &end),
     ] {
         for size in [1, 7, usize::MAX] {
@@ -331,10 +328,35 @@ async fn b2_no_server_is_told_with_its_address() {
 #[tokio::test]
 async fn b2_a_failure_in_a_later_round_ends_the_stream_with_an_error() {
     let first = || Reply::from(Answer::text("I add.").call("c", "add", &json!({"a": 1, "b": 1})));
-    let rack = Setup::new()
-        .start([first(), Reply::error(503, "loading"), first(), Reply::error(503, "loading")])
-        .await;
-    let reported = rack.ask(true).await;
-    assert!(reported.failure().contains("loading") && reported.content == "I add." && !reported.done);
-    assert_eq!(rack.ask(false).await.status, 503);
+    let loading = || Reply::error(503, "loading");
+    for stream in [true, false] {
+        let rack = Setup::new().start([first(), loading(), loading(), loading()]).await;
+        let reported = rack.ask(stream).await;
+        assert!(reported.failure().contains("loading"), "{reported:?}");
+        if stream {
+            assert!(reported.content == "I add." && !reported.done);
+        } else {
+            assert_eq!((reported.status, reported.should_retry.as_deref()), (503, Some("false")));
+        }
+        assert_eq!((rack.ran().len(), rack.upstream.asked().len()), (1, 4));
+    }
+}
+
+/// An SDK that repeats a request after a failure would have the tools run again.
+#[tokio::test]
+async fn g3_a_model_server_that_is_away_after_tools_have_run_is_asked_again_here() {
+    for stream in [true, false] {
+        let first = Answer::new().call("c", "add", &json!({"a": 1, "b": 1}));
+        let rack = Setup::new().start([first.into(), Reply::error(503, "loading"), Reply::text("2")]).await;
+        rack.ask(stream).await.expect("2");
+        assert_eq!((rack.ran().len(), rack.upstream.asked().len()), (1, 3));
+    }
+}
+
+#[tokio::test]
+async fn g9_an_event_that_is_not_json_is_no_gap_in_the_answer() {
+    let broken = Act::Send(b"data: {\"choices\": [{\n\n".to_vec());
+    let reported = told_of(true, Reply::stream([text_event("On"), broken, text_event("ce")])).await;
+    assert_eq!(reported.content, "On");
+    assert!(reported.failure().contains("not JSON"), "{reported:?}");
 }

@@ -50,7 +50,7 @@ async fn b2_what_cannot_be_understood_is_refused_with_the_field() {
         ("\u{fffd}".to_owned(), json!("body")),
         (json!({}).to_string(), json!("messages")),
         (json!({"messages": []}).to_string(), json!("messages")),
-        (json!({"messages": ["x"]}).to_string(), json!("messages")),
+        (json!({"messages": ["x"]}).to_string(), json!("messages[0]")),
         (json!({"messages": messages, "n": 2}).to_string(), json!("n")),
         (json!({"messages": messages, "toolrack": {"level": "owner"}}).to_string(), json!("toolrack")),
     ] {

@@ -81,7 +81,7 @@ async fn b7_the_time_limit_cancels_the_running_tool_and_says_so() {
             .start([wait_call()])
             .await;
         let reported = rack.ask(stream).await;
-        assert_eq!(reported.finish.as_deref(), Some("stop"));
+        assert_eq!(reported.finish.as_deref(), Some("length"));
         assert!(reported.content.contains("longer than 1 s"), "{}", reported.content);
         within(dropped.notified()).await;
         let finished = reported.details_of("call_finished");

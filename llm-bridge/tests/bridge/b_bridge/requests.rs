@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Setup, client_tool, user};
+use crate::support::{Answer, Asked, Reply, Setup, client_tool, user};
 
 fn call(name: &str) -> Answer {
     Answer::new().call("c", name, &json!({"a": 12, "b": 18}))
@@ -17,22 +17,93 @@ async fn with_choice(choice: Value) -> Vec<Asked> {
 }
 
 #[tokio::test]
-async fn b2_tool_choice_reaches_the_first_round_only() {
+async fn n1_tool_choice_holds_until_a_tool_of_the_client_is_called() {
     let named = |name: &str| json!({"type": "function", "function": {"name": name}});
     let all = ["add", "math_gcd", "weather"];
-    for (choice, sent, offered) in [
-        (json!("auto"), Value::Null, &all[..]),
-        (json!("required"), json!("required"), &all),
-        // One tool and a call required is a form that every server knows.
-        (named("math.gcd"), json!("required"), &["math_gcd"]),
-        (named("math_gcd"), json!("required"), &["math_gcd"]),
-        (named("weather"), json!("required"), &["weather"]),
+    let required = json!("required");
+    for (choice, sent, then, offered) in [
+        (json!("auto"), Value::Null, Value::Null, [&all[..], &all]),
+        (required.clone(), required.clone(), required.clone(), [&all, &all]),
+        // One tool and a call required is a form that every server knows. Of the server's own asked for again there would be no end.
+        (named("math.gcd"), required.clone(), Value::Null, [&["math_gcd"], &all]),
+        (named("math_gcd"), required.clone(), Value::Null, [&["math_gcd"], &all]),
+        (named("weather"), required.clone(), required.clone(), [&["weather"], &["weather"]]),
     ] {
         let asked = with_choice(choice.clone()).await;
-        assert_eq!(asked[0].body["tool_choice"], sent, "{choice}");
-        assert_eq!(asked[1].body["tool_choice"], Value::Null, "asked for again there would be no end");
-        assert_eq!(asked[0].tools(), offered, "{choice}");
-        assert_eq!(asked[1].tools(), all, "{choice}");
+        let choices = [&asked[0].body["tool_choice"], &asked[1].body["tool_choice"]];
+        assert_eq!(choices, [&sent, &then], "{choice}");
+        assert_eq!([asked[0].tools(), asked[1].tools()], offered.map(<[&str]>::to_vec), "{choice}");
+    }
+    // A client without tools gets an answer.
+    let rack = Setup::new().start([call("math_gcd").into(), Answer::text("6").into()]).await;
+    rack.ask_with(true, json!({"tool_choice": "required"})).await.expect("6");
+    assert_eq!(rack.upstream.asked()[1].body.get("tool_choice"), None);
+}
+
+#[tokio::test]
+async fn n1_the_last_round_has_the_clients_tools_alone() {
+    let gcd = |a| Answer::new().call("c", "math_gcd", &json!({"a": a, "b": 18}));
+    let report = Answer::new().call("r", "weather", &json!({"city": "Oslo"}));
+    let rack = Setup::new()
+        .chat(|chat| chat.limits.max_rounds = 3)
+        .start([gcd(1).into(), gcd(2).into(), report.into()])
+        .await;
+    let fields = json!({"tools": [client_tool("weather")], "tool_choice": "required"});
+    let reported = rack.ask_with(true, fields).await;
+    assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+    let asked = rack.upstream.asked();
+    assert_eq!(asked[1].tools(), ["add", "math_gcd", "weather"]);
+    assert_eq!(asked[2].tools(), ["weather"]);
+}
+
+#[tokio::test]
+async fn n12_the_answer_gets_its_form_when_all_calls_are_done() {
+    let schema = json!({"type": "object", "properties": {"gcd": {"type": "integer"}}, "required": ["gcd"]});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "gcd", "schema": schema}});
+    for stream in [true, false] {
+        let answers = [call("math_gcd").into(), Reply::text("It is 6."), Reply::text("{\"gcd\": 6}")];
+        let rack = Setup::new().start(answers).await;
+        rack.ask_with(stream, json!({"response_format": format})).await.expect("{\"gcd\": 6}");
+        let asked = rack.upstream.asked();
+        for free in &asked[..2] {
+            assert_eq!((free.body.get("response_format"), free.tools().len()), (None, 2));
+        }
+        assert_eq!((&asked[2].body["response_format"], asked[2].body.get("tools")), (&format, None));
+        // What has the form already is not asked for again.
+        let rack = Setup::new().start([Reply::text("{\"a\": 1}")]).await;
+        let object = json!({"response_format": {"type": "json_object"}});
+        rack.ask_with(stream, object).await.expect("{\"a\": 1}");
+    }
+    let rack = Setup::bare().start([Reply::text("{}")]).await;
+    rack.ask_with(true, json!({"response_format": format})).await.expect("{}");
+    assert_eq!(rack.upstream.asked()[0].body["response_format"], format, "without tools at once");
+}
+
+#[tokio::test]
+async fn n12_beside_a_grammar_no_tools_are_added() {
+    let rack = Setup::new().start([Reply::text("yes")]).await;
+    rack.ask_with(true, json!({"grammar": "root ::= \"yes\""})).await.expect("yes");
+    assert_eq!(rack.upstream.asked()[0].body.get("tools"), None);
+}
+
+#[tokio::test]
+async fn n14_a_model_by_its_plain_name_gets_no_tools() {
+    let rack = Setup::new().start([Reply::text("A title")]).await;
+    rack.chat(json!({"model": "m:plain", "messages": [user("Title?")]})).await.expect("A title");
+    let asked = &rack.upstream.asked()[0];
+    assert_eq!((&asked.body["model"], asked.body.get("tools")), (&json!("m"), None));
+}
+
+#[tokio::test]
+async fn n7_without_tools_of_the_client_only_calls_of_offered_tools_are_calls() {
+    let own = "<tool_call>\n{\"name\": \"browse\", \"arguments\": {}}\n</tool_call>";
+    for stream in [true, false] {
+        let rack = Setup::new().start([Reply::text(own)]).await;
+        let body = json!({"model": "m", "messages": [user("Go.")], "stream": stream});
+        rack.chat(body).await.expect(own);
+        assert!(rack.ran().is_empty());
+        let rack = Setup::new().start([Reply::text(own), Reply::text("No.")]).await;
+        rack.ask_with(stream, json!({"tools": [client_tool("weather")]})).await.expect("No.");
     }
 }
 
@@ -52,7 +123,7 @@ async fn b2_tool_choice_none_and_allowed_tools_narrow_what_is_offered() {
     let asked = with_choice(choice).await;
     assert_eq!(asked[0].tools(), ["math_gcd", "weather"]);
     assert_eq!(asked[0].body["tool_choice"], "required");
-    assert_eq!(asked[1].body.get("tool_choice"), None);
+    assert_eq!(asked[1].body["tool_choice"], "required", "until the client's tool is called");
 }
 
 #[tokio::test]
@@ -79,8 +150,8 @@ async fn b2_unknown_fields_pass_both_ways() {
         assert_eq!(body["temperature"], 0.5);
         assert_eq!(body["grammar"], "root ::= x");
         assert_eq!(body["chat_template_kwargs"], json!({"a": [1]}));
-        assert_eq!(body["stream"], stream);
-        assert_eq!(stream, body["stream_options"]["include_usage"] == true);
+        assert_eq!(body["stream"], true, "g6: else the time of the whole answer would be one of silence");
+        assert_eq!(body["stream_options"]["include_usage"], true);
         let timings: Vec<_> = reported.objects.iter().filter_map(|object| object.get("timings")).collect();
         assert_eq!(timings, [&json!({"predicted_ms": 3})]);
         assert!(reported.objects.iter().any(|object| object["system_fingerprint"] == "f"));

@@ -116,6 +116,8 @@ impl Reading {
 #[derive(Debug, Default)]
 pub struct Reported {
     pub status: u16,
+    /// The header `x-should-retry`.
+    pub should_retry: Option<String>,
     pub content: String,
     pub content_is_null: bool,
     pub reasoning: String,
@@ -140,7 +142,9 @@ impl Reported {
             return Reading::new(response).rest().await;
         }
         assert_eq!(kind.as_deref(), Some("application/json"));
-        let mut reported = Self { status, done: true, ..Self::default() };
+        let header = response.headers().get("x-should-retry");
+        let should_retry = header.map(|value| value.to_str().unwrap().to_owned());
+        let mut reported = Self { status, should_retry, done: true, ..Self::default() };
         reported.take_whole(response.json().await.unwrap());
         reported
     }

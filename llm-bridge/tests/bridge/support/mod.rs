@@ -13,9 +13,10 @@ use std::{
 };
 
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Upstream},
     metrics::{CallMetrics, Metrics},
     server::{self, Access, ServerSettings},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
 };
 use registry_core::{
     BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,
@@ -46,6 +47,16 @@ pub async fn until(holds: impl Fn() -> bool) {
         }
     })
     .await;
+}
+
+/// A request that streams, with one question.
+pub fn question(text: &str) -> toolrack_apis::Request {
+    toolrack_apis::Request {
+        model: Some("m".into()),
+        messages: vec![toolrack_apis::Message::text(toolrack_apis::Role::User, text)],
+        stream: true,
+        ..toolrack_apis::Request::default()
+    }
 }
 
 pub fn user(text: &str) -> Value {

@@ -5,6 +5,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub enum Act {
     Send(Vec<u8>),
     /// Sends nothing until the test says so.
     Wait(Arc<Notify>),
+    /// Sends nothing for that long.
+    Pause(Duration),
     /// Sends nothing more, and waits for the client to close the connection.
     Stall,
     /// Closes the connection in the middle of the body.
@@ -306,6 +309,7 @@ async fn serve(
                 socket.write_all(&piece).await?;
             }
             Act::Wait(notify) => notify.notified().await,
+            Act::Pause(time) => tokio::time::sleep(time).await,
             Act::Stall => {
                 let mut byte = [0];
                 let _ = socket.read(&mut byte).await;

@@ -8,9 +8,10 @@ use std::{
 
 use jiff::Timestamp;
 use llm_bridge::{
-    chat::{Backend, ChatSettings, Limits, Upstream},
     listing,
     server::{self, Access, ServerSettings},
+    turn::{Backend, ChatSettings, Limits},
+    upstream::Upstream,
 };
 use registry_core::{
     BoxFuture, Caller, DEFAULT_TENANT, ErrorKind, Origin, Permission, Registry, ToolCall, ToolPolicy,
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::table::{GATE, Row, Seen, State, Words};
-use crate::support::{Answer, Reported, Scripted, user, within};
+use crate::support::{Answer, Reported, Scripted, client_tool, user, within};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryPoint {
@@ -187,18 +188,9 @@ impl Site {
                     format!("<tool_call>\n{}\n</tool_call>\n", json!({"name": name, "arguments": {}}))
                 };
                 let text: String = names.iter().map(call).collect();
-                if self.reads_text(caller) {
-                    self.chat(caller, [Answer::text(&text), Answer::text("Done.")], "Done.").await
-                } else {
-                    self.chat(caller, [Answer::text(&text)], text.trim()).await
-                }
+                self.chat(caller, [Answer::text(&text), Answer::text("Done.")], "Done.").await
             }
         }
-    }
-
-    /// Where a caller has no tool at all, the model's text is text.
-    pub(crate) fn reads_text(&self, caller: &Caller) -> bool {
-        !self.registry.select(&self.registry.context(caller.clone())).tools().is_empty()
     }
 
     async fn direct(&self, caller: &Caller, names: &[String]) -> Seen {
@@ -252,13 +244,15 @@ impl Site {
     async fn chat(&self, caller: &Caller, answers: impl IntoIterator<Item = Answer>, says: &str) -> Seen {
         let first = self.upstream.asked().len();
         answers.into_iter().for_each(|answer| self.upstream.push(answer));
-        let body = json!({"model": "m", "messages": [user("Go.")]});
+        // Of a client without tools only calls of what is offered are calls.
+        let body = json!({"model": "m", "messages": [user("Go.")], "tools": [client_tool("clients_own")]});
         let request = self.client.post(format!("{}/v1/chat/completions", self.base)).json(&body);
         let response = within(request.bearer_auth(&self.keys[&caller.user]).send()).await.unwrap();
         let reported = within(Reported::read(response)).await;
         reported.expect_end(says);
         let offered = self.upstream.asked()[first].body["tools"].as_array().cloned().unwrap_or_default();
         let shown = offered.iter().map(|tool| tool["function"]["description"].as_str().unwrap().to_owned());
+        let shown = shown.filter(|description| description != "The client's.");
         let finished = reported.details_of("call_finished");
         let said = finished.iter().map(|call| (call["name"].as_str().unwrap().to_owned(), Words::of(call)));
         (shown.collect(), said.collect())

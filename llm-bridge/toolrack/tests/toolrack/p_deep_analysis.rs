@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::support::{Answer, Reply, Scripted};
-use llm_bridge::chat::{Upstream, UpstreamModel};
+use llm_bridge::upstream::{Upstream, UpstreamModel};
 use registry_core::ErrorKind;
 use registry_core::model::{LanguageModel, ModelAnswer, ModelQuestion};
 use serde_json::Value;

@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use llm_bridge::chat::{EmbeddingModel, Upstream, UpstreamEmbedder};
+use llm_bridge::upstream::{EmbeddingModel, Upstream, UpstreamEmbedder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use toolrack_documents::{EmbedError, Embedder, TextRole};

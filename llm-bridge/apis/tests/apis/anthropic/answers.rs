@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolrack_apis::{
     Call, CallInput, ClientCall, Failure, FailureKind, FinishReason, FinishedTool, Front, Passing, Provider,
     RawJson, Seal, SealKind, ToolStatus, TurnEvent, Usage, Wire, anthropic::AnthropicFront,
-    openai::chat::OpenAiWire,
+    openai::OpenAiWire,
 };
 
 use super::{API, decode};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Content, CountTokens, RawJson, Role, Wire, anthropic::AnthropicFront, openai::chat::OpenAiWire,
+    Content, CountTokens, RawJson, Role, Wire, anthropic::AnthropicFront, openai::OpenAiWire,
 };
 
 use super::{

@@ -1,25 +1,29 @@
 //! The model behind the bridge, for tools that ask it themselves.
 
+use std::time::Duration;
+
+use moka::future::Cache;
 use registry_core::{
     BoxFuture, ToolError,
     model::{LanguageModel, ModelAnswer, ModelQuestion},
 };
-use serde_json::{Value, json};
-use tokio::sync::OnceCell;
-use toolrack_apis::openai::Piece;
+use toolrack_apis::{FinishReason, Message, Piece, Request, Role, Sampling};
 use toolrack_dialects::{Offered, ScanOptions, parse};
 
 use super::{Upstream, UpstreamError};
 
 /// Characters of a token, where the server does not count.
 const CHARACTERS: usize = 4;
+/// How long the server's first model is taken for granted. It may load another.
+const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Asks an upstream.
 #[derive(Debug)]
 pub struct UpstreamModel {
     upstream: Upstream,
-    /// The model's name; the upstream's first where none is set.
-    name: OnceCell<String>,
+    /// The model's name; `None` for the upstream's first.
+    name: Option<String>,
+    first: Cache<(), String>,
 }
 
 impl UpstreamModel {
@@ -29,12 +33,19 @@ impl UpstreamModel {
 
     /// The model of that name, or the first there is.
     pub fn new(upstream: Upstream, name: Option<String>) -> Self {
-        Self { upstream, name: OnceCell::new_with(name) }
+        Self { upstream, name, first: Cache::builder().time_to_live(REMEMBERED).build() }
     }
 
     /// The model's name.
-    async fn model(&self) -> Result<&str, UpstreamError> {
-        self.name.get_or_try_init(|| self.upstream.first_model()).await.map(String::as_str)
+    async fn model(&self) -> Result<String, UpstreamError> {
+        match &self.name {
+            Some(name) => Ok(name.clone()),
+            None => self
+                .first
+                .try_get_with((), self.upstream.first_model())
+                .await
+                .map_err(|error| (*error).clone()),
+        }
     }
 
     /// That there is no model behind the demo.
@@ -50,28 +61,27 @@ impl UpstreamModel {
     }
 
     async fn ask(&self, question: &ModelQuestion) -> Result<ModelAnswer, UpstreamError> {
-        let name = self.model().await?;
-        let request = json!({
-            "model": name,
-            "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.prompt},
+        let request = Request {
+            model: Some(self.model().await?),
+            messages: vec![
+                Message::text(Role::System, &question.system),
+                Message::text(Role::User, &question.prompt),
             ],
-            "max_tokens": question.max_tokens,
-            "stream": true,
-            "stream_options": {"include_usage": true},
-        });
-        let Value::Object(request) = request else {
-            return Err(UpstreamError::Failed("no request".to_owned()));
+            sampling: Sampling { max_tokens: Some(question.max_tokens.into()), ..Sampling::default() },
+            ..Request::default()
         };
-        let mut answer = self.upstream.ask(&request, None).await?;
+        let mut answer = self.upstream.ask(&request, "").await?;
         let (mut text, mut tokens, mut truncated) = (String::new(), None, false);
-        while let Some(piece) = answer.next().await {
-            match piece? {
-                Piece::Text(piece) => text.push_str(&piece),
-                Piece::Usage(usage) => tokens = usage.get("total_tokens").and_then(Value::as_u64).or(tokens),
-                Piece::Finish(reason) => truncated = reason == "length",
-                _ => {}
+        let (mut pieces, mut more) = (Vec::new(), true);
+        while more {
+            more = answer.next(&mut pieces).await?;
+            for piece in pieces.drain(..) {
+                match piece {
+                    Piece::Text(piece) => text.push_str(&piece),
+                    Piece::Usage(usage) => tokens = Some(usage.total()),
+                    Piece::Finish(reason) => truncated = reason == FinishReason::Length,
+                    _ => {}
+                }
             }
         }
         let characters = question.system.len() + question.prompt.len() + text.len();
@@ -93,13 +103,13 @@ impl LanguageModel for UpstreamModel {
     fn name(&self) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async move {
             self.not_the_demo()?;
-            self.model().await.map(str::to_owned).map_err(fault)
+            self.model().await.map_err(fault)
         })
     }
 }
 
 fn fault(error: UpstreamError) -> ToolError {
-    if let UpstreamError::Status { status: 400 | 413 | 422, .. } = error {
+    if let UpstreamError::Refused { status: 400 | 413 | 422, .. } = error {
         return ToolError::invalid(error.to_string())
             .with_feedback("The model that should do this refuses the question; it may be too long.");
     }

@@ -7,7 +7,7 @@ mod asked;
 
 use registry_core::{ToolSpec, rank_tools};
 use serde_json::{Map, Value};
-use toolrack_apis::openai::{role, text_of};
+use toolrack_apis::{ClientTool, Message, Request, Role, ToolInput};
 use toolrack_dialects::{self as dialect, Offered, Parsed, ScanOptions, dialects, parse};
 
 use asked::{Asked, clauses, example};
@@ -27,24 +27,34 @@ const REAL_MODEL: &str = "For a real one: `ollama serve`, `ollama pull qwen3`, `
 /// A tool's name and the arguments.
 type Call = (String, Map<String, Value>);
 
-/// What is answered to messages and tool definitions as the OpenAI API has them.
-pub(super) fn answer(messages: &[Value], definitions: &[Value]) -> String {
-    let results = results(messages);
+/// What is answered to a request, with the definitions of the server's tools as OpenAI's API has them.
+pub(super) fn answer(request: &Request, definitions: &str) -> String {
+    let results = results(&request.messages);
     if !results.is_empty() {
         return repeat(&results);
     }
-    let question = messages.iter().rev().find(|message| role(message) == "user");
-    let question = question.map(|question| text_of(&question["content"])).unwrap_or_default();
+    let question = request.messages.iter().rev().find(|message| message.role == Role::User);
+    let question = question.map(Message::plain_text).unwrap_or_default();
     let question: String = question.chars().take(LONGEST_QUESTION).collect();
-    let tools: Vec<ToolSpec> = definitions.iter().filter_map(spec).collect();
+    let definitions: Vec<Value> = serde_json::from_str(&format!("[{definitions}]")).unwrap_or_default();
+    let tools: Vec<ToolSpec> =
+        definitions.iter().filter_map(spec).chain(request.tools.iter().filter_map(client_spec)).collect();
     write(&question, &calls(&question, &tools)).unwrap_or_else(|| propose(&tools))
 }
+
+// Without the descriptions: a word that stands only there would have tools called that nobody asked for.
 
 fn spec(definition: &Value) -> Option<ToolSpec> {
     let function = definition.get("function")?;
     let parameters = function.get("parameters").cloned().unwrap_or_default();
-    // Without the description: a word that stands only there would have tools called that nobody asked for.
     Some(ToolSpec::new(function.get("name")?.as_str()?, parameters))
+}
+
+fn client_spec(tool: &ClientTool) -> Option<ToolSpec> {
+    match &tool.input {
+        ToolInput::Json { schema, .. } => Some(ToolSpec::new(&tool.name, schema.clone().unwrap_or_default())),
+        ToolInput::Text { .. } => None,
+    }
 }
 
 /// A call for each clause of the question, or one for all of it where not every clause has one.
@@ -85,15 +95,14 @@ fn read(text: &str) -> Parsed {
 }
 
 /// The results at the end of the messages, oldest first, each with the name of its tool.
-fn results(messages: &[Value]) -> Vec<(&str, String)> {
-    let last = messages.iter().rposition(|message| role(message) != "tool").map_or(0, |at| at + 1);
-    let called = |id: &Value| {
-        let calls = messages.iter().rev().filter_map(|message| message.get("tool_calls")?.as_array());
-        let call = calls.flatten().find(|call| call.get("id") == Some(id))?;
-        call.pointer("/function/name")?.as_str()
+fn results(messages: &[Message]) -> Vec<(&str, String)> {
+    let last = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |at| at + 1);
+    let called = |id: &str| {
+        let call = messages.iter().rev().flat_map(Message::calls).find(|call| call.id == id)?;
+        Some(call.name.as_str())
     };
-    let results = messages.iter().skip(last);
-    results.map(|one| (called(&one["tool_call_id"]).unwrap_or("a tool"), text_of(&one["content"]))).collect()
+    let results = messages.iter().skip(last).filter_map(Message::tool_result);
+    results.map(|result| (called(&result.call_id).unwrap_or("a tool"), result.plain_text())).collect()
 }
 
 fn repeat(results: &[(&str, String)]) -> String {
@@ -125,10 +134,11 @@ fn propose(tools: &[ToolSpec]) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolrack_apis::{Call, Content, ToolResult};
 
     use super::*;
 
-    fn definitions() -> Vec<Value> {
+    fn definitions() -> String {
         let tools = json!([
             {"name": "calculate", "parameters":
                 {"properties": {"expression": {"type": "string", "examples": ["2 * (3 + 4)"]}}, "required": ["expression"]}},
@@ -143,11 +153,19 @@ mod tests {
                 {"properties": {"url": {"type": "string"}, "pages": {"type": "integer", "default": 1}}, "required": ["url", "pages"]}},
             {"name": "weather", "parameters": {"properties": {"city": {"type": "string"}}, "required": ["city"]}},
         ]);
-        tools.as_array().unwrap().iter().map(|tool| json!({"type": "function", "function": tool})).collect()
+        let tools = tools.as_array().unwrap().iter();
+        tools
+            .map(|tool| json!({"type": "function", "function": tool}).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
+    fn asked(messages: Vec<Message>) -> Request {
+        Request { messages, ..Request::default() }
     }
 
     fn say(question: &str) -> String {
-        answer(&[json!({"role": "user", "content": [{"type": "text", "text": question}]})], &definitions())
+        answer(&asked(vec![Message::text(Role::User, question)]), &definitions())
     }
 
     /// The calls that a question becomes: names and arguments by turns.
@@ -192,9 +210,8 @@ mod tests {
                 assert_eq!(calls_of(proposal)[0], tool, "{proposal}");
             }
         }
-        assert!(
-            answer(&[json!({"role": "user", "content": "Hello!"})], &[]).contains("No tool plainly fits")
-        );
+        let hello = asked(vec![Message::text(Role::User, "Hello!")]);
+        assert!(answer(&hello, "").contains("No tool plainly fits"));
     }
 
     #[test]
@@ -206,9 +223,14 @@ mod tests {
     }
 
     fn repeated(result: &str) -> String {
-        let call = json!({"id": "1", "function": {"name": "weather", "arguments": "{}"}});
-        let result = json!({"role": "tool", "tool_call_id": "1", "content": result});
-        answer(&[json!({"role": "assistant", "tool_calls": [call]}), result], &definitions())
+        let call = Content::Call(Call::new("1", "weather", "{}"));
+        let result = ToolResult {
+            call_id: "1".into(),
+            parts: vec![Content::Text(result.into()).into()],
+            ..ToolResult::default()
+        };
+        let messages = vec![Message::new(Role::Assistant, vec![call.into()]), Message::result(result)];
+        answer(&asked(messages), &definitions())
     }
 
     #[test]

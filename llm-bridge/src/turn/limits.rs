@@ -18,7 +18,8 @@ pub struct Limits {
     pub max_calls: u32,
     /// How often it may make the same call; one more is answered with a warning, the next ends the turn.
     pub max_identical_calls: u32,
-    /// How many seconds the turn may take.
+    /// How many seconds the tools of a turn may run in all. The time in which the model answers, or a call waits for a person, does not
+    /// count.
     pub max_seconds: u64,
     /// How many characters of a result the model is given.
     pub max_result_characters: usize,
@@ -40,7 +41,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(super) fn wall_clock(&self) -> Duration {
+    pub(super) fn tool_time(&self) -> Duration {
         Duration::from_secs(self.max_seconds)
     }
 }
@@ -74,7 +75,7 @@ impl Reached {
             }
             Self::Calls(limit) => format!("the model made {limit} tool calls without coming to an answer"),
             Self::Identical(times) => format!("the model made the same tool call {times} times"),
-            Self::Time(seconds) => format!("the answer took longer than {seconds} s"),
+            Self::Time(seconds) => format!("its tools took longer than {seconds} s"),
         };
         format!("[Stopped: {what}. The limits are set under `limits` in the configuration.]")
     }

@@ -1,10 +1,9 @@
 //! The turn: ask the model, run the calls it makes, give it the results, until it answers.
 
 mod announce;
-mod answer;
-mod asked;
-mod demo;
-mod embeddings;
+mod ask;
+mod call;
+mod clock;
 mod found;
 mod history;
 mod limits;
@@ -18,9 +17,8 @@ mod prepared;
 pub mod prompt;
 mod reader;
 mod recover;
+mod run;
 mod runner;
-mod turn;
-pub mod upstream;
 
 use std::{
     collections::HashSet,
@@ -29,23 +27,20 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{Caller, CallerAuthority, Registry, ToolContext, ToolEvent, ToolOutcome};
-use serde_json::Value;
+use registry_core::{Caller, CallerAuthority, Registry, ToolContext};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolrack_apis::{BadRequest, Request};
+use toolrack_dialects::ParseOptions;
 
-pub use asked::UpstreamModel;
-pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
-use toolrack_dialects::ParseOptions;
-pub use turn::Turn;
-pub use upstream::{Upstream, UpstreamError};
+pub use run::Turn;
 
-use prepared::PreparedDefinitions;
-use toolrack_apis::openai::{BadRequest, ChatRequest, Extra};
+use crate::upstream::Upstream;
+use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -132,7 +127,7 @@ struct Shared {
     memory: memory::Memory,
     findings: found::Findings,
     /// The definitions of the tools of all tenants.
-    definitions: Arc<PreparedDefinitions>,
+    definitions: Arc<Prepared>,
     /// The models for which the server has refused tools in the fields of the API.
     refuses_tools: Mutex<HashSet<String>>,
     turns: TaskTracker,
@@ -189,8 +184,8 @@ impl Backend {
     ///
     /// # Errors
     /// When the request asks for something that is not there, such as a call of a tool that is not offered.
-    pub fn start(&self, request: ChatRequest, caller: Caller) -> Result<Turn, BadRequest> {
-        turn::start(self.clone(), request, caller)
+    pub fn start(&self, request: Request, caller: Caller) -> Result<Turn, BadRequest> {
+        run::start(self.clone(), request, caller)
     }
 
     /// Runs something that [`stop`](Self::stop) waits for.
@@ -226,95 +221,4 @@ impl Backend {
     fn set_refuses_tools(&self, model: &str) {
         self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
     }
-}
-
-/// What happens in a turn, in order.
-#[derive(Debug, Clone)]
-pub enum TurnEvent {
-    /// The model that answers.
-    Model(String),
-    /// Text of the answer.
-    Text(String),
-    /// The model's reasoning.
-    Reasoning(String),
-    /// The model has begun to write a call. This and the deltas come only where
-    /// [`Extension::deltas`](toolrack_apis::openai::Extension::deltas) asks for them. What follows is exactly one of
-    /// [`CallStarted`](Self::CallStarted), [`ClientCalls`](Self::ClientCalls) with its id, and [`CallAborted`](Self::CallAborted).
-    CallBegun {
-        /// The call's id.
-        id: String,
-        /// The tool's name: in the registry, or the client's.
-        name: String,
-        /// The tool is the client's.
-        is_client: bool,
-        /// `native`, or the dialect it is written in.
-        dialect: String,
-    },
-    /// The next piece of the arguments of a call that has begun; together they are the text of its arguments.
-    CallDelta {
-        /// The call's id.
-        id: String,
-        /// A piece of JSON text.
-        arguments: String,
-    },
-    /// A call that had begun is none, or will not be made.
-    CallAborted {
-        /// The call's id.
-        id: String,
-        /// The tool's name.
-        name: String,
-        /// What had been read of its text. That text is also given as [`Text`](Self::Text); where it is not, this is empty.
-        source: String,
-        /// Why.
-        reason: String,
-    },
-    /// The model has called a tool of the server.
-    CallStarted {
-        /// The call's id.
-        id: String,
-        /// The tool's name in the registry.
-        name: String,
-        /// The arguments as the model gave them.
-        arguments: Value,
-        /// `native`, or the dialect it was written in.
-        dialect: String,
-    },
-    /// A running tool says something.
-    CallStatus(ToolEvent),
-    /// A tool has finished.
-    CallFinished(Box<ToolOutcome>),
-    /// What a tool has to say to the user: a paragraph of the answer that the model has not written. The same text is the `message` in
-    /// [`CallFinished`](Self::CallFinished).
-    Message {
-        /// The call's id.
-        id: String,
-        /// The text, with the line ends that part it from what stands before.
-        text: String,
-    },
-    /// Something that the user should know and that is not part of the answer.
-    Notice(String),
-    /// Fields of the model server's answer that pass through.
-    Extra(Box<Extra>),
-    /// The model has called tools of the client. The turn ends with this and [`Finished`](Self::Finished).
-    ClientCalls(Vec<ClientCall>),
-    /// The turn is over.
-    Finished {
-        /// `stop`, `length`, `tool_calls` or what else the model server said.
-        reason: String,
-        /// The tokens used, over all rounds.
-        usage: Option<Value>,
-    },
-    /// The turn broke off.
-    Failed(UpstreamError),
-}
-
-/// A call of one of the client's own tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientCall {
-    /// The call's id.
-    pub id: String,
-    /// The tool's name.
-    pub name: String,
-    /// The arguments as JSON text.
-    pub arguments: String,
 }

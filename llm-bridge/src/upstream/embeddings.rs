@@ -56,7 +56,7 @@ impl UpstreamEmbedder {
         let request = json!({"model": self.model.name, "input": input, "encoding_format": "float"});
         let reply = self.upstream.embeddings(&request).await.map_err(|error| match error {
             // llama.cpp answers 500 where a text is longer than its batch.
-            UpstreamError::Status { status: 400 | 413 | 422 | 500, .. } => {
+            UpstreamError::Refused { status: 400 | 413 | 422 | 500, .. } => {
                 EmbedError::Refused(error.to_string())
             }
             _ => EmbedError::Unavailable(error.to_string()),

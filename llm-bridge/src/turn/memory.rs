@@ -3,11 +3,10 @@
 //! The client sees only its own calls and sends only those back. What the server did before them is kept here under the ids
 //! of the client's calls and put back into the conversation when it goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use serde_json::Value;
-use toolrack_apis::openai::role;
+use toolrack_apis::{Message, Role};
 
 /// How many bytes of unfinished turns are remembered; the oldest give way.
 const CAPACITY: u64 = 64 * 1024 * 1024;
@@ -23,7 +22,7 @@ pub(super) struct Memory(Cache<Key, Kept>);
 
 #[derive(Debug, Clone)]
 struct Kept {
-    messages: Arc<[Value]>,
+    messages: Arc<[Message]>,
     bytes: u32,
 }
 
@@ -40,24 +39,28 @@ impl Memory {
         &self,
         user: &str,
         client_call_ids: impl Iterator<Item = &'i str>,
-        messages: &[Value],
+        messages: &[Message],
     ) {
-        let bytes: usize = messages.iter().map(|message| message.to_string().len()).sum();
+        let bytes: usize = messages.iter().map(Message::size).sum();
         let kept = Kept { messages: messages.into(), bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
         for id in client_call_ids {
             self.0.insert((user.to_owned(), id.to_owned()), kept.clone());
         }
     }
 
-    /// The conversation with what is remembered in place of the client's shortened messages.
-    pub(super) fn complete(&self, user: &str, messages: Vec<Value>) -> Vec<Value> {
+    /// The conversation with what is remembered in place of the client's shortened messages; each once, so that a short request cannot
+    /// become a long one.
+    pub(super) fn complete(&self, user: &str, messages: Vec<Message>) -> Vec<Message> {
         let mut whole = Vec::with_capacity(messages.len());
+        let mut put_back = HashSet::new();
         for message in messages {
-            let remembered = (role(&message) == "assistant")
-                .then(|| message.get("tool_calls")?.get(0)?.get("id")?.as_str())
-                .flatten()
-                .and_then(|id| self.0.get(&(user.to_owned(), id.to_owned())));
-            match remembered {
+            let id = message
+                .calls()
+                .next()
+                .filter(|_| message.role == Role::Assistant)
+                .map(|call| call.id.clone());
+            let kept = id.and_then(|id| self.0.get(&(user.to_owned(), id)));
+            match kept.filter(|kept| put_back.insert(kept.messages.as_ptr())) {
                 Some(kept) => whole.extend(kept.messages.iter().cloned()),
                 None => whole.push(message),
             }
@@ -68,28 +71,38 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use toolrack_apis::{Call, Content, ToolResult};
 
     use super::*;
+
+    fn calls(ids: &[&str]) -> Message {
+        let calls = ids.iter().map(|id| Content::Call(Call::new(*id, "f", "{}")).into());
+        Message::new(Role::Assistant, calls.collect())
+    }
+
+    fn result(id: &str) -> Message {
+        Message::result(ToolResult { call_id: id.into(), ..ToolResult::default() })
+    }
 
     #[test]
     fn a_turn_is_put_back_whole() {
         let memory = Memory::default();
-        let kept = [
-            json!({"role": "assistant", "tool_calls": [{"id": "s"}, {"id": "c"}]}),
-            json!({"role": "tool", "tool_call_id": "s"}),
-        ];
+        let kept = [calls(&["s", "c"]), result("s")];
         memory.keep("ada", ["c"].into_iter(), &kept);
-        let user = json!({"role": "user", "content": "hi"});
-        let result = json!({"role": "tool", "tool_call_id": "c"});
-        let sent =
-            vec![user.clone(), json!({"role": "assistant", "tool_calls": [{"id": "c"}]}), result.clone()];
-        assert_eq!(
-            memory.complete("ada", sent.clone()),
-            [user.clone(), kept[0].clone(), kept[1].clone(), result]
-        );
-        let other = vec![user, json!({"role": "assistant", "tool_calls": [{"id": "x"}]})];
+        let user = Message::text(Role::User, "hi");
+        let sent = vec![user.clone(), calls(&["c"]), result("c")];
+        let whole = [user.clone(), kept[0].clone(), kept[1].clone(), result("c")];
+        assert_eq!(memory.complete("ada", sent.clone()), whole);
+        let other = vec![user, calls(&["x"])];
         assert_eq!(memory.complete("ada", other.clone()), other);
         assert_eq!(memory.complete("bob", sent.clone()), sent);
+    }
+
+    #[test]
+    fn a2_what_is_remembered_is_put_back_once() {
+        let memory = Memory::default();
+        memory.keep("ada", ["c", "d"].into_iter(), &[calls(&["s", "c", "d"]), result("s")]);
+        let again = memory.complete("ada", vec![calls(&["c"]), calls(&["d"]), calls(&["c"])]);
+        assert_eq!(again, [calls(&["s", "c", "d"]), result("s"), calls(&["d"]), calls(&["c"])]);
     }
 }

@@ -1,10 +1,10 @@
 //! What the model gets before the conversation.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
-use toolrack_apis::openai::{role, text_of};
+use toolrack_apis::{Call, Content, Message, Part, Role, ToolResult};
 use toolrack_dialects::{self as dialect, Dialect};
 
 /// The dialect in which a model is instructed to call by default; most models know it.
@@ -81,28 +81,28 @@ fn example(tag: &TextTag) -> String {
     format!("{}: {}", tag.tag_prefix, groups.join(" "))
 }
 
-/// Tells a model its tools in the prompt and puts the calls and results of the conversation into words, for a server that takes
-/// neither in the fields of its API; `required` where one has to be called.
-pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<&str>, required: bool) {
+/// Describes tools to a model in the prompt and puts the calls and results of the conversation into words, for a server that takes
+/// neither in the fields of its API. The functions are as OpenAI has them; `required` where one has to be called.
+pub(super) fn describe_tools(
+    messages: &mut Vec<Message>,
+    functions: &[Value],
+    dialect: Option<&str>,
+    required: bool,
+) {
     let Some(dialect) = dialect::dialect(dialect.unwrap_or(COMMON_DIALECT)) else { return };
-    let mut names = Map::new();
+    let mut names = HashMap::new();
     for message in messages.iter_mut() {
-        match role(message) {
-            "assistant" if message.get("tool_calls").is_some() => {
-                *message = spoken_calls(message, dialect, &mut names)
-            }
-            "tool" => *message = spoken_result(message, dialect, &names),
-            _ => {}
+        if message.calls().next().is_some() {
+            *message = spoken_calls(message, dialect, &mut names);
+        } else if let Some(result) = message.tool_result() {
+            *message = spoken_result(result, dialect, &names);
         }
     }
     join_results(messages);
-    let tools: Vec<Value> = serde_json::from_str(definitions).unwrap_or_default();
-    let functions: Vec<Value> =
-        tools.iter().map(|tool| tool.get("function").unwrap_or(tool).clone()).collect();
-    let mut instructions = dialect.instructions(&functions);
+    let mut instructions = dialect.instructions(functions);
     if required {
         let name = |function: &Value| function.get("name").and_then(Value::as_str).map(str::to_owned);
-        instructions.push_str(&match functions.as_slice() {
+        instructions.push_str(&match functions {
             [only] => format!("\n\nYou must call `{}` now.", name(only).unwrap_or_default()),
             _ => "\n\nYou must call one of these tools now.".to_owned(),
         });
@@ -112,51 +112,41 @@ pub fn tell_tools(messages: &mut Vec<Value>, definitions: &str, dialect: Option<
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that
 /// call tools in any case.
-pub(super) fn add_system_prompt(messages: &mut Vec<Value>, prompt: &str, tag_lines: &str) {
+pub(super) fn add_system_prompt(messages: &mut Vec<Message>, prompt: &str, tag_lines: &str) {
     if !messages.iter().any(is_system) {
         add_instructions(messages, prompt);
     }
     add_instructions(messages, tag_lines);
 }
 
-fn is_system(message: &Value) -> bool {
-    matches!(role(message), "system" | "developer")
+fn is_system(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
 }
 
-/// Adds to the system message, or makes one.
-fn add_instructions(messages: &mut Vec<Value>, text: &str) {
+/// Adds to the first system message, or makes one.
+fn add_instructions(messages: &mut Vec<Message>, text: &str) {
     if text.is_empty() {
         return;
     }
-    let system = messages.iter_mut().find(|message| is_system(message));
-    let Some(Value::Object(system)) = system else {
-        messages.insert(0, json!({"role": "system", "content": text}));
+    let Some(system) = messages.iter_mut().find(|message| is_system(message)) else {
+        messages.insert(0, Message::text(Role::System, text));
         return;
     };
-    match system.get_mut("content") {
-        Some(Value::String(before)) if !before.is_empty() => {
+    match system.parts.as_mut_slice() {
+        [Part { content: Content::Text(before), passing }] if passing.is_empty() => {
             before.push_str("\n\n");
             before.push_str(text);
         }
-        Some(Value::Array(parts)) => parts.push(json!({"type": "text", "text": text})),
-        _ => drop(system.insert("content".into(), text.into())),
+        _ => system.parts.push(Content::Text(text.to_owned()).into()),
     }
 }
 
 /// An assistant's message with its calls as text; `names` learns which call is whose.
-fn spoken_calls(message: &Value, dialect: &Dialect, names: &mut Map<String, Value>) -> Value {
-    let mut text = text_of(message.get("content").unwrap_or(&Value::Null));
-    for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        let function = call.get("function").unwrap_or(call);
-        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let arguments = match function.get("arguments") {
-            Some(Value::String(json)) => serde_json::from_str(json).unwrap_or_default(),
-            Some(Value::Object(arguments)) => arguments.clone(),
-            _ => Map::new(),
-        };
-        if let Some(id) = call.get("id").and_then(Value::as_str) {
-            names.insert(id.to_owned(), name.into());
-        }
+fn spoken_calls(message: &Message, dialect: &Dialect, names: &mut HashMap<String, String>) -> Message {
+    let mut text = message.plain_text();
+    for Call { id, name, arguments, .. } in message.calls() {
+        let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+        names.insert(id.clone(), name.clone());
         if !text.is_empty() {
             text.push('\n');
         }
@@ -165,33 +155,25 @@ fn spoken_calls(message: &Value, dialect: &Dialect, names: &mut Map<String, Valu
         let call = dialect.call(name, &arguments).or_else(common);
         text.push_str(&call.unwrap_or_else(|| json!({"name": name, "arguments": arguments}).to_string()));
     }
-    json!({"role": "assistant", "content": text})
+    Message::text(Role::Assistant, text)
 }
 
-fn spoken_result(message: &Value, dialect: &Dialect, names: &Map<String, Value>) -> Value {
-    let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
-    let name = names.get(id).and_then(Value::as_str).unwrap_or_default();
-    let content = message.get("content").unwrap_or(&Value::Null);
-    let text = dialect.result(name, &text_of(content));
+fn spoken_result(result: &ToolResult, dialect: &Dialect, names: &HashMap<String, String>) -> Message {
+    let name = names.get(&result.call_id).or(result.name.as_ref()).map(String::as_str).unwrap_or_default();
+    let text = dialect.result(name, &result.plain_text());
     // A picture cannot be put into words.
-    let is_other = |part: &&Value| part.get("text").is_none();
-    let others: Vec<&Value> = content.as_array().into_iter().flatten().filter(is_other).collect();
-    if others.is_empty() {
-        return json!({"role": "user", "content": text});
-    }
-    let mut parts = vec![json!({"type": "text", "text": text})];
-    parts.extend(others.into_iter().cloned());
-    json!({"role": "user", "content": parts})
+    let others = result.parts.iter().filter(|part| !matches!(part.content, Content::Text(_))).cloned();
+    let mut message = Message::text(Role::User, text);
+    message.parts.extend(others);
+    message
 }
 
 /// Templates that know no tools want user and assistant to take turns. What is more than text stays as it is.
-fn join_results(messages: &mut Vec<Value>) {
-    let mut joined: Vec<Value> = Vec::with_capacity(messages.len());
-    for message in messages.drain(..) {
-        let is_user = |message: &&mut Value| role(message) == "user";
-        let before = joined.last_mut().filter(is_user).and_then(|message| message.get_mut("content"));
-        match (before, message.get("content")) {
-            (Some(Value::String(before)), Some(Value::String(text))) if role(&message) == "user" => {
+fn join_results(messages: &mut Vec<Message>) {
+    let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
+    for mut message in messages.drain(..) {
+        match (joined.last_mut().and_then(only_text), only_text(&mut message)) {
+            (Some(before), Some(text)) => {
                 before.push('\n');
                 before.push_str(text);
             }
@@ -201,54 +183,85 @@ fn join_results(messages: &mut Vec<Value>) {
     *messages = joined;
 }
 
+/// The text of a user's message that is nothing else.
+fn only_text(message: &mut Message) -> Option<&mut String> {
+    match message.parts.as_mut_slice() {
+        [Part { content: Content::Text(text), passing }]
+            if message.role == Role::User && passing.is_empty() && message.passing.is_empty() =>
+        {
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use toolrack_apis::{Media, MediaKind, MediaSource};
+
     use super::*;
+
+    fn text(role: Role, text: &str) -> Message {
+        Message::text(role, text)
+    }
+
+    fn calls(calls: &[(&str, &str, &str)]) -> Message {
+        let calls =
+            calls.iter().map(|(id, name, arguments)| Content::Call(Call::new(*id, *name, *arguments)).into());
+        Message::new(Role::Assistant, calls.collect())
+    }
+
+    fn result(id: &str, parts: Vec<Part>) -> Message {
+        Message::result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() })
+    }
+
+    fn words(text: &str) -> Part {
+        Content::Text(text.into()).into()
+    }
 
     #[test]
     fn p8_tools_calls_and_results_are_put_into_words() {
         let mut messages = vec![
-            json!({"role": "system", "content": "Be brief."}),
-            json!({"role": "user", "content": "Two cities."}),
-            json!({"role": "assistant", "content": null, "tool_calls": [
-                {"id": "1", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
-                {"id": "2", "function": {"name": "weather", "arguments": "{\"city\":\"Rome\"}"}},
-            ]}),
-            json!({"role": "tool", "tool_call_id": "1", "content": "rain"}),
-            json!({"role": "tool", "tool_call_id": "2", "content": "sun"}),
+            text(Role::System, "Be brief."),
+            text(Role::User, "Two cities."),
+            calls(&[("1", "weather", "{\"city\":\"Oslo\"}"), ("2", "weather", "{\"city\":\"Rome\"}")]),
+            result("1", vec![words("rain")]),
+            result("2", vec![words("sun")]),
         ];
-        tell_tools(&mut messages, r#"[{"type":"function","function":{"name":"weather"}}]"#, None, true);
+        describe_tools(&mut messages, &[json!({"name": "weather"})], None, true);
         assert_eq!(messages.len(), 4);
-        let system = messages[0]["content"].as_str().unwrap();
+        let system = messages[0].plain_text();
         assert!(system.starts_with("Be brief.") && system.contains(r#"{"name":"weather"}"#), "{system}");
         assert!(system.ends_with("You must call `weather` now."), "{system}");
-        let calls = messages[2]["content"].as_str().unwrap();
-        assert_eq!(calls.matches("<tool_call>").count(), 2);
-        assert_eq!(messages[3]["role"], "user");
-        let results = messages[3]["content"].as_str().unwrap();
+        assert_eq!(messages[2].plain_text().matches("<tool_call>").count(), 2);
+        assert_eq!(messages[3].role, Role::User);
+        let results = messages[3].plain_text();
         assert!(results.find("rain") < results.find("sun"), "{results}");
     }
 
     #[test]
     fn p8_pictures_are_kept() {
-        let picture = json!({"type": "image_url", "image_url": {"url": "data:x"}});
+        let picture = || -> Part {
+            Content::Media(Media::new(MediaKind::Image, MediaSource::Url("https://example.com/x".into())))
+                .into()
+        };
         let mut messages = vec![
-            json!({"role": "system", "content": [{"type": "text", "text": "Be brief."}]}),
-            json!({"role": "user", "content": [{"type": "text", "text": "What?"}, picture]}),
-            json!({"role": "user", "content": "And?"}),
-            json!({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "camera", "arguments": "{}"}}]}),
-            json!({"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "seen"}, picture]}),
-            json!({"role": "user", "content": "Well?"}),
+            Message::new(Role::System, vec![words("Be brief."), words("Be kind.")]),
+            Message::new(Role::User, vec![words("What?"), picture()]),
+            text(Role::User, "And?"),
+            calls(&[("1", "camera", "{}")]),
+            result("1", vec![words("seen"), picture()]),
+            text(Role::User, "Well?"),
         ];
         let before = messages.clone();
-        tell_tools(&mut messages, r#"[{"function":{"name":"a"}},{"function":{"name":"b"}}]"#, None, true);
+        describe_tools(&mut messages, &[json!({"name": "a"}), json!({"name": "b"})], None, true);
         assert_eq!(messages.len(), 6);
-        assert_eq!(messages[0]["content"][0], before[0]["content"][0]);
-        let reported = messages[0]["content"][1]["text"].as_str().unwrap();
-        assert!(reported.ends_with("You must call one of these tools now."), "{reported}");
+        assert_eq!(messages[0].parts[..2], before[0].parts);
+        let instructions = messages[0].plain_text();
+        assert!(instructions.ends_with("You must call one of these tools now."), "{instructions}");
         assert_eq!(messages[1..3], before[1..3]);
-        assert_eq!(messages[4]["content"][1], picture);
-        assert!(messages[4]["content"][0]["text"].as_str().unwrap().contains("seen"));
+        assert_eq!(messages[4].parts[1], picture());
+        assert!(messages[4].plain_text().contains("seen"));
         assert_eq!(messages[5], before[5]);
     }
 }

@@ -13,9 +13,10 @@ use super::{
     chunk::{
         Chunk, ChunkChoice, Delta, Logprobs, Message, OWN, Placed, Reply, ToolFields, UsageJson, WholeChoice,
     },
+    extra::Extra,
     front::error_body,
 };
-use crate::{CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage, openai::Extra};
+use crate::{CallInput, ClientCall, Encode, FinishReason, Framing, Passing, TurnEvent, Usage};
 
 /// What the chunks of a stream and a whole reply have in common.
 #[derive(Debug)]

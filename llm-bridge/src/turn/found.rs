@@ -11,8 +11,7 @@ use std::{
 };
 
 use moka::sync::Cache;
-use serde_json::Value;
-use toolrack_apis::openai::{ChatRequest, role};
+use toolrack_apis::{Content, Media, Message, Request, Role};
 
 /// How many conversations are remembered; those that were idle longest give way.
 const CONVERSATIONS: u64 = 10_000;
@@ -36,7 +35,7 @@ impl Default for Findings {
 
 impl Findings {
     /// What the conversation of a request has found so far.
-    pub(super) fn of(&self, user: &str, request: &ChatRequest) -> Found {
+    pub(super) fn of(&self, user: &str, request: &Request) -> Found {
         let key = conversation(request).map(|conversation| (user.to_owned(), conversation));
         let names = key.as_ref().and_then(|key| self.0.get(key)).unwrap_or_default();
         Found { before: names.len(), names: Mutex::new(names), all: self.clone(), key }
@@ -44,16 +43,25 @@ impl Findings {
 }
 
 /// What a conversation is known by; `None` for one without a word of the user.
-fn conversation(request: &ChatRequest) -> Option<u64> {
+fn conversation(request: &Request) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
-    match &request.toolrack.chat_id {
+    match &request.extension.chat_id {
         Some(id) => ("id", id).hash(&mut hasher),
         None => {
-            let first = request.messages.iter().find(|message| role(message) == "user")?;
-            ("first", first.get("content").map(Value::to_string)).hash(&mut hasher);
+            let first = request.messages.iter().find(|message| message.role == Role::User)?;
+            ("first", first.plain_text(), media(first)).hash(&mut hasher);
         }
     }
     Some(hasher.finish())
+}
+
+/// The pictures and files of a message.
+fn media(message: &Message) -> Vec<&Media> {
+    let media = message.parts.iter().filter_map(|part| match &part.content {
+        Content::Media(media) => Some(media),
+        _ => None,
+    });
+    media.collect()
 }
 
 /// The tools that one conversation has found, by their names in the registry and in the order in which it did.
@@ -104,16 +112,18 @@ fn merge(names: &mut Vec<String>, found: &[String]) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use toolrack_apis::Extension;
 
     use super::*;
 
-    fn request(messages: Value, chat_id: Option<&str>) -> ChatRequest {
-        ChatRequest::from_json(json!({"messages": messages, "toolrack": {"chat_id": chat_id}})).unwrap()
+    fn request(messages: &[(Role, &str)], chat_id: Option<&str>) -> Request {
+        let messages = messages.iter().map(|(role, text)| Message::text(*role, *text)).collect();
+        let extension = Extension { chat_id: chat_id.map(str::to_owned), ..Extension::default() };
+        Request { messages, extension, ..Request::default() }
     }
 
-    fn first(text: &str) -> ChatRequest {
-        request(json!([{"role": "user", "content": text}]), None)
+    fn first(text: &str) -> Request {
+        request(&[(Role::User, text)], None)
     }
 
     fn names(found: &Found) -> String {
@@ -127,12 +137,12 @@ mod tests {
         found.add(&["b".into(), "a".into(), "b".into()]);
         assert_eq!((names(&found).as_str(), found.names_before().len()), ("b a", 0));
         let later = request(
-            json!([
-                {"role": "system", "content": "It is ten past nine."},
-                {"role": "user", "content": "Hi."},
-                {"role": "assistant", "content": "Hello."},
-                {"role": "user", "content": "And?"},
-            ]),
+            &[
+                (Role::System, "It is ten past nine."),
+                (Role::User, "Hi."),
+                (Role::Assistant, "Hello."),
+                (Role::User, "And?"),
+            ],
             None,
         );
         let found = findings.of("ada", &later);
@@ -144,11 +154,10 @@ mod tests {
     #[test]
     fn b11_the_clients_id_of_a_chat_goes_before_its_words() {
         let findings = Findings::default();
-        let message = |text: &str| json!([{"role": "user", "content": text}]);
-        findings.of("ada", &request(message("Hi."), Some("1"))).add(&["a".into()]);
-        assert_eq!(names(&findings.of("ada", &request(message("Ho."), Some("1")))), "a");
-        assert_eq!(names(&findings.of("ada", &request(message("Hi."), Some("2")))), "");
-        assert_eq!(names(&findings.of("ada", &request(message("Hi."), None))), "");
+        findings.of("ada", &request(&[(Role::User, "Hi.")], Some("1"))).add(&["a".into()]);
+        assert_eq!(names(&findings.of("ada", &request(&[(Role::User, "Ho.")], Some("1")))), "a");
+        assert_eq!(names(&findings.of("ada", &request(&[(Role::User, "Hi.")], Some("2")))), "");
+        assert_eq!(names(&findings.of("ada", &request(&[(Role::User, "Hi.")], None))), "");
     }
 
     #[test]
@@ -162,7 +171,7 @@ mod tests {
         one.add(&many);
         assert_eq!(findings.of("ada", &first("Hi.")).names(), many);
         assert_eq!(one.names().len(), TOOLS + 1, "a turn keeps what it has offered");
-        let nobody = request(json!([{"role": "system", "content": "Hi."}]), None);
+        let nobody = request(&[(Role::System, "Hi.")], None);
         findings.of("ada", &nobody).add(&["a".into()]);
         assert_eq!(names(&findings.of("ada", &nobody)), "");
     }

@@ -2,38 +2,41 @@
 
 use std::sync::Arc;
 
-use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError};
+use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome};
 use tokio::{
     sync::mpsc::{self, error::TrySendError},
     task::JoinHandle,
 };
 use tokio_util::task::TaskTracker;
 
+use toolrack_apis::{FinishedTool, ToolStatus, TurnEvent};
+
 use super::{
-    TurnEvent,
+    call::FoundCall,
+    clock::ToolClock,
+    history::Answered,
     limits::{Meter, Reached, Verdict},
     offer::{Offer, Target},
-    reader::FoundCall,
 };
 
 /// A call on its way: running, or answered already.
 enum Running {
     Task(JoinHandle<Reported>),
-    Answered(String),
+    Answered(Answered),
 }
 
 /// What a call comes to.
 struct Reported {
-    /// The text for the model.
-    text: String,
+    /// For the model.
+    answered: Answered,
     /// The text for the user.
     message: Option<String>,
 }
 
 /// The results of the calls.
 pub(super) struct Results {
-    /// The texts for the model: one for each call, in order; `None` for a client's.
-    pub(super) texts: Vec<Option<String>>,
+    /// What the model gets: one for each call, in order; `None` for a client's.
+    pub(super) answers: Vec<Option<Answered>>,
     /// The texts for the user, with the ids of their calls.
     pub(super) messages: Vec<(String, String)>,
     /// The limit that was reached on the way.
@@ -47,12 +50,14 @@ pub(super) async fn run(
     meter: &mut Meter,
     events: &mpsc::Sender<TurnEvent>,
     tools: &TaskTracker,
+    clock: &Arc<ToolClock>,
 ) -> Results {
     // A status is news, not content: when the reader is slow the newest may be dropped.
-    let sender = events.clone();
+    let (sender, waiting) = (events.clone(), Arc::clone(clock));
     let sink: EventSink = Arc::new(move |event| {
         let asks = event.approval.is_some();
-        let event = TurnEvent::CallStatus(event);
+        waiting.waits(&event.call_id, asks);
+        let event = TurnEvent::Tool(progress(event));
         // But nobody can answer a question that was not put.
         if let (Err(TrySendError::Full(event)), true) = (sender.try_send(event), asks) {
             let sender = sender.clone();
@@ -79,7 +84,7 @@ pub(super) async fn run(
             (Verdict::Run, Some(fault)) => {
                 let text = format!("Error: the arguments are not valid JSON: {fault}. Send one JSON object.");
                 refuse(call, name, ErrorKind::InvalidArguments, &text, offer, events).await;
-                Running::Answered(text)
+                Running::Answered(not_run(text))
             }
             (Verdict::Run, None) => {
                 let mut tool_call = ToolCall::new(name, arguments)
@@ -87,38 +92,42 @@ pub(super) async fn run(
                     .with_origin(call.origin.clone())
                     .with_retries(1);
                 tool_call.raw_argument.clone_from(&call.raw_argument);
-                Running::Task(tools.spawn(make(offer, &context, tool_call, events)))
+                Running::Task(tools.spawn(make(offer, &context, tool_call, events, clock)))
             }
             (Verdict::Warn, _) => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Running::Answered(text.to_owned())
+                Running::Answered(not_run(text))
             }
             (Verdict::Stop(limit), _) => {
                 reached = Some(limit);
                 let text = "Error: not run, a limit was reached.";
                 refuse(call, name, ErrorKind::Refused, text, offer, events).await;
-                Running::Answered(text.to_owned())
+                Running::Answered(not_run(text))
             }
         }));
     }
 
-    let (mut texts, mut messages) = (Vec::with_capacity(running.len()), Vec::new());
+    let (mut answers, mut messages) = (Vec::with_capacity(running.len()), Vec::new());
     for (call, running) in calls.iter().zip(running) {
-        texts.push(match running {
+        answers.push(match running {
             None => None,
-            Some(Running::Answered(text)) => Some(text),
+            Some(Running::Answered(answered)) => Some(answered),
             Some(Running::Task(task)) => Some(match task.await {
-                Ok(Reported { text, message }) => {
+                Ok(Reported { answered, message }) => {
                     messages.extend(message.map(|message| (call.id.clone(), message)));
-                    text
+                    answered
                 }
                 // The registry catches a tool's panic; this is the runtime going down.
-                Err(error) => format!("Error: the call was not finished: {error}"),
+                Err(error) => not_run(format!("Error: the call was not finished: {error}")),
             }),
         });
     }
-    Results { texts, messages, reached }
+    Results { answers, messages, reached }
+}
+
+fn not_run(text: impl Into<String>) -> Answered {
+    Answered { text: text.into(), is_error: true }
 }
 
 /// The calls of an answer that broke off are not run.
@@ -138,17 +147,41 @@ fn make(
     context: &ToolContext,
     call: ToolCall,
     events: &mpsc::Sender<TurnEvent>,
+    clock: &Arc<ToolClock>,
 ) -> impl Future<Output = Reported> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
+    let clock = Arc::clone(clock);
     async move {
         let outcome = offer.selection.execute(&context, call).await;
+        clock.waits(&outcome.call_id, false);
         let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
-        let reported = Reported { text: offer.reported(&outcome), message };
+        let answered = Answered { text: offer.reported(&outcome), is_error: !outcome.is_success() };
         // Nobody listens any more: the record is kept all the same.
-        let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
-        reported
+        let _ = events.send(finished(&outcome).into()).await;
+        Reported { answered, message }
     }
+}
+
+fn progress(event: ToolEvent) -> ToolStatus {
+    let ToolEvent { call_id: id, tool_name: name, message, progress, approval, approval_seconds, .. } = event;
+    ToolStatus::Progress { id, name, message, progress, approval, approval_seconds }
+}
+
+fn finished(outcome: &ToolOutcome) -> ToolStatus {
+    let reply = outcome.to_reply();
+    ToolStatus::Finished(Box::new(FinishedTool {
+        id: reply.call_id,
+        name: reply.tool_name,
+        success: reply.success,
+        result: reply.result,
+        error: reply.error,
+        message: reply.message,
+        side_effects: reply.side_effects,
+        duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        approval: reply.approval,
+        retry_at: reply.retry_at.map(|at| at.to_string()),
+    }))
 }
 
 /// A call that is not run leaves its record too.
@@ -164,7 +197,7 @@ async fn refuse(
     let tool_call =
         ToolCall::new(name, call.arguments_value()).with_id(&call.id).with_origin(call.origin.clone());
     let outcome = offer.selection.refuse(&offer.context, tool_call, error).await;
-    let _ = events.send(TurnEvent::CallFinished(Box::new(outcome))).await;
+    let _ = events.send(finished(&outcome).into()).await;
 }
 
 /// A text of at most so many characters, with a word about what is missing.

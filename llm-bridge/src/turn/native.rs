@@ -1,7 +1,7 @@
 //! Calls that the model server reads itself, put together from their pieces.
 
 use serde::de::IgnoredAny;
-use toolrack_apis::openai::CallPiece;
+use toolrack_apis::{CallInput, CallPiece, Passing};
 
 /// A call, put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,13 +10,15 @@ pub(super) struct NativeCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
+    pub(super) input: CallInput,
+    pub(super) passing: Passing,
     /// How many bytes of the arguments have been reported.
     reported: usize,
 }
 
 impl NativeCall {
     /// The arguments that have not been reported yet.
-    pub(super) fn untold(&mut self) -> &str {
+    pub(super) fn unreported(&mut self) -> &str {
         let from = std::mem::replace(&mut self.reported, self.arguments.len());
         self.arguments.get(from..).unwrap_or_default()
     }
@@ -55,10 +57,21 @@ impl NativeCalls {
                 id: piece.id,
                 name: piece.name.unwrap_or_default(),
                 arguments: piece.arguments,
+                input: piece.input,
+                passing: piece.passing,
                 reported: 0,
             }),
         }
         at
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The names of the tools.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|call| call.name.as_str())
     }
 
     /// The call of an index.
@@ -96,7 +109,13 @@ mod tests {
 
     fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> CallPiece {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        CallPiece { index, id: some(id), name: some(name), arguments: arguments.into() }
+        CallPiece {
+            index,
+            id: some(id),
+            name: some(name),
+            arguments: arguments.into(),
+            ..CallPiece::default()
+        }
     }
 
     fn calls(pieces: impl IntoIterator<Item = CallPiece>) -> Vec<(String, String)> {

@@ -2,20 +2,20 @@
 
 use registry_core::{Caller, Registry, Tool, nearest};
 use toolrack_apis::{
+    BadRequest, Request,
     names::{WireNames, legal},
-    openai::{BadRequest, ChatRequest},
 };
 
 /// The caller as the field `toolrack` of a request narrows it. A tool may be given by either of its names.
 pub(super) fn narrow(
     registry: &Registry,
-    request: &ChatRequest,
+    request: &Request,
     mut caller: Caller,
 ) -> Result<Caller, BadRequest> {
-    let extension = &request.toolrack;
+    let extension = &request.extension;
     if let Some(persona) = &extension.persona {
         let message = format!("there is no persona `{persona}` here; leave `toolrack.persona` out");
-        return Err(BadRequest { param: "toolrack.persona", message });
+        return Err(BadRequest::new("toolrack.persona", message));
     }
     if extension.allowed_tools.is_none() && extension.allowed_modules.is_none() {
         return Ok(caller);
@@ -59,6 +59,6 @@ fn resolve<'n>(
         let near: Vec<String> = nearest(name, known).iter().map(|name| format!("`{name}`")).collect();
         let hint =
             if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
-        BadRequest { param, message: format!("`{param}` names `{name}`, and there is no such {kind}{hint}") }
+        BadRequest::new(param, format!("`{param}` names `{name}`, and there is no such {kind}{hint}"))
     })
 }

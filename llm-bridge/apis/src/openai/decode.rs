@@ -32,7 +32,7 @@ pub(super) fn read_frame(frame: Frame<'_>, pieces: &mut Vec<Piece>) -> Result<Pr
 /// Reads a chunk or a reply; whether there is an answer in it.
 pub(super) fn read_answer(json: &str, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
     let answer: Open<'_, Answer<'_>> = serde_json::from_str(json)
-        .map_err(|error| Failure::of_upstream(format!("the model server sent what is not JSON: {error}")))?;
+        .map_err(|error| Failure::of_upstream(format!("it sent what is not JSON: {error}")))?;
     let Answer { choice, usage, error, is_error } = answer.known;
     if let Some(error) = error.filter(|error| !matches!(error.get(), "null" | "false")) {
         return Err(failure_of(error.get(), None));

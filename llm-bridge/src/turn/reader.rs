@@ -4,93 +4,62 @@ use std::{collections::HashSet, sync::Arc};
 
 use registry_core::Origin;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
-use toolrack_apis::openai::{self, Piece};
+use serde_json::Value;
+use toolrack_apis::{CallInput, FinishReason, Passing, Piece, TurnEvent, Usage};
 use toolrack_dialects::{Call, Event, ScanOptions, Scanner, thinking_ends};
 
 use super::{
-    TurnEvent,
-    announce::{Announced, Place},
+    announce::{Announced, Beginning, Place},
+    call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
     offer::{Offer, Target},
 };
 
-/// What the text of arguments that are no object stands under in the conversation.
-const NO_OBJECT: &str = "INVALID_JSON";
-/// What calls that the model server has read itself have in place of a dialect.
-const NATIVE: &str = "native";
-
-/// A call that the model has made.
+/// How an answer is read.
 #[derive(Debug, Clone)]
-pub(super) struct FoundCall {
-    pub(super) id: String,
-    /// The client knows it by this id.
-    pub(super) announced: bool,
-    /// The name that it has in the conversation.
-    pub(super) wire_name: String,
-    pub(super) target: Target,
-    /// The arguments as JSON text, which may be broken.
-    pub(super) arguments: String,
-    pub(super) origin: Origin,
-    /// The text behind the tag, for a tag line.
-    pub(super) raw_argument: Option<String>,
+pub(super) struct Options {
+    pub(super) scan: ScanOptions,
+    /// Whether the client reads a stream, and so the calls of its tools while the model server sends them.
+    pub(super) stream: bool,
+    /// Only the first call counts.
+    pub(super) one_call: bool,
+    /// Whether text is only collected.
+    pub(super) quiet: bool,
+    /// How many calls of the server's tools are read.
+    pub(super) max_calls: usize,
 }
 
-impl FoundCall {
-    /// The arguments as they stand in the conversation, where servers take objects only: what is none is kept in one.
-    pub(super) fn arguments_object(&self) -> Value {
-        let object = match self.arguments_value() {
-            Value::String(text) => openai::read_json(&text).unwrap_or_default(),
-            value => value,
-        };
-        if object.is_object() { object } else { json!({ NO_OBJECT: self.arguments }) }
-    }
-
-    /// The arguments as a value; text that is no JSON stays text.
-    pub(super) fn arguments_value(&self) -> Value {
-        self.read_arguments().unwrap_or_else(|_| Value::String(self.arguments.clone()))
-    }
-
-    /// The arguments as JSON.
-    pub(super) fn read_arguments(&self) -> Result<Value, serde_json::Error> {
-        if self.arguments.trim().is_empty() { Ok(json!({})) } else { openai::read_json(&self.arguments) }
-    }
-}
+/// How many calls are read in any case.
+const MOST_CALLS: usize = 1024;
 
 /// Takes the pieces of one answer.
 pub(super) struct Reader {
     offer: Arc<Offer>,
+    options: Options,
     scanner: Scanner,
     native: NativeCalls,
-    /// The calls that are on their way, where the client wants to hear of those.
+    /// The calls that are on their way, where the client reads a stream.
     announced: Option<Announced>,
     /// The ids of calls that are in the conversation already.
     taken: HashSet<String>,
-    /// Only the first call counts.
-    one_call: bool,
     pub(super) text: String,
     pub(super) native_reasoning: String,
     pub(super) calls: Vec<FoundCall>,
-    pub(super) finish: Option<String>,
-    pub(super) usage: Option<Value>,
+    pub(super) finish: Option<FinishReason>,
+    pub(super) usage: Option<Usage>,
     /// All of the content as the server sent it, to tell what of a recovered text is new.
     pub(super) raw: String,
 }
 
 impl Reader {
-    pub(super) fn new(
-        offer: Arc<Offer>,
-        options: ScanOptions,
-        taken: HashSet<String>,
-        one_call: bool,
-    ) -> Self {
+    pub(super) fn new(offer: Arc<Offer>, options: Options, taken: HashSet<String>) -> Self {
         Self {
-            announced: options.deltas.then(Announced::default),
-            scanner: Scanner::new(Arc::clone(&offer.offered), options),
+            announced: options.stream.then(|| Announced::new(options.scan.deltas)),
+            scanner: Scanner::new(Arc::clone(&offer.offered), options.scan.clone()),
+            options,
             offer,
             native: NativeCalls::default(),
             taken,
-            one_call,
             text: String::new(),
             native_reasoning: String::new(),
             calls: Vec::new(),
@@ -98,6 +67,14 @@ impl Reader {
             usage: None,
             raw: String::new(),
         }
+    }
+
+    /// Whether there are as many calls as are read; what follows is not worth waiting for.
+    pub(super) fn is_full(&self) -> bool {
+        let native = || self.native.names().filter(|name| !self.offer.is_clients(name)).count();
+        are_enough(&self.calls, &self.options)
+            || self.native.len() >= self.options.max_calls
+                && (self.native.len() >= MOST_CALLS || native() >= self.options.max_calls)
     }
 
     /// Takes a piece; what comes of it is added to `events`.
@@ -108,23 +85,25 @@ impl Reader {
                 let (scanner, mut taker) = self.split(false, events);
                 scanner.push(&text, &mut |event| taker.take(event));
             }
-            Piece::Reasoning(text) => {
+            Piece::Reasoning { text, seal } => {
                 self.native_reasoning.push_str(&text);
-                events.push(TurnEvent::Reasoning(text));
+                events.push(TurnEvent::Reasoning { text, seal });
             }
+            // The last one is there to be refused.
+            Piece::Call(piece) if self.is_full() && piece.name.is_some() => drop(piece),
             Piece::Call(piece) => {
                 let at = self.native.push(piece);
                 self.announce(at, events);
             }
             Piece::Finish(reason) => self.finish = Some(reason),
             Piece::Usage(usage) => self.usage = Some(usage),
-            Piece::Extra(fields) => events.push(TurnEvent::Extra(fields)),
+            Piece::Passing(fields) => events.push(TurnEvent::Passing(fields)),
         }
     }
 
     /// The answer is at its end.
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
-        let cut_off = self.finish.as_deref() == Some("length");
+        let cut_off = self.finish == Some(FinishReason::Length);
         self.finish_text(cut_off, events);
         for (at, call) in std::mem::take(&mut self.native).into_calls().into_iter().enumerate() {
             let place = Place::Native(at);
@@ -132,11 +111,12 @@ impl Reader {
                 events.push(TurnEvent::Notice("A call without a name is not run".to_owned()));
                 continue;
             }
-            if cut_off && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
+            let is_json = call.input == CallInput::Json;
+            if cut_off && is_json && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err() {
                 was_cut_off(place, &call.name, "", &mut self.announced, events);
                 continue;
             }
-            if self.one_call && !self.calls.is_empty() {
+            if self.options.one_call && !self.calls.is_empty() {
                 events.push(is_one_too_many(&call.name));
                 continue;
             }
@@ -150,10 +130,12 @@ impl Reader {
                 target: self.offer.target(&call.name),
                 wire_name: self.offer.wire_name(&call.name),
                 arguments: call.arguments,
+                input: call.input,
                 origin: Origin::Native,
                 raw_argument: None,
+                passing: call.passing,
             };
-            announce(&found, events);
+            events.extend(found.started().map(TurnEvent::Tool));
             self.calls.push(found);
         }
     }
@@ -174,8 +156,8 @@ impl Reader {
         cut_off: bool,
         events: &'a mut Vec<TurnEvent>,
     ) -> (&'a mut Scanner, Taker<'a>) {
-        let Self { scanner, offer, text: shown, calls, announced, one_call, .. } = self;
-        (scanner, Taker { offer, shown, calls, announced, events, one_call: *one_call, cut_off })
+        let Self { scanner, offer, text: shown, calls, announced, options, .. } = self;
+        (scanner, Taker { offer, shown, calls, announced, events, options, cut_off })
     }
 
     /// Tells of what is new of a native call, where the client wants to hear of that.
@@ -184,13 +166,17 @@ impl Reader {
         let Some(announced) = &mut self.announced else { return };
         let Some(call) = self.native.get_mut(at).filter(|call| !call.name.is_empty()) else { return };
         if !announced.contains(place) {
-            if self.one_call && (!self.calls.is_empty() || announced.has_other(place)) {
+            if self.options.one_call && (!self.calls.is_empty() || announced.has_other(place)) {
                 return;
             }
-            let own_id = call.id.clone().filter(|id| self.taken.insert(id.clone()));
-            announced.begin(place, (&call.name, NATIVE), own_id, &self.offer, events);
+            let own_id = call.id.clone().filter(|id| !self.taken.contains(id));
+            let (name, input, passing) = (call.name.as_str(), call.input, call.passing.clone());
+            let call = Beginning { name, dialect: NATIVE, own_id, input, passing };
+            announced.begin(place, call, &self.offer, events);
         }
-        announced.delta(place, call.untold(), events);
+        if let Some(call) = self.native.get_mut(at) {
+            announced.delta(place, call.unreported(), events);
+        }
     }
 
     /// The calls that the server has begun to read itself are not gone on with.
@@ -220,6 +206,13 @@ impl Reader {
     }
 }
 
+/// Whether no more calls are read than these.
+fn are_enough(calls: &[FoundCall], options: &Options) -> bool {
+    let is_server = |call: &&FoundCall| call.target != Target::Client;
+    calls.len() >= options.max_calls
+        && (calls.len() >= MOST_CALLS || calls.iter().filter(is_server).count() >= options.max_calls)
+}
+
 fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
     if part.is_empty() { None } else { text.split_once(part) }
 }
@@ -231,7 +224,7 @@ struct Taker<'a> {
     calls: &'a mut Vec<FoundCall>,
     announced: &'a mut Option<Announced>,
     events: &'a mut Vec<TurnEvent>,
-    one_call: bool,
+    options: &'a Options,
     /// The text has ended at the token limit: a call that it ends in may be half of one.
     cut_off: bool,
 }
@@ -241,9 +234,16 @@ impl Taker<'_> {
         match event {
             Event::Text(text) => self.show(text),
             Event::Reasoning(text) => match self.events.last_mut() {
-                Some(TurnEvent::Reasoning(last)) => last.push_str(text),
-                _ => self.events.push(TurnEvent::Reasoning(text.to_owned())),
+                Some(TurnEvent::Reasoning { text: last, .. }) => last.push_str(text),
+                _ => self.events.push(TurnEvent::Reasoning { text: text.to_owned(), seal: None }),
             },
+            Event::Call(call) if !self.offer.is_call(&call.name) => {
+                if !call.shown {
+                    self.show(&call.source);
+                }
+            }
+            // The last one is there to be refused.
+            Event::Call(_) if are_enough(self.calls, self.options) => {}
             Event::Call(call) if self.cut_off && !call.closed => {
                 was_cut_off(Place::Text(call.index), &call.name, &call.source, self.announced, self.events);
                 if !call.shown {
@@ -257,7 +257,7 @@ impl Taker<'_> {
                 let place = Place::Text(call.index);
                 let id = self.announced.as_mut().and_then(|announced| announced.finish(place, self.events));
                 let found = found(call, id, self.offer);
-                announce(&found, self.events);
+                self.events.extend(found.started().map(TurnEvent::Tool));
                 self.calls.push(found);
             }
             Event::Aborted { index, source, reason } => {
@@ -272,9 +272,13 @@ impl Taker<'_> {
             Event::CallBegin { index, name, dialect } => {
                 let place = Place::Text(index);
                 if !self.has_its_one_call(place)
+                    && !are_enough(self.calls, self.options)
+                    && self.offer.is_call(name)
                     && let Some(announced) = self.announced
                 {
-                    announced.begin(place, (name, dialect), None, self.offer, self.events);
+                    let (input, passing) = (CallInput::Json, Passing::none());
+                    let call = Beginning { name, dialect, own_id: None, input, passing };
+                    announced.begin(place, call, self.offer, self.events);
                 }
             }
             Event::CallDelta { index, arguments } => {
@@ -289,12 +293,15 @@ impl Taker<'_> {
     /// Whether another call than this one is the only one that counts.
     fn has_its_one_call(&self, place: Place) -> bool {
         let announced = self.announced.as_ref();
-        self.one_call
+        self.options.one_call
             && (!self.calls.is_empty() || announced.is_some_and(|announced| announced.has_other(place)))
     }
 
     fn show(&mut self, text: &str) {
         self.shown.push_str(text);
+        if self.options.quiet {
+            return;
+        }
         match self.events.last_mut() {
             Some(TurnEvent::Text(last)) => last.push_str(text),
             _ => self.events.push(TurnEvent::Text(text.to_owned())),
@@ -306,14 +313,32 @@ fn found(call: Call, id: Option<String>, offer: &Offer) -> FoundCall {
     let raw_argument = (call.dialect == toolrack_dialects::TAG_LINE)
         .then(|| call.source.split_once(':').map(|(_, argument)| argument.trim().to_owned()))
         .flatten();
+    let input = offer.input(&call.name);
     FoundCall {
         announced: id.is_some(),
         id: id.unwrap_or_else(new_call_id),
         target: offer.target(&call.name),
         wire_name: offer.wire_name(&call.name),
-        arguments: call.arguments,
+        arguments: match input {
+            CallInput::Json => call.arguments,
+            CallInput::Text => free_text(call.arguments),
+        },
+        input,
         origin: Origin::Text(call.dialect.into()),
         raw_argument,
+        passing: Passing::none(),
+    }
+}
+
+/// The free text in the one argument that a prompt has for it.
+fn free_text(arguments: String) -> String {
+    match serde_json::from_str::<Value>(&arguments) {
+        Ok(Value::Object(mut fields)) => match fields.shift_remove("input") {
+            Some(Value::String(text)) => text,
+            _ => arguments,
+        },
+        Ok(Value::String(text)) => text,
+        _ => arguments,
     }
 }
 
@@ -335,28 +360,4 @@ fn was_cut_off(
 
 fn is_one_too_many(name: &str) -> TurnEvent {
     TurnEvent::Notice(format!("A call of {name} is not run: the request asks for one call at a time"))
-}
-
-fn announce(call: &FoundCall, events: &mut Vec<TurnEvent>) {
-    if let Target::Server(name) = &call.target {
-        events.push(TurnEvent::CallStarted {
-            id: call.id.clone(),
-            name: name.clone(),
-            arguments: call.arguments_value(),
-            dialect: match &call.origin {
-                Origin::Text(dialect) => dialect.to_string(),
-                _ => NATIVE.to_owned(),
-            },
-        });
-    }
-}
-
-/// An id that no other call of this server has: nine letters and digits, which is the form that Mistral's templates ask for
-/// and all others take.
-pub(super) fn new_call_id() -> String {
-    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    (0..9)
-        .filter_map(|_| DIGITS.get(fastrand::usize(..DIGITS.len())))
-        .map(|digit| char::from(*digit))
-        .collect()
 }

@@ -1,0 +1,51 @@
+//! What a turn adds to the conversation.
+
+use std::collections::HashSet;
+
+use toolrack_apis::{Content, Message, Part, Reasoning, Role, ToolResult};
+
+use super::{call::FoundCall, offer::Target, reader::Reader};
+
+/// The ids of all calls.
+pub(super) fn call_ids(messages: &[Message]) -> HashSet<String> {
+    messages.iter().flat_map(Message::calls).map(|call| call.id.clone()).collect()
+}
+
+/// An answer with calls, and their results; `None` for a call that the client runs.
+pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Vec<Message> {
+    let mut parts: Vec<Part> = Vec::new();
+    if !answer.native_reasoning.is_empty() {
+        let text = answer.native_reasoning.clone();
+        parts.push(Content::Reasoning(Reasoning { text, seal: None }).into());
+    }
+    let text = answer.text.trim_end();
+    if !text.is_empty() {
+        parts.push(Content::Text(text.to_owned()).into());
+    }
+    let call = |call: &FoundCall| Part {
+        content: Content::Call(call.in_conversation()),
+        passing: call.passing.clone(),
+    };
+    parts.extend(answer.calls.iter().map(call));
+    let results = answer.calls.iter().zip(results).filter_map(|(call, result)| {
+        let Answered { text, is_error } = result?;
+        let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
+        let name = Some(call.wire_name.clone());
+        Some(Message::result(ToolResult { call_id: call.id.clone(), name, parts, is_error }))
+    });
+    std::iter::once(Message::new(Role::Assistant, parts)).chain(results).collect()
+}
+
+/// What a call gave back to the model.
+#[derive(Debug, Clone)]
+pub(super) struct Answered {
+    pub(super) text: String,
+    pub(super) is_error: bool,
+}
+
+/// Whether the client has to run some of these calls and has not seen all that it will go on from, which is what was added before
+/// them.
+pub(super) fn is_beyond_client(added: &[Message], calls: &[FoundCall]) -> bool {
+    let is_client = |call: &FoundCall| call.target == Target::Client;
+    calls.iter().any(is_client) && !(added.is_empty() && calls.iter().all(is_client))
+}

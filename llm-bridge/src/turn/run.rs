@@ -1,0 +1,370 @@
+//! One turn: from a request to the model's last word.
+
+use std::{sync::Arc, time::Duration};
+
+use registry_core::{Caller, Conversation, ToolContext};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use toolrack_apis::{
+    BadRequest, ClientCall, Failure, FinishReason, Message, Passing, Request, ResponseFormat, Role,
+    TurnEvent, Usage,
+};
+
+use super::{
+    Backend, LAST_WORDS, ToolStyle,
+    announce::Unsettled,
+    call::{FoundCall, new_call_id},
+    clock::ToolClock,
+    history,
+    limits::{Meter, Reached},
+    narrow,
+    offer::{Offer, Round, Target},
+    paragraphs::Paragraphs,
+    prompt, runner,
+};
+use crate::upstream::{Upstream, UpstreamError};
+
+/// How many events may wait for a slow reader before the turn waits for it.
+const EVENTS_AHEAD: usize = 64;
+/// What a model's name ends with where the server's tools are not wanted.
+const PLAIN: &str = ":plain";
+/// The fields of an answer's form that only OpenAI's API knows.
+const FORMAT_FIELDS: [&str; 2] = ["response_format", "json_schema"];
+
+/// A turn that is running. Dropping it cancels the model's answer and the tools.
+#[derive(Debug)]
+pub struct Turn {
+    events: mpsc::Receiver<TurnEvent>,
+    over: bool,
+    cancellation: CancellationToken,
+    _cancel: DropGuard,
+}
+
+impl Turn {
+    /// The next event; `None` after the last, which is [`TurnEvent::Finished`] or [`TurnEvent::Failed`].
+    pub async fn next(&mut self) -> Option<TurnEvent> {
+        // What a tool has left running may hold the channel open for as long as it likes.
+        if self.over {
+            return None;
+        }
+        let event = self.events.recv().await.unwrap_or_else(|| {
+            TurnEvent::Failed(Failure::of_upstream(
+                "the turn ended without an answer; the server's log says why",
+            ))
+        });
+        self.over = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
+        Some(event)
+    }
+
+    /// Ends the turn from outside.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+}
+
+pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
+    let cancellation = backend.shared.stopping.child_token();
+    if let Some(name) = request.model.as_deref().and_then(|name| name.strip_suffix(PLAIN)) {
+        request.model = Some(name.to_owned());
+        request.extension.allowed_tools = Some(Vec::new());
+    }
+    let context = context_of(&backend, &request, caller)?.with_cancellation(cancellation.clone());
+    let offer = Arc::new(Offer::new(&backend, &request, context)?);
+    let sent = std::mem::take(&mut request.messages);
+    request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
+    let settings = backend.settings();
+    let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
+    prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
+    // Where the server's tools may be called, the answer gets its form when all calls are done.
+    let form = offer.has_server_tools().then(|| Form::take(&mut request)).flatten();
+    let (sender, events) = mpsc::channel(EVENTS_AHEAD);
+    let run = Run {
+        meter: Meter::new(settings.limits),
+        clock: Arc::new(ToolClock::new(settings.limits.tool_time())),
+        prompt_style: settings.tool_style == ToolStyle::Prompt,
+        backend: backend.clone(),
+        offer,
+        sent: request.messages.len(),
+        form,
+        parallel: request.parallel,
+        upstream: backend.upstream().clone(),
+        request,
+        usage: Usage::default(),
+        paragraphs: Paragraphs::default(),
+        unsettled: Unsettled::default(),
+        tools: TaskTracker::new(),
+        has_run_tools: false,
+        events: sender,
+    };
+    backend.shared.turns.spawn(run.run_to_end(cancellation.clone()));
+    Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
+}
+
+/// The caller as the request narrows it, with the conversation around.
+fn context_of(backend: &Backend, request: &Request, caller: Caller) -> Result<ToolContext, BadRequest> {
+    let caller = narrow::narrow(backend.registry(), request, caller)?;
+    let extension = &request.extension;
+    let user_message = request.messages.iter().rfind(|message| message.role == Role::User);
+    let context = backend.context(caller).with_conversation(Conversation {
+        user_message: user_message.map(Message::plain_text),
+        chat_id: extension.chat_id.clone(),
+        kb_context: extension.kb_context.clone(),
+        confidence: extension.confidence,
+    });
+    // A client without a stream hears nothing while the call waits; the answer says that it does.
+    let patience = extension.approval_wait_seconds.or((!request.stream).then_some(0));
+    Ok(match patience {
+        Some(seconds) => context.with_approval_wait(Duration::from_secs(seconds)),
+        None => context,
+    })
+}
+
+pub(super) struct Run {
+    pub(super) backend: Backend,
+    pub(super) offer: Arc<Offer>,
+    /// The request to the model server, with the conversation so far.
+    pub(super) request: Request,
+    /// How many of the messages there were before the turn.
+    sent: usize,
+    /// The form of the answer, where the rounds before the last are free of it.
+    pub(super) form: Option<Form>,
+    /// Whether an answer may have several calls.
+    pub(super) parallel: Option<bool>,
+    pub(super) upstream: Upstream,
+    /// Whether tools are described in the prompt.
+    pub(super) prompt_style: bool,
+    meter: Meter,
+    clock: Arc<ToolClock>,
+    usage: Usage,
+    paragraphs: Paragraphs,
+    unsettled: Unsettled,
+    /// The calls that run.
+    tools: TaskTracker,
+    /// Whether a tool of the server has run in this turn.
+    pub(super) has_run_tools: bool,
+    pub(super) events: mpsc::Sender<TurnEvent>,
+}
+
+/// The form of an answer that is asked for when all calls are done: a grammar leaves no room for calls.
+pub(super) struct Form {
+    pub(super) format: ResponseFormat,
+    passing: Passing,
+}
+
+impl Form {
+    fn take(request: &mut Request) -> Option<Self> {
+        let format = request.format.take()?;
+        let passing = request.passing.clone();
+        for field in FORMAT_FIELDS {
+            request.passing.remove(field);
+        }
+        Some(Self { format, passing })
+    }
+
+    /// Whether a text has the form already.
+    fn fits(&self, text: &str) -> bool {
+        self.format == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+    }
+
+    /// Asks for the form from now on.
+    fn put_back(self, request: &mut Request) {
+        request.format = Some(self.format);
+        request.passing = self.passing;
+    }
+}
+
+/// Why a turn ends.
+pub(super) enum End {
+    /// The model has answered, or called the client's tools.
+    Answered {
+        reason: FinishReason,
+    },
+    Limit(Reached),
+    Upstream(UpstreamError),
+    /// Nobody listens any more.
+    Gone,
+}
+
+impl Run {
+    async fn run_to_end(mut self, cancellation: CancellationToken) {
+        let clock = Arc::clone(&self.clock);
+        let end = tokio::select! {
+            end = self.rounds() => end,
+            () = cancellation.cancelled() => End::Gone,
+            () = clock.run_out() => End::Limit(Reached::Time(self.backend.settings().limits.max_seconds)),
+        };
+        if matches!(end, End::Limit(_) | End::Gone) {
+            // Tools that still run belong to a turn that is over, and say so before its last word.
+            cancellation.cancel();
+            self.tools.close();
+            let _ = tokio::time::timeout(LAST_WORDS, self.tools.wait()).await;
+        }
+        // What was announced and will not be made is taken back.
+        let reason = match end {
+            // A reader that takes nothing more would be waited for.
+            End::Gone => return,
+            End::Upstream(_) => "the answer broke off",
+            End::Answered { .. } | End::Limit(_) => "the turn was stopped",
+        };
+        let mut aborted = self.unsettled.abort(reason);
+        let _ = self.send_all(&mut aborted).await;
+        let usage = std::mem::take(&mut self.usage);
+        let last = match end {
+            End::Answered { reason } => TurnEvent::Finished { reason, usage },
+            End::Limit(reached) => {
+                tracing::warn!(limit = ?reached, "a turn was stopped");
+                self.paragraphs.part();
+                let _ = self.send_all(&mut vec![TurnEvent::Text(reached.message())]).await;
+                TurnEvent::Finished { reason: FinishReason::Length, usage }
+            }
+            End::Upstream(error) => {
+                tracing::error!(%error, "the model did not answer");
+                let mut failure = Failure::from(error);
+                if self.has_run_tools {
+                    // Asked again the tools would run again.
+                    failure.should_retry = Some(false);
+                }
+                TurnEvent::Failed(failure)
+            }
+            End::Gone => return,
+        };
+        let _ = self.events.send(last).await;
+    }
+
+    async fn rounds(&mut self) -> End {
+        if let Err(error) = self.choose_model().await {
+            return End::Upstream(error);
+        }
+        loop {
+            let round = match self.meter.begin_round() {
+                Ok(round) => round,
+                Err(reached) => return End::Limit(reached),
+            };
+            self.paragraphs.part();
+            let mut reader = match self.read_answer(round).await {
+                Ok(reader) => reader,
+                Err(end) => return end,
+            };
+            if let Some(usage) = reader.usage.take() {
+                self.usage.add(usage, self.upstream.api());
+            }
+            if reader.calls.is_empty() {
+                if let Some(form) = self.form.take_if(|form| !form.fits(&reader.text)) {
+                    form.put_back(&mut self.request);
+                    continue;
+                }
+                if self.form.is_some()
+                    && let Err(end) = self.send_all(&mut vec![TurnEvent::Text(reader.text)]).await
+                {
+                    return end;
+                }
+                let reason = reader.finish.take().filter(|reason| *reason != FinishReason::ToolCalls);
+                return End::Answered { reason: reason.unwrap_or(FinishReason::Stop) };
+            }
+            let must_be_kept = history::is_beyond_client(self.added(), &reader.calls);
+            if must_be_kept {
+                let is_client = |call: &&mut FoundCall| call.target == Target::Client && !call.announced;
+                for call in reader.calls.iter_mut().filter(is_client) {
+                    // What is kept is found by the ids, so they must be ones that nobody else has.
+                    call.id = new_call_id();
+                }
+            }
+            self.clock.start();
+            let results = runner::run(
+                &reader.calls,
+                &self.offer,
+                &mut self.meter,
+                &self.events,
+                &self.tools,
+                &self.clock,
+            )
+            .await;
+            self.clock.stop();
+            self.has_run_tools |= results.answers.iter().any(Option::is_some);
+            let limit = self.backend.settings().limits.max_result_characters;
+            // In an answer of a given form there is no room for what tools say.
+            let messages = if self.form.is_none() { results.messages } else { Vec::new() };
+            for (id, message) in messages {
+                self.paragraphs.part();
+                let message = TurnEvent::Message { id, text: runner::shorten(message, limit) };
+                if let Err(end) = self.send_all(&mut vec![message]).await {
+                    return end;
+                }
+            }
+            let answers = results.answers.into_iter().map(|answered| {
+                let answered = answered?;
+                Some(history::Answered { text: runner::shorten(answered.text, limit), ..answered })
+            });
+            self.request.messages.extend(history::messages_of(&reader, answers.collect()));
+            if let Some(reached) = results.reached {
+                return End::Limit(reached);
+            }
+            if let Some(end) = self.hand_over(reader.calls, must_be_kept).await {
+                return end;
+            }
+        }
+    }
+
+    /// What the turn has added to the conversation.
+    fn added(&self) -> &[Message] {
+        self.request.messages.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Which round it is, of this number.
+    pub(super) fn round(&self, number: u32) -> Round {
+        Round { number, is_last: number == self.backend.settings().limits.max_rounds }
+    }
+
+    /// The model's name, once for the turn.
+    async fn choose_model(&mut self) -> Result<(), UpstreamError> {
+        let configured = self.request.model.take().or_else(|| self.backend.settings().model.clone());
+        let model = match configured {
+            Some(model) => model,
+            None => self.upstream.first_model().await?,
+        };
+        let _ = self.events.send(TurnEvent::Model(model.clone())).await;
+        self.prompt_style |=
+            self.backend.settings().tool_style == ToolStyle::Auto && self.backend.refuses_tools(&model);
+        self.request.model = Some(model);
+        Ok(())
+    }
+
+    pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
+        for event in events.drain(..) {
+            let event = match event {
+                TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
+                TurnEvent::Message { id, text } => {
+                    TurnEvent::Message { id, text: self.paragraphs.join(text) }
+                }
+                event => event,
+            };
+            let place = self.events.reserve().await.map_err(|_| End::Gone)?;
+            self.unsettled.note(&event);
+            place.send(event);
+        }
+        Ok(())
+    }
+
+    /// Ends the turn where the client has to run something.
+    async fn hand_over(&mut self, calls: Vec<FoundCall>, must_be_kept: bool) -> Option<End> {
+        let is_client = |call: &FoundCall| call.target == Target::Client;
+        let client: Vec<ClientCall> =
+            calls.into_iter().filter(is_client).map(FoundCall::into_client_call).collect();
+        if client.is_empty() {
+            return None;
+        }
+        if must_be_kept {
+            let owner = self.backend.owner(self.offer.context.caller());
+            let ids = client.iter().map(|call| call.call.id.as_str());
+            self.backend.shared.memory.keep(&owner, ids, self.added());
+        }
+        Some(match self.send_all(&mut vec![TurnEvent::Calls(client)]).await {
+            Ok(()) => End::Answered { reason: FinishReason::ToolCalls },
+            Err(end) => end,
+        })
+    }
+}

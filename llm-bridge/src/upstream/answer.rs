@@ -1,0 +1,111 @@
+//! An answer of the model on its way: of a server, or of the demo model.
+
+use std::{collections::VecDeque, time::Duration};
+
+use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
+
+use super::{demo, error::UpstreamError, http::cause_of};
+
+/// How long the end of a stream is waited for once the model has finished.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+/// The maximum size of an answer, in bytes. A model that writes more does not come to an end.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// How long the demo model rests between its words, without which it would show nothing of streaming.
+const REST: Duration = Duration::from_millis(4);
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Answer(Source);
+
+#[derive(Debug)]
+enum Source {
+    Http(Box<HttpAnswer>),
+    Demo(VecDeque<Piece>),
+    Known(Vec<Piece>),
+    Ended,
+}
+
+#[derive(Debug)]
+struct HttpAnswer {
+    response: reqwest::Response,
+    decoder: Box<dyn Decode>,
+    idle_timeout: Duration,
+    /// How many bytes have come.
+    size: usize,
+}
+
+impl Answer {
+    pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
+        Self(Source::Http(Box::new(HttpAnswer { response, decoder, idle_timeout, size: 0 })))
+    }
+
+    /// What the demo model answers.
+    pub(super) fn demo(request: &Request, definitions: &str) -> Self {
+        let text = demo::answer(request, definitions);
+        let mut pieces: VecDeque<Piece> =
+            text.split_inclusive(' ').map(|word| Piece::Text(word.to_owned())).collect();
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let input = request.messages.iter().map(|message| message.plain_text().len().div_ceil(4)).sum();
+        let usage = Usage { input: count(input), output: count(pieces.len()), ..Usage::default() };
+        pieces.extend([Piece::Finish(FinishReason::Stop), Piece::Usage(usage)]);
+        Self(Source::Demo(pieces))
+    }
+
+    /// An answer that is known already: the text that a server could not read itself.
+    pub(crate) fn recovered(text: String) -> Self {
+        Self(Source::Known(vec![Piece::Text(text), Piece::Finish(FinishReason::Stop)]))
+    }
+
+    /// Waits for the next pieces and appends them; whether there may be more.
+    ///
+    /// # Errors
+    /// When the server fails or falls silent. The pieces that came before it are appended all the same.
+    pub async fn next(&mut self, pieces: &mut Vec<Piece>) -> Result<bool, UpstreamError> {
+        let more = match &mut self.0 {
+            Source::Ended => Ok(false),
+            Source::Known(known) => {
+                pieces.append(known);
+                Ok(false)
+            }
+            Source::Demo(words) => {
+                tokio::time::sleep(REST).await;
+                pieces.extend(words.pop_front());
+                Ok(!words.is_empty())
+            }
+            Source::Http(answer) => answer.next(pieces).await,
+        };
+        if !matches!(more, Ok(true)) {
+            // Whether the server closes the connection is its own affair.
+            self.0 = Source::Ended;
+        }
+        more
+    }
+}
+
+impl HttpAnswer {
+    async fn next(&mut self, pieces: &mut Vec<Piece>) -> Result<bool, UpstreamError> {
+        let failed = |failure| UpstreamError::Failed(Box::new(failure));
+        let is_finished = self.decoder.progress() == Progress::Finished;
+        let idle = if is_finished { self.idle_timeout.min(AFTERWARDS) } else { self.idle_timeout };
+        let bytes = match tokio::time::timeout(idle, self.response.chunk()).await {
+            // Only the usage may be missing.
+            Err(_) | Ok(Err(_)) if is_finished => None,
+            Err(_) => return Err(UpstreamError::Stalled(idle)),
+            Ok(Err(error)) => return Err(UpstreamError::Interrupted(cause_of(&error))),
+            Ok(Ok(bytes)) => bytes,
+        };
+        let Some(bytes) = bytes else {
+            let is_whole = self.decoder.progress() != Progress::Answering;
+            return match self.decoder.finish(pieces) {
+                Err(_) if is_whole => Ok(false),
+                finished => finished.map(|()| false).map_err(failed),
+            };
+        };
+        self.size += bytes.len();
+        if self.size > MAX_ANSWER {
+            return Err(UpstreamError::failed("its answer is over 64 MiB"));
+        }
+        self.decoder.push(&bytes, pieces).map_err(failed)?;
+        Ok(self.decoder.progress() != Progress::Done)
+    }
+}
