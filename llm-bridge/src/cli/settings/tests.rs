@@ -117,7 +117,7 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
     for (text, reported) in [
         ("[user]\nid = \"\"", "user.id: it has to be"),
         ("[user]\nid = \"a\\u0000\"", "without control characters"),
-        ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be asked by ftp"),
+        ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be reached by ftp"),
         ("[gate]\nurl = \"gate\"", "gate.url: this is not the URL"),
         ("[gate]\nurl = \"http://a\"\nname = \"user:ada\"", "gate.name: "),
         ("[gate]\nurl = \"http://a\"\nname = \"\"", "gate.name: "),
