@@ -95,11 +95,21 @@ pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::R
     reply
 }
 
+/// The maximum size of a request's tools together, in bytes. No model reads as much.
+const MAX_TOOLS: usize = 4 << 20;
+
 /// Reads the tools of a request; two of one name are refused.
 pub(crate) fn read_tools(
     items: Vec<Field<'_>>,
     read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
 ) -> Result<Vec<ClientTool>, BadRequest> {
+    let size: usize = items.iter().map(|item| item.source().get().len()).sum();
+    if let Some(last) = items.last()
+        && size > MAX_TOOLS
+    {
+        return Err(last
+            .bad(format_args!("and the tools before it are larger than {} MiB together", MAX_TOOLS >> 20)));
+    }
     let mut names = HashSet::new();
     let mut tools = Vec::with_capacity(items.len());
     for item in items {
