@@ -38,7 +38,7 @@ pub struct Upstream(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    Http(HttpUpstream),
+    Http(Box<HttpUpstream>),
     Demo,
 }
 
@@ -62,7 +62,7 @@ impl Upstream {
     /// # Errors
     /// When its URL is no HTTP address.
     pub fn server(settings: UpstreamSettings) -> Result<Self, String> {
-        HttpUpstream::new(settings).map(|upstream| Self(Arc::new(Kind::Http(upstream))))
+        HttpUpstream::new(settings).map(|upstream| Self(Arc::new(Kind::Http(Box::new(upstream)))))
     }
 
     /// The first server found on the usual local ports; the demo model where there is none.
