@@ -100,17 +100,34 @@ pub(crate) fn read_tools(
     items: Vec<Field<'_>>,
     read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
 ) -> Result<Vec<ClientTool>, BadRequest> {
-    let mut names = HashSet::new();
-    let mut tools = Vec::with_capacity(items.len());
+    let mut tools = ToolList::default();
     for item in items {
         let place = item.bad("");
-        let tool = read(item.object()?)?;
-        if !names.insert(tool.name.clone()) {
+        tools.push(read(item.object()?)?, place)?;
+    }
+    Ok(tools.into_tools())
+}
+
+/// The tools of a request, no two of one name.
+#[derive(Default)]
+pub(crate) struct ToolList {
+    names: HashSet<String>,
+    tools: Vec<ClientTool>,
+}
+
+impl ToolList {
+    /// Adds a tool; `place` is where it stands in the request.
+    pub(crate) fn push(&mut self, tool: ClientTool, place: BadRequest) -> Result<(), BadRequest> {
+        if !self.names.insert(tool.name.clone()) {
             return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
         }
-        tools.push(tool);
+        self.tools.push(tool);
+        Ok(())
     }
-    Ok(tools)
+
+    pub(crate) fn into_tools(self) -> Vec<ClientTool> {
+        self.tools
+    }
 }
 
 /// Reads the name of a tool.
