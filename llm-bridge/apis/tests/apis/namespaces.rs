@@ -36,7 +36,8 @@ fn issue16_responses_a_tool_in_a_namespace_has_one_name_for_the_model() {
     assert_eq!(call.name, "agents__close");
 
     let mut out = Vec::new();
-    let call = |id: &str, name: &str| ClientCall { call: Call::new(id, name, "{}"), passing: Passing::none() };
+    let call =
+        |id: &str, name: &str| ClientCall { call: Call::new(id, name, "{}"), passing: Passing::none() };
     let name = "agents__close".to_owned();
     for event in [
         TurnEvent::Model("m".into()),
