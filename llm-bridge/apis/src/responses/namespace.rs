@@ -34,7 +34,7 @@ impl Namespaces {
 
 /// Reads the tools of a request. The description of a namespace is not read: each of its tools has one.
 pub(super) fn read_tools(items: Vec<Field<'_>>) -> Result<(Vec<ClientTool>, Namespaces), BadRequest> {
-    let (mut tools, mut namespaces) = (ToolList::default(), Namespaces::default());
+    let (mut tools, mut namespaces) = (ToolList::of(&items)?, Namespaces::default());
     for item in items {
         let place = item.bad("");
         let mut tool = item.object()?;
