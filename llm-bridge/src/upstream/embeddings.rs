@@ -53,8 +53,7 @@ impl UpstreamEmbedder {
             TextRole::Passage => &self.model.passage_prefix,
         };
         let input: Vec<String> = texts.into_iter().map(|text| format!("{prefix}{text}")).collect();
-        let request = json!({"model": self.model.name, "input": input, "encoding_format": "float"});
-        let reply = self.upstream.embeddings(&request).await.map_err(|error| match error {
+        let reply = self.vectors(&input).await.map_err(|error| match error {
             // llama.cpp answers 500 where a text is longer than its batch.
             UpstreamError::Refused { status: 400 | 413 | 422 | 500, .. } => {
                 EmbedError::Refused(error.to_string())
@@ -63,6 +62,13 @@ impl UpstreamEmbedder {
         })?;
         read(&reply, input.len())
             .map_err(|fault| EmbedError::Unavailable(format!("the vectors of the model server: {fault}")))
+    }
+}
+
+impl UpstreamEmbedder {
+    async fn vectors(&self, input: &[String]) -> Result<Vec<u8>, UpstreamError> {
+        let route = self.upstream.route(Some(&self.model.name)).await?;
+        route.embeddings(&json!({"model": route.model(), "input": input, "encoding_format": "float"})).await
     }
 }
 
