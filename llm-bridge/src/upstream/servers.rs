@@ -19,7 +19,7 @@ use super::{
 };
 use crate::metrics::UpstreamMetrics;
 
-/// How long a list of models is taken for granted.
+/// How long the list of one of several servers is taken for granted: every request looks through them all.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 /// A failure that took longer than this is remembered likewise, so that not every request waits for it.
 const LONG: Duration = Duration::from_secs(1);
@@ -47,11 +47,11 @@ struct List {
 }
 
 impl Server {
-    /// Its models, without those that it is not to be asked for.
-    async fn models(&self) -> Result<Arc<Vec<Value>>, UpstreamError> {
+    /// Its models, without those that it is not to be asked for; those of the last list, if that is no older than `known_for`.
+    async fn models(&self, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
         let mut list = self.list.lock().await;
         match &list.asked {
-            Some((at, failure)) if at.elapsed() < KNOWN_FOR => {
+            Some((at, failure)) if at.elapsed() < known_for => {
                 return failure.clone().map_or_else(|| Ok(Arc::clone(&list.models)), Err);
             }
             _ => {}
@@ -127,7 +127,8 @@ impl Servers {
     }
 
     async fn lists(&self) -> Vec<(&Arc<Server>, Result<Arc<Vec<Value>>, UpstreamError>)> {
-        join_all(self.all.iter().map(async |server| (server, server.models().await))).await
+        let known_for = if self.all.len() > 1 { KNOWN_FOR } else { Duration::ZERO };
+        join_all(self.all.iter().map(async |server| (server, server.models(known_for).await))).await
     }
 
     /// The models of all that can be asked, each once.
