@@ -1,10 +1,15 @@
 //! A model server that is asked over HTTP.
 
 use std::{
-    fmt,
+    fmt, io,
     time::{Duration, Instant},
 };
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response, header},
+};
+use futures_util::stream;
 use serde_json::Value;
 use toolrack_apis::{Request, Wire, openai::OpenAiWire};
 
@@ -99,6 +104,49 @@ impl HttpUpstream {
         tokio::time::timeout(self.idle_timeout, reply).await.unwrap_or(stalled)
     }
 
+    /// Passes a request on, and gives the reply as it comes.
+    pub(super) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let request = self.client.request(method, self.address_of(path)).headers(headers).body(body);
+        let response = tokio::time::timeout(self.idle_timeout, self.connect(self.authorized(request)))
+            .await
+            .unwrap_or(Err(UpstreamError::Stalled(self.idle_timeout)))?;
+        // That the server refuses this one is nothing that the client could mend.
+        if matches!(response.status().as_u16(), 401 | 403 | 407) {
+            return Err(self.refusal(response).await);
+        }
+        let mut reply = Response::new(());
+        *reply.status_mut() = response.status();
+        for name in [header::CONTENT_TYPE, header::CONTENT_DISPOSITION, header::RETRY_AFTER] {
+            if let Some(value) = response.headers().get(&name) {
+                reply.headers_mut().insert(name, value.clone());
+            }
+        }
+        let idle = self.idle_timeout;
+        let chunks = stream::unfold(Some(response), move |response| async move {
+            let mut response = response?;
+            match tokio::time::timeout(idle, response.chunk()).await {
+                Ok(Ok(bytes)) => bytes.map(|bytes| (Ok(bytes), Some(response))),
+                Ok(Err(error)) => Some((Err(io::Error::other(error)), None)),
+                Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+            }
+        });
+        Ok(reply.map(|()| Body::from_stream(chunks)))
+    }
+
+    /// Where a path is on the server: one of OpenAI's API below the base, any other below the root.
+    fn address_of(&self, path: &str) -> String {
+        match path.strip_prefix("/v1/") {
+            Some(rest) => format!("{}/{rest}", self.base),
+            None => format!("{}{path}", self.base.strip_suffix("/v1").unwrap_or(&self.base)),
+        }
+    }
+
     fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.api_key {
             Some(key) => {
@@ -110,17 +158,24 @@ impl HttpUpstream {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, UpstreamError> {
-        let response = request.send().await.map_err(|error| {
+        let response = self.connect(request).await?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// Sends a request; the reply, whatever its status.
+    async fn connect(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, UpstreamError> {
+        request.send().await.map_err(|error| {
             if error.is_connect() {
                 UpstreamError::Unreachable { base: self.base.clone(), cause: cause_of(&error) }
             } else {
                 UpstreamError::Interrupted(cause_of(&error))
             }
-        })?;
+        })
+    }
+
+    /// What the server says in a reply with an error status.
+    async fn refusal(&self, response: reqwest::Response) -> UpstreamError {
         let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
         let mut reply = axum::http::Response::new(());
         *reply.status_mut() = status;
         reply.headers_mut().clone_from(response.headers());
@@ -131,7 +186,7 @@ impl HttpUpstream {
             let hint = format!(". Its address is {}: does it have to end in /v1?", self.base);
             failure.message.push_str(&hint);
         }
-        Err(UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) })
+        UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
     }
 }
 

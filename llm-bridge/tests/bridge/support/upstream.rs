@@ -221,6 +221,9 @@ struct State {
     asked: Vec<Asked>,
 }
 
+/// The models that the server lists.
+const LISTED: [&str; 3] = ["scripted", "org/scripted:8b", "scripted-embed"];
+
 /// The model server.
 pub struct Scripted {
     pub address: SocketAddr,
@@ -276,7 +279,8 @@ async fn serve(
     socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
     if asked.path.ends_with("/models") {
-        let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).to_string();
+        let models = json!({"object": "list", "data": LISTED.map(|id| json!({"id": id, "object": "model"}))});
+        let models = models.to_string();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
             models.len()
