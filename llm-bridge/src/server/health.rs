@@ -5,14 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{App, openapi::Operation};
-use crate::upstream::DEMO;
 
 /// The state of the server.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
-    /// The kind of model server: `demo` or `openai`.
+    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known.
     upstream: &'static str,
     /// The model for requests that name none.
     model: Option<String>,
@@ -34,7 +33,7 @@ pub(super) fn operation() -> Operation {
 pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     Json(Health {
         status: "ok",
-        upstream: if app.backend.upstream().is_demo() { DEMO } else { "openai" },
+        upstream: app.backend.upstream().kind(),
         model: app.backend.settings().model.clone(),
         tools: app.backend.registry().len(),
     })

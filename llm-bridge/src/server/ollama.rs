@@ -67,8 +67,8 @@ fn operation(method: Method, id: &'static str, summary: &'static str) -> Operati
 }
 
 /// Whether the model server is an Ollama.
-fn is_ollama(app: &App) -> bool {
-    app.backend.upstream().api() == Provider::Ollama
+async fn is_ollama(app: &App) -> bool {
+    app.backend.upstream().api().await == Provider::Ollama
 }
 
 fn failed(failure: impl Into<Failure>) -> Response {
@@ -81,7 +81,7 @@ async fn pass(app: &App, method: Method, path: &str, body: Bytes) -> Result<Resp
 }
 
 async fn tags(State(app): State<App>) -> Response {
-    if !is_ollama(&app) {
+    if !is_ollama(&app).await {
         let models = models::all(&app).await;
         return models.map_or_else(failed, |models| reply(FRONT.list(&models)));
     }
@@ -101,17 +101,21 @@ async fn tags(State(app): State<App>) -> Response {
     Json(list).into_response()
 }
 
-/// A model of Ollama's list without the server's tools; `None` for one that makes vectors.
+/// A model of Ollama's list without the server's tools; `None` for one that only makes vectors.
 fn plain(model: &Value) -> Option<Value> {
-    let family = model.pointer("/details/family").and_then(Value::as_str).unwrap_or_default();
+    let capabilities = model.get("capabilities").and_then(Value::as_array);
+    let answers = match capabilities {
+        Some(capabilities) => capabilities.iter().any(|capability| capability == "completion"),
+        None => !model.pointer("/details/family").and_then(Value::as_str).is_some_and(|family| family.ends_with("bert")),
+    };
     let name = format!("{}{PLAIN}", model.get("name")?.as_str()?);
     let mut plain = model.clone();
     plain.as_object_mut()?.extend(["name", "model"].map(|field| (field.to_owned(), name.as_str().into())));
-    (!family.contains("bert")).then_some(plain)
+    answers.then_some(plain)
 }
 
 async fn running(State(app): State<App>) -> Response {
-    if is_ollama(&app) {
+    if is_ollama(&app).await {
         return pass(&app, Method::GET, "/api/ps", Bytes::new()).await.unwrap_or_else(failed);
     }
     match app.backend.upstream().listed().await {
@@ -121,7 +125,7 @@ async fn running(State(app): State<App>) -> Response {
 }
 
 async fn version(State(app): State<App>) -> Response {
-    if is_ollama(&app) {
+    if is_ollama(&app).await {
         return pass(&app, Method::GET, "/api/version", Bytes::new()).await.unwrap_or_else(failed);
     }
     Json(Version { version: VERSION.to_owned() }).into_response()
@@ -137,7 +141,7 @@ async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiE
     if request.model.is_empty() {
         return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
     }
-    if is_ollama(&app) {
+    if is_ollama(&app).await {
         let model = request.model.strip_suffix(PLAIN).unwrap_or(&request.model).to_owned();
         let body = json!(ShowRequest { model, ..request }).to_string();
         return Ok(pass(&app, Method::POST, "/api/show", body.into()).await.unwrap_or_else(failed));
@@ -163,7 +167,7 @@ async fn embed(State(app): State<App>, request: Request) -> Result<Response, Api
     let (_, body) = read(&FRONT, request).await?;
     let EmbedRequest { model, input, dimensions, .. } = object(&body)?;
     require_server(app.backend.upstream())?;
-    if is_ollama(&app) {
+    if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embed", body).await.unwrap_or_else(failed));
     }
     let texts = match input {
@@ -191,7 +195,7 @@ async fn embed_one(State(app): State<App>, request: Request) -> Result<Response,
     let (_, body) = read(&FRONT, request).await?;
     let EmbedOne { model, prompt } = object(&body)?;
     require_server(app.backend.upstream())?;
-    if is_ollama(&app) {
+    if is_ollama(&app).await {
         return Ok(pass(&app, Method::POST, "/api/embeddings", body).await.unwrap_or_else(failed));
     }
     Ok(match vectors(&app, &model, &[prompt], None).await {

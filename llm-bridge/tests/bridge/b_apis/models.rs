@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Rack, Reply, Setup, user};
+use super::rack_before;
+use crate::support::{Rack, Reply, user};
 
 async fn get(rack: &Rack, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
     let request =
@@ -20,11 +21,11 @@ const GEMINI: &[(&str, &str)] = &[("x-goog-api-key", "k")];
 
 #[tokio::test]
 async fn issue16_each_sdk_gets_the_models_in_its_form() {
-    let rack = Setup::new().start([]).await;
+    let rack = rack_before(None, []).await;
     let all = [
         "scripted",
         "org/scripted:8b",
-        "scripted-embed",
+        "embed-vectors",
         "scripted:plain",
         "org/scripted:8b:plain",
     ];
@@ -37,7 +38,7 @@ async fn issue16_each_sdk_gets_the_models_in_its_form() {
     assert_eq!(ids(&list, "data", "id"), all);
     assert_eq!(list["has_more"], false);
     assert_eq!((&list["first_id"], &list["last_id"]), (&json!(all[0]), &json!(all[4])));
-    assert_eq!((&list["data"][0]["type"], &list["data"][0]["created_at"]), (&json!("model"), &json!("1970-01-01T00:00:00Z")));
+    assert_eq!((&list["data"][0]["type"], &list["data"][0]["created_at"]), (&json!("model"), &json!("1970-01-01T00:00:01Z")));
 
     let prefixed = all.map(|id| format!("models/{id}"));
     for (path, headers) in [("/v1/models", GEMINI), ("/v1beta/models", &[]), ("/v1/models?pageSize=5&key=k", &[])] {
@@ -49,7 +50,7 @@ async fn issue16_each_sdk_gets_the_models_in_its_form() {
 
 #[tokio::test]
 async fn issue16_one_model_is_found_by_a_name_with_slashes_and_colons() {
-    let rack = Setup::new().start([]).await;
+    let rack = rack_before(None, []).await;
     for name in ["scripted", "org/scripted:8b", "org%2Fscripted%3A8b", "org/scripted:8b:plain", "scripted/"] {
         let id = name.replace("%2F", "/").replace("%3A", ":");
         let id = id.trim_end_matches('/');
@@ -63,7 +64,7 @@ async fn issue16_one_model_is_found_by_a_name_with_slashes_and_colons() {
 
 #[tokio::test]
 async fn issue16_an_unknown_model_is_a_404_in_the_form_of_the_sdk() {
-    let rack = Setup::new().start([]).await;
+    let rack = rack_before(None, []).await;
     let (status, error) = get(&rack, "/v1/models/scriptd", &[]).await;
     assert_eq!((status, &error["error"]["type"]), (404, &json!("invalid_request_error")));
     assert_eq!(error["error"]["message"], "there is no model `scriptd`; did you mean `scripted`?");
@@ -75,7 +76,7 @@ async fn issue16_an_unknown_model_is_a_404_in_the_form_of_the_sdk() {
 
 #[tokio::test]
 async fn n14_a_header_or_an_alias_keeps_the_tools_of_the_server_away() {
-    let rack = Setup::new().start([Reply::text("A title"), Reply::text("A title"), Reply::text("Hi")]).await;
+    let rack = rack_before(None, [Reply::text("A title"), Reply::text("A title"), Reply::text("Hi")]).await;
     let body = |model: &str| json!({"model": model, "messages": [user("Title this.")]});
     let post = |model: &str, path: &str| rack.client.post(rack.url(path)).json(&body(model));
     let chat = "/v1/chat/completions";
