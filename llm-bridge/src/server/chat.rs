@@ -195,7 +195,8 @@ fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
         None => Ok(true),
         Some(value) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"none") => Ok(false),
         Some(_) => {
-            let message = "`x-toolrack-tools` has to be `none`; leave it out for a request with the server's tools";
+            let message =
+                "`x-toolrack-tools` has to be `none`; leave it out for a request with the server's tools";
             Err(ApiError::invalid(TOOLS_HEADER, message))
         }
     }

@@ -121,5 +121,7 @@ pub(super) async fn read(front: StaticFront, request: Request) -> Result<(Parts,
 /// Reads the bytes of a body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
     let read = Bytes::from_request(request, &()).await;
-    read.map_err(|fault| ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body"))
+    read.map_err(|fault| {
+        ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
+    })
 }

@@ -24,7 +24,11 @@ const FORMS: &str = "In Anthropic's form for a request with the header `anthropi
 pub(super) fn routes() -> Routes {
     Routes::new()
         .add("/v1/models", list, list_operation("list_models").answers::<ModelList>(200, "The models."))
-        .add("/v1beta/models", list, list_operation("list_models_v1beta").answers::<JsonObject>(200, "The models."))
+        .add(
+            "/v1beta/models",
+            list,
+            list_operation("list_models_v1beta").answers::<JsonObject>(200, "The models."),
+        )
         .add("/v1/models/{*call}", show, show_operation("get_model"))
         .add("/v1beta/models/{*call}", show, show_operation("get_model_v1beta"))
 }

@@ -47,13 +47,19 @@ pub(super) fn routes() -> Routes {
         .add(
             "/api/show",
             show,
-            post("ollama_show", "What a model can do, as Ollama says it").refuses(404, "There is no such model."),
+            post("ollama_show", "What a model can do, as Ollama says it")
+                .refuses(404, "There is no such model."),
         )
-        .add("/api/embed", embed, post("ollama_embed", "Vectors of texts, as Ollama makes them").refuses(501, NO_DEMO))
+        .add(
+            "/api/embed",
+            embed,
+            post("ollama_embed", "Vectors of texts, as Ollama makes them").refuses(501, NO_DEMO),
+        )
         .add(
             "/api/embeddings",
             embed_one,
-            post("ollama_embeddings", "The vector of a text, as Ollama made it in earlier versions").refuses(501, NO_DEMO),
+            post("ollama_embeddings", "The vector of a text, as Ollama made it in earlier versions")
+                .refuses(501, NO_DEMO),
         )
 }
 
@@ -106,7 +112,10 @@ fn plain(model: &Value) -> Option<Value> {
     let capabilities = model.get("capabilities").and_then(Value::as_array);
     let answers = match capabilities {
         Some(capabilities) => capabilities.iter().any(|capability| capability == "completion"),
-        None => !model.pointer("/details/family").and_then(Value::as_str).is_some_and(|family| family.ends_with("bert")),
+        None => !model
+            .pointer("/details/family")
+            .and_then(Value::as_str)
+            .is_some_and(|family| family.ends_with("bert")),
     };
     let name = format!("{}{PLAIN}", model.get("name")?.as_str()?);
     let mut plain = model.clone();

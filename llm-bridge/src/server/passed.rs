@@ -32,14 +32,44 @@ struct Passed {
 
 const ALL: [Passed; 11] = [
     Passed { path: "/v1/embeddings", takes: JSON, id: "create_embeddings", summary: "Vectors of texts" },
-    Passed { path: "/v1/completions", takes: JSON, id: "create_completion", summary: "The continuation of a text" },
-    Passed { path: "/v1/rerank", takes: JSON, id: "rerank_v1", summary: "Texts in the order of their relevance" },
-    Passed { path: "/v2/rerank", takes: JSON, id: "rerank_v2", summary: "Texts in the order of their relevance" },
+    Passed {
+        path: "/v1/completions",
+        takes: JSON,
+        id: "create_completion",
+        summary: "The continuation of a text",
+    },
+    Passed {
+        path: "/v1/rerank",
+        takes: JSON,
+        id: "rerank_v1",
+        summary: "Texts in the order of their relevance",
+    },
+    Passed {
+        path: "/v2/rerank",
+        takes: JSON,
+        id: "rerank_v2",
+        summary: "Texts in the order of their relevance",
+    },
     Passed { path: "/rerank", takes: JSON, id: "rerank", summary: "Texts in the order of their relevance" },
     Passed { path: "/v1/audio/speech", takes: JSON, id: "create_speech", summary: "A text, spoken" },
-    Passed { path: "/v1/audio/transcriptions", takes: FORM, id: "create_transcription", summary: "Speech as text" },
-    Passed { path: "/v1/audio/translations", takes: FORM, id: "create_translation", summary: "Speech as English text" },
-    Passed { path: "/v1/images/generations", takes: JSON, id: "create_image", summary: "A picture of a text" },
+    Passed {
+        path: "/v1/audio/transcriptions",
+        takes: FORM,
+        id: "create_transcription",
+        summary: "Speech as text",
+    },
+    Passed {
+        path: "/v1/audio/translations",
+        takes: FORM,
+        id: "create_translation",
+        summary: "Speech as English text",
+    },
+    Passed {
+        path: "/v1/images/generations",
+        takes: JSON,
+        id: "create_image",
+        summary: "A picture of a text",
+    },
     Passed { path: "/v1/images/edits", takes: FORM, id: "edit_image", summary: "A picture, changed" },
     Passed { path: "/v1/images/variations", takes: FORM, id: "vary_image", summary: "A picture, varied" },
 ];

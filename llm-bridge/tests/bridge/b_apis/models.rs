@@ -6,8 +6,9 @@ use super::rack_before;
 use crate::support::{Rack, Reply, user};
 
 async fn get(rack: &Rack, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
-    let request =
-        headers.iter().fold(rack.client.get(rack.url(path)), |request, (name, value)| request.header(*name, *value));
+    let request = headers
+        .iter()
+        .fold(rack.client.get(rack.url(path)), |request, (name, value)| request.header(*name, *value));
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
@@ -22,13 +23,7 @@ const GEMINI: &[(&str, &str)] = &[("x-goog-api-key", "k")];
 #[tokio::test]
 async fn issue16_each_sdk_gets_the_models_in_its_form() {
     let rack = rack_before(None, []).await;
-    let all = [
-        "scripted",
-        "org/scripted:8b",
-        "embed-vectors",
-        "scripted:plain",
-        "org/scripted:8b:plain",
-    ];
+    let all = ["scripted", "org/scripted:8b", "embed-vectors", "scripted:plain", "org/scripted:8b:plain"];
     let (status, list) = get(&rack, "/v1/models", &[]).await;
     assert_eq!((status, list["object"].as_str().unwrap()), (200, "list"));
     assert_eq!(ids(&list, "data", "id"), all);
@@ -38,10 +33,15 @@ async fn issue16_each_sdk_gets_the_models_in_its_form() {
     assert_eq!(ids(&list, "data", "id"), all);
     assert_eq!(list["has_more"], false);
     assert_eq!((&list["first_id"], &list["last_id"]), (&json!(all[0]), &json!(all[4])));
-    assert_eq!((&list["data"][0]["type"], &list["data"][0]["created_at"]), (&json!("model"), &json!("1970-01-01T00:00:01Z")));
+    assert_eq!(
+        (&list["data"][0]["type"], &list["data"][0]["created_at"]),
+        (&json!("model"), &json!("1970-01-01T00:00:01Z"))
+    );
 
     let prefixed = all.map(|id| format!("models/{id}"));
-    for (path, headers) in [("/v1/models", GEMINI), ("/v1beta/models", &[]), ("/v1/models?pageSize=5&key=k", &[])] {
+    for (path, headers) in
+        [("/v1/models", GEMINI), ("/v1beta/models", &[]), ("/v1/models?pageSize=5&key=k", &[])]
+    {
         let (_, list) = get(&rack, path, headers).await;
         assert_eq!(ids(&list, "models", "name"), prefixed, "{path}");
         assert_eq!(list["models"][2]["supportedGenerationMethods"], json!([]));
@@ -69,9 +69,15 @@ async fn issue16_an_unknown_model_is_a_404_in_the_form_of_the_sdk() {
     assert_eq!((status, &error["error"]["type"]), (404, &json!("invalid_request_error")));
     assert_eq!(error["error"]["message"], "there is no model `scriptd`; did you mean `scripted`?");
     let (status, error) = get(&rack, "/v1/models/scriptd", ANTHROPIC).await;
-    assert_eq!((status, &error["type"], &error["error"]["type"]), (404, &json!("error"), &json!("not_found_error")));
+    assert_eq!(
+        (status, &error["type"], &error["error"]["type"]),
+        (404, &json!("error"), &json!("not_found_error"))
+    );
     let (status, error) = get(&rack, "/v1/models/scriptd", GEMINI).await;
-    assert_eq!((status, &error["error"]["code"], &error["error"]["status"]), (404, &json!(404), &json!("NOT_FOUND")));
+    assert_eq!(
+        (status, &error["error"]["code"], &error["error"]["status"]),
+        (404, &json!(404), &json!("NOT_FOUND"))
+    );
 }
 
 #[tokio::test]

@@ -44,8 +44,13 @@ async fn issue16_ollamas_lists_are_made_of_what_the_server_lists() {
 async fn issue16_ollamas_vectors_are_made_by_the_embeddings_of_openai() {
     let vectors = json!({"data": [{"index": 1, "embedding": [3, 4]}, {"index": 0, "embedding": [1, 2]}], "usage": {"prompt_tokens": 7}});
     let one = json!({"data": [{"index": 0, "embedding": [1, 2]}]});
-    let rack = rack_before(None, [Reply::json(200, &vectors), Reply::json(200, &one), Reply::error(404, "no such model")]).await;
-    let (status, reply) = post(&rack, "/api/embed", &json!({"model": "e", "input": ["a", "b"], "dimensions": 2})).await;
+    let rack = rack_before(
+        None,
+        [Reply::json(200, &vectors), Reply::json(200, &one), Reply::error(404, "no such model")],
+    )
+    .await;
+    let (status, reply) =
+        post(&rack, "/api/embed", &json!({"model": "e", "input": ["a", "b"], "dimensions": 2})).await;
     assert_eq!((status, &reply["embeddings"]), (200, &json!([[1.0, 2.0], [3.0, 4.0]])));
     assert_eq!(reply["prompt_eval_count"], 7);
     let (_, reply) = post(&rack, "/api/embeddings", &json!({"model": "e", "prompt": "a"})).await;
@@ -53,12 +58,18 @@ async fn issue16_ollamas_vectors_are_made_by_the_embeddings_of_openai() {
     let (status, error) = post(&rack, "/api/embed", &json!({"model": "f", "input": "a"})).await;
     assert_eq!((status, error), (404, json!({"error": "the model server answered 404: no such model"})));
     // Without a text the model is only loaded.
-    assert_eq!(post(&rack, "/api/embed", &json!({"model": "e", "input": ""})).await.1["embeddings"], json!([]));
+    assert_eq!(
+        post(&rack, "/api/embed", &json!({"model": "e", "input": ""})).await.1["embeddings"],
+        json!([])
+    );
 
     let asked = rack.upstream.asked();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[0].path, "/v1/embeddings");
-    assert_eq!(asked[0].body, json!({"model": "e", "input": ["a", "b"], "dimensions": 2, "encoding_format": "float"}));
+    assert_eq!(
+        asked[0].body,
+        json!({"model": "e", "input": ["a", "b"], "dimensions": 2, "encoding_format": "float"})
+    );
 }
 
 #[tokio::test]
@@ -72,10 +83,16 @@ async fn issue16_what_is_for_an_ollama_is_passed_on_to_it() {
     assert_eq!(names, all);
     assert_eq!(tags["models"][3]["modified_at"], "2026-01-02T03:04:05Z");
     assert_eq!(get(&rack, "/api/version").await, json!({"version": "0.13.1"}));
-    assert_eq!(post(&rack, "/api/show", &json!({"model": "scripted:plain", "verbose": true})).await, (200, shown));
+    assert_eq!(
+        post(&rack, "/api/show", &json!({"model": "scripted:plain", "verbose": true})).await,
+        (200, shown)
+    );
     let embed = json!({"model": "e", "input": "a", "keep_alive": "5m"});
     assert_eq!(post(&rack, "/api/embed", &embed).await, (200, embedded));
     let asked = rack.upstream.asked();
-    assert_eq!((asked[0].path.as_str(), &asked[0].body), ("/api/show", &json!({"model": "scripted", "verbose": true})));
+    assert_eq!(
+        (asked[0].path.as_str(), &asked[0].body),
+        ("/api/show", &json!({"model": "scripted", "verbose": true}))
+    );
     assert_eq!((asked[1].path.as_str(), &asked[1].body), ("/api/embed", &embed));
 }

@@ -21,17 +21,26 @@ async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
         setup.upstream_key = Some("upstreams".into());
     });
     let answer = json!({"object": "list", "data": [], "x": 1.0});
-    let replies = [Reply::json(200, &answer), Reply::json(422, &json!({"detail": "no"})), Reply::json(200, &answer)];
+    let replies =
+        [Reply::json(200, &answer), Reply::json(422, &json!({"detail": "no"})), Reply::json(200, &answer)];
     let rack = setup.start(replies).await;
     let post = |path: &str| {
         let request = rack.client.post(rack.url(path)).header("x-api-key", "sesame");
-        request.header(header::CONTENT_TYPE, "application/json; charset=utf-8").body(r#"{"model":"m",  "input":"a"}"#)
+        request
+            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+            .body(r#"{"model":"m",  "input":"a"}"#)
     };
     let passed = post("/v1/embeddings").send().await.unwrap();
-    assert_eq!((passed.status().as_u16(), passed.headers()[header::CONTENT_TYPE].to_str().unwrap()), (200, "application/json"));
+    assert_eq!(
+        (passed.status().as_u16(), passed.headers()[header::CONTENT_TYPE].to_str().unwrap()),
+        (200, "application/json")
+    );
     assert_eq!(passed.json::<Value>().await.unwrap(), answer);
     let refused = post("/v1/completions/").send().await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.text().await.unwrap()), (422, json!({"detail": "no"}).to_string()));
+    assert_eq!(
+        (refused.status().as_u16(), refused.text().await.unwrap()),
+        (422, json!({"detail": "no"}).to_string())
+    );
     assert_eq!(post("/v2/rerank").send().await.unwrap().status(), 200);
 
     let asked = rack.upstream.asked();
@@ -39,7 +48,11 @@ async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
     assert_eq!(paths, ["/v1/embeddings", "/v1/completions", "/v2/rerank"]);
     for asked in &asked {
         assert_eq!(asked.body, json!({"model": "m", "input": "a"}));
-        assert!(asked.head.contains("authorization: bearer upstreams") && !asked.head.contains("sesame"), "{}", asked.head);
+        assert!(
+            asked.head.contains("authorization: bearer upstreams") && !asked.head.contains("sesame"),
+            "{}",
+            asked.head
+        );
     }
     let keyless = rack.client.post(rack.url("/v1/embeddings")).json(&json!({})).send().await.unwrap();
     assert_eq!(keyless.status(), 401);
@@ -48,17 +61,25 @@ async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
 #[tokio::test]
 async fn issue16_a_stream_and_a_form_are_passed_on_as_they_are() {
     let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
-    let acts = vec![Act::Send(b"data: 1\n\n".to_vec()), Act::Wait(go_on.clone()), Act::Send(b"data: 2\n\n".to_vec())];
+    let acts = vec![
+        Act::Send(b"data: 1\n\n".to_vec()),
+        Act::Wait(go_on.clone()),
+        Act::Send(b"data: 2\n\n".to_vec()),
+    ];
     let speech = Reply::body(200, "text/plain", "Hello.");
     let rack = Setup::new().start([Reply::stream(acts), speech]).await;
-    let post = rack.client.post(rack.url("/v1/completions")).json(&json!({"model": "m", "prompt": "a", "stream": true}));
+    let post = rack
+        .client
+        .post(rack.url("/v1/completions"))
+        .json(&json!({"model": "m", "prompt": "a", "stream": true}));
     let mut stream = post.send().await.unwrap();
     assert_eq!(within(stream.chunk()).await.unwrap().unwrap(), "data: 1\n\n");
     go_on.notify_one();
     assert_eq!(within(stream.chunk()).await.unwrap().unwrap(), "data: 2\n\n");
     assert_eq!(within(stream.chunk()).await.unwrap(), None);
 
-    let form = "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b--\r\n";
+    let form =
+        "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b--\r\n";
     let post = rack.client.post(rack.url("/v1/audio/transcriptions"));
     let post = post.header(header::CONTENT_TYPE, "multipart/form-data; boundary=b").body(form);
     assert_eq!(post.send().await.unwrap().text().await.unwrap(), "Hello.");
@@ -85,7 +106,10 @@ async fn issue16_what_a_model_server_cannot_answer_is_said() {
 async fn issue16_the_demo_model_passes_nothing_on() {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
-    let settings = ServerSettings::new(Caller::new("ada", Permission::Owner), std::sync::Arc::new(MemoryStore::default()));
+    let settings = ServerSettings::new(
+        Caller::new("ada", Permission::Owner),
+        std::sync::Arc::new(MemoryStore::default()),
+    );
     let app = router(backend, settings, CancellationToken::new()).unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
