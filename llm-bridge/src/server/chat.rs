@@ -358,7 +358,7 @@ fn closed() -> Failure {
 #[cfg(test)]
 mod tests {
     use registry_core::{Caller, Permission, Registry};
-    use toolrack_apis::{Message, Request, Role};
+    use toolrack_apis::{Front, Message, Request, Role};
 
     use super::*;
     use crate::{
