@@ -357,6 +357,7 @@ fn closed() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
     use registry_core::{Caller, Permission, Registry};
     use toolrack_apis::{Front, Message, Request, Role};
 
