@@ -32,12 +32,20 @@ fn model_server(tokens: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let length = read_head(&mut reader);
-        reader.read_exact(&mut vec![0; length]).unwrap();
-        let mut stream = stream;
+        let mut stream = loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let length = read_head(&mut reader);
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            if length > 0 {
+                break stream;
+            }
+            // The pages by which servers are recognised.
+            stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .unwrap();
+        };
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
             .unwrap();
