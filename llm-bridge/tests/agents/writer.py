@@ -69,6 +69,13 @@ def texts(message):
     return [content] if isinstance(content, str) else [part.get("text", "") for part in content]
 
 
+def has_result(request):
+    """Whether the conversation has a result of the server's tool."""
+    calls = [call for message in request["messages"] for call in message.get("tool_calls") or []]
+    ids = {call["id"] for call in calls if call["function"]["name"] == SERVER_TOOL}
+    return any(message.get("tool_call_id") in ids for message in request["messages"])
+
+
 def calling(name, found):
     """An answer that thinks and calls a tool."""
     function = {"name": name, "arguments": json.dumps(found)}
@@ -101,6 +108,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked_back |= has_result(request)
         try:
             answer = message(request)
         except Unsuitable as error:
@@ -134,16 +142,20 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Model)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+        # What no tool of a request could do.
         self.faults = []
+        # Whether a result of the server's tool has come since this was reset.
+        self.asked_back = False
 
 
 @contextmanager
 def writer():
-    """The server; its address, and what it could not do."""
+    """The server."""
     server = Server()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", server.faults
+        yield server
     finally:
         server.shutdown()
         server.server_close()
