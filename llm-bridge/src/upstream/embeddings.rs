@@ -53,7 +53,8 @@ impl UpstreamEmbedder {
             TextRole::Passage => &self.model.passage_prefix,
         };
         let input: Vec<String> = texts.into_iter().map(|text| format!("{prefix}{text}")).collect();
-        let reply = self.vectors(&input).await.map_err(|error| match error {
+        let request = json!({"model": self.model.name, "input": input, "encoding_format": "float"});
+        let reply = self.upstream.embeddings(&request).await.map_err(|error| match error {
             // llama.cpp answers 500 where a text is longer than its batch.
             UpstreamError::Refused { status: 400 | 413 | 422 | 500, .. } => {
                 EmbedError::Refused(error.to_string())
@@ -62,13 +63,6 @@ impl UpstreamEmbedder {
         })?;
         read(&reply, input.len())
             .map_err(|fault| EmbedError::Unavailable(format!("the vectors of the model server: {fault}")))
-    }
-}
-
-impl UpstreamEmbedder {
-    async fn vectors(&self, input: &[String]) -> Result<Vec<u8>, UpstreamError> {
-        let route = self.upstream.route(Some(&self.model.name)).await?;
-        route.embeddings(&json!({"model": route.model(), "input": input, "encoding_format": "float"})).await
     }
 }
 
@@ -94,7 +88,7 @@ struct Row {
 }
 
 /// The vectors of a reply in the order of the texts. One that is missing would put all behind it to the wrong text.
-fn read(reply: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
+pub(crate) fn read(reply: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
     let Reply { mut data } =
         serde_json::from_slice(reply).map_err(|error| format!("they cannot be read: {error}"))?;
     data.sort_by_key(|row| row.index);

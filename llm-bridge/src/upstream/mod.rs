@@ -16,10 +16,15 @@ mod settings;
 
 use std::{sync::Arc, time::Duration};
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response},
+};
 use serde_json::{Value, json};
-use toolrack_apis::Provider;
+use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
+pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub use kind::{KINDS, ServerKind};
@@ -121,6 +126,17 @@ impl Upstream {
         self.join(|server| server.recognition().last().map_or(Provider::OpenAi.name(), |known| known.id()))
     }
 
+    /// The API that the server is asked in; that of OpenAI where there are several, which may differ, and for the demo model.
+    pub(crate) async fn api(&self) -> Provider {
+        match &*self.0 {
+            Kind::Servers(servers) => match servers.only() {
+                Some(server) => server.recognized().await.wire.api(),
+                None => Provider::OpenAi,
+            },
+            Kind::Demo => Provider::OpenAi,
+        }
+    }
+
     fn join<'a>(&'a self, word: impl Fn(&'a HttpUpstream) -> &'a str) -> String {
         match &*self.0 {
             Kind::Servers(servers) => servers.iter().map(word).collect::<Vec<_>>().join(", "),
@@ -141,6 +157,18 @@ impl Upstream {
         }
     }
 
+    /// The same, read. Entries without a name are left out.
+    ///
+    /// # Errors
+    /// As [`models`](Self::models).
+    pub(crate) async fn listed(&self) -> Result<Vec<ListedModel>, UpstreamError> {
+        let listed = |entry: Value| {
+            let embeds = !models::answers_questions(&entry);
+            ListedModel::read(entry).map(|model| ListedModel { embeds, ..model })
+        };
+        Ok(self.models().await?.into_iter().filter_map(listed).collect())
+    }
+
     /// Where a model is asked: at the server that lists it, at `SERVER` for `SERVER/MODEL`, or at the one whose patterns fit it most
     /// closely. `None` is the first model that answers questions.
     ///
@@ -150,6 +178,35 @@ impl Upstream {
         match &*self.0 {
             Kind::Demo => Ok(Route::default()),
             Kind::Servers(servers) => servers.targets(model).await.map(Route::through),
+        }
+    }
+
+    /// Passes a request on to the server of its model, with the server's key, and gives the reply as it comes; one without a model, or
+    /// without JSON, goes to the first. A path of OpenAI's API begins with `/v1/`.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses this server.
+    pub(crate) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        match &*self.0 {
+            Kind::Demo => Err(UpstreamError::failed("the built-in demo model answers chats only")),
+            Kind::Servers(servers) => servers.pass(method, path, headers, body).await,
+        }
+    }
+
+    /// Asks for the vectors of texts; gives the reply as it came.
+    pub(crate) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
+        match &*self.0 {
+            Kind::Demo => Err(UpstreamError::failed("the built-in demo model makes no vectors of texts")),
+            Kind::Servers(_) => {
+                let model = request.get("model").and_then(Value::as_str);
+                self.route(model).await?.embeddings(request).await
+            }
         }
     }
 

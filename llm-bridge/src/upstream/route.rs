@@ -76,10 +76,16 @@ impl Route {
         }
     }
 
-    /// Asks for the vectors of texts; gives the reply as it came.
+    /// Asks for the vectors of texts, whatever model the request names; gives the reply as it came.
     pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.embeddings(request).await,
+            Some(target) => {
+                let mut request = request.clone();
+                if let Value::Object(fields) = &mut request {
+                    fields.insert("model".to_owned(), target.model.as_str().into());
+                }
+                target.server.http.embeddings(&request).await
+            }
             None => Err(UpstreamError::failed("the built-in demo model makes no vectors of texts")),
         }
     }

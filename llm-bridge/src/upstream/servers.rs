@@ -6,8 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response},
+};
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::{
@@ -124,6 +128,44 @@ impl Servers {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &HttpUpstream> {
         self.all.iter().map(|server| &server.http)
+    }
+
+    /// The server, where there is one only.
+    pub(super) fn only(&self) -> Option<&HttpUpstream> {
+        match self.all.as_slice() {
+            [only] => Some(&only.http),
+            _ => None,
+        }
+    }
+
+    /// Passes a request on to the server of its model.
+    pub(super) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        if let Some(only) = self.only() {
+            return only.pass(method, path, headers, body).await;
+        }
+        let request = serde_json::from_slice::<Map<String, Value>>(&body).ok();
+        let model = request.as_ref().and_then(|fields| fields.get("model")?.as_str());
+        let Some(asked) = model else {
+            let Some(first) = self.all.first() else {
+                return Err(UpstreamError::failed("there is no model server"));
+            };
+            return first.http.pass(method, path, headers, body).await;
+        };
+        let (server, model) = self.choose(asked).await?;
+        let body = match request.clone().filter(|_| asked != model) {
+            Some(mut fields) => {
+                fields.insert("model".to_owned(), model.into());
+                Value::Object(fields).to_string().into()
+            }
+            None => body,
+        };
+        server.http.pass(method, path, headers, body).await
     }
 
     async fn lists(&self) -> Vec<(&Arc<Server>, Result<Arc<Vec<Value>>, UpstreamError>)> {
