@@ -155,7 +155,7 @@ async fn answer(
         return counts::count(&GeminiFront, app, identity, request).await;
     }
     let (parts, body) = read(front, request).await?;
-    let (page, headers) = (page_of(&parts.headers), parts.headers.clone());
+    let (base, headers) = (base_of(&parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let Decoded { mut request, encoder } =
         match decode(body.len(), move || front.decode(&parts, &body)).await? {
@@ -175,7 +175,7 @@ async fn answer(
         Ok(turn) => turn,
         Err(fault) => return Ok(bad(fault)),
     };
-    let answering = Answering { turn, encoder, out: Vec::new(), page, over: false, has_text: false };
+    let answering = Answering { turn, encoder, out: Vec::new(), base, over: false, has_text: false };
     Ok(match stream {
         true => streamed(front, answering, app.closing).await,
         false => whole(front, answering, app.closing).await,
@@ -209,10 +209,10 @@ pub(super) fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
-/// The address of this server's page, as the client reaches it.
-fn page_of(headers: &HeaderMap) -> Option<String> {
+/// The address of this server, as the client reaches it.
+fn base_of(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
-    Some(format!("http://{host}/"))
+    Some(format!("http://{host}"))
 }
 
 /// An answer on its way to the client.
@@ -221,7 +221,7 @@ struct Answering {
     encoder: Box<dyn Encode>,
     /// What is encoded and not sent yet.
     out: Vec<u8>,
-    page: Option<String>,
+    base: Option<String>,
     over: bool,
     /// Whether the client has been sent text.
     has_text: bool,
@@ -267,10 +267,10 @@ impl Answering {
         let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
             return None;
         };
-        let place = self.page.as_ref().map(|page| format!("at {page} or ")).unwrap_or_default();
+        let base = self.base.as_deref().unwrap_or_default();
         let before = if self.has_text { "\n\n" } else { "" };
         let text = format!(
-            "{before}[Waiting: a person has to allow `{name}`, {place}with `toolrack approvals approve {approval}`.]\n\n"
+            "{before}[Waiting: a person has to allow `{name}`. To answer: POST {{\"approve\": true}} to {base}/api/approvals/{approval}]\n\n"
         );
         Some(TurnEvent::Message { id: id.clone(), text })
     }
@@ -385,7 +385,7 @@ mod tests {
         let (parts, ()) = axum::http::Request::new(()).into_parts();
         let body = br#"{"messages": [{"role": "user", "content": "Go."}]}"#;
         let encoder = OpenAiFront.decode(&parts, body).unwrap().encoder;
-        Answering { turn, encoder, out: Vec::new(), page: None, over: false, has_text: false }
+        Answering { turn, encoder, out: Vec::new(), base: None, over: false, has_text: false }
     }
 
     #[tokio::test]
