@@ -13,6 +13,7 @@ mod recognize;
 mod route;
 mod servers;
 mod settings;
+mod tokens;
 
 use std::{sync::Arc, time::Duration};
 

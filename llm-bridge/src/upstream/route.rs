@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 use toolrack_apis::{Provider, Request};
 
-use super::{answer::Answer, demo, error::UpstreamError, servers::Server, settings::UpstreamSettings};
+use super::{
+    answer::Answer, demo, error::UpstreamError, servers::Server, settings::UpstreamSettings, tokens,
+};
 
 /// A server, and a model's name there.
 #[derive(Debug, Clone)]
@@ -74,6 +76,16 @@ impl Route {
             Some(target) => target.server.http.ask(request, definitions).await,
             None => Ok(Answer::demo(request, definitions)),
         }
+    }
+
+    /// How many tokens a request has, with definitions as for [`ask`](Self::ask): by the server's own tokenizer where it has one, otherwise
+    /// estimated. Never 0.
+    pub(crate) async fn count_tokens(&self, request: &Request, definitions: &str) -> u64 {
+        let counted = match &self.target {
+            Some(target) => tokens::counted(&target.server.http, request, definitions).await,
+            None => None,
+        };
+        counted.unwrap_or_else(|| tokens::estimated(request, definitions)).max(1)
     }
 
     /// Asks for the vectors of texts, whatever model the request names; gives the reply as it came.
