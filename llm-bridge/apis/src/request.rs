@@ -34,11 +34,13 @@ pub struct Request {
 }
 
 /// How a request takes part in a conversation that the server keeps, as in OpenAI's Responses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
-    /// The answer that the messages continue; its id is [`Encode::id`](crate::Encode::id). Whoever keeps conversations puts the
-    /// earlier messages in front, but behind the instructions, and takes this out.
+    /// The answer that the messages continue; its id is [`Encode::id`](crate::Encode::id). Whoever keeps conversations takes this out
+    /// and puts in what was before.
     pub previous_response_id: Option<String>,
+    /// The messages before those of the request, which stand behind its instructions.
+    pub earlier: Vec<Message>,
     /// Whether the answer is to be kept; `None` for the API's default, which is to keep it.
     pub store: Option<bool>,
     /// Whether the first message has instructions for this request only, which are not kept.

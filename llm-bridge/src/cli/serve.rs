@@ -57,6 +57,7 @@ pub(super) async fn run(
     server_settings.schedule = Some(stores.schedule);
     server_settings.metrics = metrics;
     server_settings.mcp_servers = Some(mcp_servers);
+    server_settings.conversations = Some(stores.conversations.clone());
     if backend.registry().context(settings.caller()).resources().provides::<Documents>() {
         server_settings.documents = Some(settings.documents()?);
     }

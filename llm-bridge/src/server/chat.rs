@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt, stream};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{
     BadRequest, Decoded, Encode, Failure, FailureKind, Provider, ToolStatus, TurnEvent,
@@ -21,6 +21,7 @@ use toolrack_apis::{
 use super::{
     App,
     api_error::ApiError,
+    conversations::{self, Keeping},
     counts,
     fronts::{StaticFront, read, reply},
     identity::Identity,
@@ -169,13 +170,22 @@ async fn answer(
     if !wants_tools(&headers)? {
         request.extension.allowed_tools = Some(Vec::new());
     }
+    let keeping = match front.api() {
+        Provider::Responses => {
+            match conversations::begin(app.conversations.as_ref(), &identity, &mut request).await {
+                Ok(keeping) => keeping,
+                Err(failure) => return Ok(reply(front.failure(&failure))),
+            }
+        }
+        _ => None,
+    };
     let stream = request.stream;
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,
         Err(fault) => return Ok(bad(fault)),
     };
-    let answering = Answering { turn, encoder, out: Vec::new(), base, over: false, has_text: false };
+    let answering = Answering { base, keeping, ..Answering::new(turn, encoder) };
     Ok(match stream {
         true => streamed(front, answering, app.closing).await,
         false => whole(front, answering, app.closing).await,
@@ -225,12 +235,45 @@ struct Answering {
     over: bool,
     /// Whether the client has been sent text.
     has_text: bool,
+    model: String,
+    /// Where the answer is kept, if it is.
+    keeping: Option<Keeping>,
+    /// The last event, while the answer is being kept: the client may go on from it at once.
+    last: Option<(JoinHandle<()>, TurnEvent)>,
 }
 
 impl Answering {
-    /// Waits for the next event and encodes it.
+    fn new(turn: Turn, encoder: Box<dyn Encode>) -> Self {
+        Self {
+            turn,
+            encoder,
+            out: Vec::new(),
+            base: None,
+            over: false,
+            has_text: false,
+            model: String::new(),
+            keeping: None,
+            last: None,
+        }
+    }
+
+    /// Waits for the next event and encodes it. Nothing is lost when this is dropped while it waits.
     async fn next(&mut self) -> Result<(), Failure> {
+        if let Some((kept, _)) = &mut self.last {
+            // A failure of it is logged.
+            let _ = kept.await;
+        }
+        if let Some((_, event)) = self.last.take() {
+            return self.encode(event);
+        }
         match self.turn.next().await {
+            Some(event @ TurnEvent::Finished { .. }) => match self.keep() {
+                Some(kept) => {
+                    self.last = Some((kept, event));
+                    Ok(())
+                }
+                None => self.encode(event),
+            },
             Some(event) => self.encode(event),
             None => {
                 self.over = true;
@@ -239,9 +282,19 @@ impl Answering {
         }
     }
 
+    /// Begins to keep the answer.
+    fn keep(&mut self) -> Option<JoinHandle<()>> {
+        let keeping = self.keeping.take()?;
+        let (id, model) = (self.encoder.id()?.to_owned(), std::mem::take(&mut self.model));
+        Some(tokio::spawn(keeping.keep(id, model, self.turn.take_answer())))
+    }
+
     /// Encodes an event; a failure is handed back.
     fn encode(&mut self, event: TurnEvent) -> Result<(), Failure> {
         self.has_text |= matches!(event, TurnEvent::Text(_) | TurnEvent::Message { .. });
+        if let TurnEvent::Model(name) = &event {
+            self.model.clone_from(name);
+        }
         let waits = self.waits(&event);
         match event {
             TurnEvent::Failed(failure) => {
@@ -385,7 +438,7 @@ mod tests {
         let (parts, ()) = axum::http::Request::new(()).into_parts();
         let body = br#"{"messages": [{"role": "user", "content": "Go."}]}"#;
         let encoder = OpenAiFront.decode(&parts, body).unwrap().encoder;
-        Answering { turn, encoder, out: Vec::new(), base: None, over: false, has_text: false }
+        Answering::new(turn, encoder)
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod conversations;
 mod counts;
 mod document_reading;
 mod documents;
@@ -39,7 +40,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse, serve::ListenerExt,
 };
-use registry_core::{Caller, Permission, store::Store};
+use registry_core::{
+    Caller, Permission,
+    store::{Conversations, Store},
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use toolrack_http::webhook::Webhooks;
@@ -85,6 +89,8 @@ pub struct ServerSettings {
     pub metrics: Metrics,
     /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
+    /// The conversations that are kept for clients of OpenAI's Responses; `None` for none.
+    pub conversations: Option<Conversations>,
     /// The documents that tools search.
     pub documents: Option<toolrack_documents::Documents>,
     /// Who may add documents.
@@ -111,6 +117,7 @@ impl ServerSettings {
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
+            conversations: None,
             documents: None,
             upload: Upload::default(),
             extracting: None,
@@ -136,6 +143,7 @@ struct App {
     metrics: Metrics,
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     documents: documents::DocumentAccess,
+    conversations: Option<Conversations>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
     /// Cancelled when the grace period is over.
@@ -179,11 +187,13 @@ fn routes(
         metrics: settings.metrics.clone(),
         mcp_servers: settings.mcp_servers.clone(),
         documents,
+        conversations: settings.conversations.clone(),
         module_name: settings.module_name.as_str().into(),
         closing,
     };
     let with_tools = with_tools
         .merge(chat::routes())
+        .merge(conversations::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .add("/api/tools", tools::list, tools::list_operation())

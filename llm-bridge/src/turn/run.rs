@@ -1,6 +1,9 @@
 //! One turn: from a request to the model's last word.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use registry_core::{Caller, Conversation, ToolContext};
 use serde_json::{Map, Value};
@@ -35,11 +38,15 @@ pub(crate) const PLAIN: &str = ":plain";
 /// The fields of an answer's form that only OpenAI's API knows.
 const FORMAT_FIELDS: [&str; 2] = ["response_format", "json_schema"];
 
+/// What a turn has added to the conversation.
+type Answer = Arc<Mutex<Vec<Message>>>;
+
 /// A turn that is running. Dropping it cancels the model's answer and the tools.
 #[derive(Debug)]
 pub struct Turn {
     events: mpsc::Receiver<TurnEvent>,
     over: bool,
+    answer: Answer,
     cancellation: CancellationToken,
     _cancel: DropGuard,
 }
@@ -58,6 +65,12 @@ impl Turn {
         });
         self.over = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
         Some(event)
+    }
+
+    /// What the turn has added to the conversation, with the calls of the server's tools and their results, for whoever keeps
+    /// conversations. It is there once the turn has [finished](TurnEvent::Finished), and is given once.
+    pub fn take_answer(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the turn from outside.
@@ -81,6 +94,8 @@ pub(super) fn prepare(
     let offer = Arc::new(Offer::new(backend, request, context)?);
     let sent = std::mem::take(&mut request.messages);
     request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
+    let instructions = usize::from(request.conversation.has_instructions).min(request.messages.len());
+    request.messages.splice(instructions..instructions, request.conversation.earlier.drain(..));
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
     prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
@@ -94,6 +109,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
     // Where the server's tools may be called, the answer gets its form when all calls are done.
     let form = offer.has_server_tools().then(|| Form::take(&mut request)).flatten();
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
+    let answer = Arc::default();
     let run = Run {
         meter: Meter::new(settings.limits),
         clock: Arc::new(ToolClock::new(settings.limits.tool_time())),
@@ -111,10 +127,11 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         unsettled: Unsettled::default(),
         tools: TaskTracker::new(),
         has_run_tools: false,
+        answer: Arc::clone(&answer),
         events: sender,
     };
     backend.shared.turns.spawn(run.run_to_end(cancellation.clone()));
-    Ok(Turn { events, over: false, _cancel: cancellation.clone().drop_guard(), cancellation })
+    Ok(Turn { events, over: false, answer, _cancel: cancellation.clone().drop_guard(), cancellation })
 }
 
 /// The caller as the request narrows it, with the conversation around.
@@ -162,6 +179,8 @@ pub(super) struct Run {
     tools: TaskTracker,
     /// Whether a tool of the server has run in this turn.
     pub(super) has_run_tools: bool,
+    /// Gets what was added when the turn is over.
+    answer: Answer,
     pub(super) events: mpsc::Sender<TurnEvent>,
 }
 
@@ -229,6 +248,8 @@ impl Run {
         let mut aborted = self.unsettled.abort(reason);
         let _ = self.send_all(&mut aborted).await;
         let usage = std::mem::take(&mut self.usage);
+        let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let last = match end {
             End::Answered { reason } => TurnEvent::Finished { reason, usage },
             End::Limit(reached) => {
@@ -273,12 +294,16 @@ impl Run {
                     form.put_back(&mut self.request);
                     continue;
                 }
+                if !reader.text.is_empty() || !reader.native_reasoning.is_empty() {
+                    self.request.messages.extend(history::messages_of(&reader, Vec::new()));
+                }
+                let reason = reader.finish.take();
                 if self.form.is_some()
                     && let Err(end) = self.send_all(&mut vec![TurnEvent::Text(reader.text)]).await
                 {
                     return end;
                 }
-                let reason = reader.finish.take().filter(|reason| *reason != FinishReason::ToolCalls);
+                let reason = reason.filter(|reason| *reason != FinishReason::ToolCalls);
                 return End::Answered { reason: reason.unwrap_or(FinishReason::Stop) };
             }
             let must_be_kept = history::is_beyond_client(self.added(), &reader.calls);

@@ -34,6 +34,7 @@ impl Front for ResponsesFront {
             previous_response_id: body.string("previous_response_id")?,
             store: body.bool("store")?,
             has_instructions: instructions.is_some(),
+            earlier: Vec::new(),
         };
         let instructions = instructions.map(|text| Message::text(Role::System, text));
         let messages = instructions.into_iter().chain(read_input(&mut body)?).collect();

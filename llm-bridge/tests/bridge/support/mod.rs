@@ -23,7 +23,7 @@ use registry_core::{
     BoxFuture, Caller, Effect, Handler, Permission, Registry, TextTag, ToolContext, ToolError, ToolPolicy,
     ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
-    store::MemoryStore,
+    store::{ConversationLimits, Conversations, MemoryStore},
 };
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -229,7 +229,9 @@ impl Setup {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let store = Arc::new(MemoryStore::default());
+        let conversations = Conversations::new(store.clone(), ConversationLimits::default());
         let settings = ServerSettings {
+            conversations: Some(conversations),
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             grace: self.grace,
