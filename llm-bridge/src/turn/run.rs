@@ -10,7 +10,7 @@ use tokio_util::{
     task::TaskTracker,
 };
 use toolrack_apis::{
-    BadRequest, ClientCall, Failure, FinishReason, Message, Passing, Request, ResponseFormat, Role,
+    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Passing, Request, ResponseFormat, Role,
     TurnEvent, Usage,
 };
 
@@ -21,6 +21,7 @@ use super::{
     clock::ToolClock,
     history,
     limits::{Meter, Reached},
+    memory::Fingerprint,
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
@@ -75,6 +76,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
     let context = context_of(&backend, &request, caller)?.with_cancellation(cancellation.clone());
     let offer = Arc::new(Offer::new(&backend, &request, context)?);
     let sent = std::mem::take(&mut request.messages);
+    let conversation = Fingerprint::of(&sent);
     request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
@@ -89,6 +91,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         backend: backend.clone(),
         offer,
         sent: request.messages.len(),
+        conversation,
         form,
         parallel: request.parallel,
         upstream: backend.upstream().clone(),
@@ -130,6 +133,8 @@ pub(super) struct Run {
     pub(super) request: Request,
     /// How many of the messages there were before the turn.
     sent: usize,
+    /// What the client sent.
+    conversation: Fingerprint,
     /// The form of the answer, where the rounds before the last are free of it.
     pub(super) form: Option<Form>,
     /// Whether an answer may have several calls.
@@ -223,12 +228,9 @@ impl Run {
             }
             End::Upstream(error) => {
                 tracing::error!(%error, "the model did not answer");
-                let mut failure = Failure::from(error);
-                if self.has_run_tools {
-                    // Asked again the tools would run again.
-                    failure.should_retry = Some(false);
-                }
-                TurnEvent::Failed(failure)
+                let failure = Failure::from(error);
+                // Asked again the tools would run again.
+                TurnEvent::Failed(if self.has_run_tools { failure.not_again() } else { failure })
             }
             End::Gone => return,
         };
@@ -357,10 +359,12 @@ impl Run {
         if client.is_empty() {
             return None;
         }
-        if must_be_kept {
-            let owner = self.backend.owner(self.offer.context.caller());
-            let ids = client.iter().map(|call| call.call.id.as_str());
-            self.backend.shared.memory.keep(&owner, ids, self.added());
+        let owner = self.backend.owner(self.offer.context.caller());
+        let calls: Vec<&Call> = client.iter().map(|call| &call.call).collect();
+        let memory = &self.backend.shared.memory;
+        match must_be_kept {
+            true => memory.keep(&owner, self.conversation, &calls, self.added()),
+            false => memory.keep_nothing(&owner, self.conversation, &calls),
         }
         Some(match self.send_all(&mut vec![TurnEvent::Calls(client)]).await {
             Ok(()) => End::Answered { reason: FinishReason::ToolCalls },
