@@ -21,7 +21,8 @@ pub struct SearchEngine {
     key: Option<HeaderValue>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 enum Kind {
     Searxng,
     Brave,
@@ -46,14 +47,8 @@ pub(crate) struct SearchResult {
 pub struct InvalidSearchEngine(String);
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Searxng, Self::Brave, Self::Tavily];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Searxng => "searxng",
-            Self::Brave => "brave",
-            Self::Tavily => "tavily",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Where the service is; `None` for one that everybody runs for themselves.
@@ -128,13 +123,11 @@ impl SearchEngine {
             }
             return Ok(None);
         };
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(&engine)).ok_or_else(
-            || {
-                InvalidSearchEngine(format!(
-                    "unknown engine `{engine}`; the engines are searxng, brave and tavily"
-                ))
-            },
-        )?;
+        let kind = engine.parse().map_err(|_| {
+            InvalidSearchEngine(format!(
+                "unknown engine `{engine}`; the engines are searxng, brave and tavily"
+            ))
+        })?;
         Self::new(kind, url.as_deref(), api_key.as_deref()).map(Some)
     }
 

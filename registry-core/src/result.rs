@@ -394,18 +394,10 @@ fn known(error: &(dyn Error + 'static)) -> KnownError {
 
 /// Whether it is a connection that broke or took too long.
 fn is_transient(kind: std::io::ErrorKind) -> bool {
-    use std::io::ErrorKind::{
-        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted, TimedOut,
-        UnexpectedEof,
-    };
-    matches!(
+    use std::io::ErrorKind as Kind;
+    let broken = matches!(
         kind,
-        BrokenPipe
-            | ConnectionAborted
-            | ConnectionRefused
-            | ConnectionReset
-            | Interrupted
-            | TimedOut
-            | UnexpectedEof
-    )
+        Kind::BrokenPipe | Kind::ConnectionAborted | Kind::ConnectionReset | Kind::UnexpectedEof
+    );
+    broken || matches!(kind, Kind::ConnectionRefused | Kind::Interrupted | Kind::TimedOut)
 }

@@ -94,6 +94,16 @@ pub(crate) fn core_path(keys: &mut Vec<Key>, errors: &mut Errors) -> TokenStream
     }
 }
 
+/// What the core is called, where `crate = path` is the only key there is.
+pub(crate) fn only_core_path(attribute: TokenStream, errors: &mut Errors) -> TokenStream {
+    let mut keys = keys(attribute, errors);
+    let core = core_path(&mut keys, errors);
+    for key in keys {
+        errors.push(&key.name, format!("there is no key `{}`", key.name), "the only one is `crate = path`");
+    }
+    core
+}
+
 /// The statements that turn the keys of `#[tool]` into calls on the builder. They are assignments, because after one
 /// that is wrong rustc goes on with the next, as it does not after a chain of calls or of `let`.
 pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Errors) -> Vec<TokenStream> {
@@ -109,21 +119,18 @@ pub(crate) fn calls(keys: &[Key], arguments: Option<&[String]>, errors: &mut Err
 fn value(key: &Key, arguments: Option<&[String]>, errors: &mut Errors) -> Option<TokenStream> {
     let name = key.name.to_string();
     if matches!(name.as_str(), "missing" | "clone" | "new") {
-        errors.push(&key.name, format!("there is no key `{name}`"), "remove it");
-        return None;
+        return errors.none(&key.name, format!("there is no key `{name}`"), "remove it");
     }
     let Some(value) = &key.value else {
         if matches!(name.as_str(), "gate" | "idempotent" | "deferred") {
             return Some(quote!(true));
         }
-        errors.push(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
-        return None;
+        return errors.none(&key.name, format!("`{name}` needs a value"), format!("write `{name} = …`"));
     };
     match name.as_str() {
         "name" => {
             let Some(text) = key.text() else {
-                errors.push(value, "the name has to be written out", "write `name = \"…\"`");
-                return None;
+                return errors.none(value, "the name has to be written out", "write `name = \"…\"`");
             };
             check_name(&text.value(), text, errors);
         }

@@ -85,11 +85,7 @@ fn expand(
     change: impl FnOnce(&mut DeriveInput, &TokenStream, &mut Errors) -> Change,
 ) -> TokenStream {
     let mut errors = Errors::new(format!("`#[{macro_name}]`"));
-    let mut keys = attr::keys(attribute, &mut errors);
-    let core = attr::core_path(&mut keys, &mut errors);
-    for key in keys {
-        errors.push(&key.name, format!("there is no key `{}`", key.name), "the only one is `crate = path`");
-    }
+    let core = attr::only_core_path(attribute, &mut errors);
     let mut parsed: DeriveInput = match syn::parse2(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {

@@ -61,15 +61,7 @@ impl Place {
             Ok((folder, input.parse::<TokenStream>()?))
         };
         let (folder, rest) = read.parse2(input)?;
-        let mut keys = attr::keys(rest, errors);
-        let core = attr::core_path(&mut keys, errors);
-        for key in keys {
-            errors.push(
-                &key.name,
-                format!("there is no key `{}`", key.name),
-                "the only one is `crate = path`",
-            );
-        }
+        let core = attr::only_core_path(rest, errors);
         let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
         let asking = proc_macro::Span::call_site().local_file().and_then(|file| path::absolute(file).ok());
         let folder = match (folder, asking.as_deref().and_then(Path::parent)) {

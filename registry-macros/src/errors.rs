@@ -22,6 +22,12 @@ impl Errors {
         self.errors.push(syn::Error::new_spanned(at, message));
     }
 
+    /// The same in place of a value.
+    pub(crate) fn none<T>(&mut self, at: impl ToTokens, what: impl Display, help: impl Display) -> Option<T> {
+        self.push(at, what, help);
+        None
+    }
+
     pub(crate) fn push_at(&mut self, at: Span, what: impl Display, help: impl Display) {
         self.errors.push(syn::Error::new(at, format!("{}: {what}\nhelp: {help}", self.subject)));
     }

@@ -237,12 +237,10 @@ impl Interval {
     fn of(key: Span, value: &Expr, errors: &mut Errors) -> Option<Self> {
         let help = "write `1..=14`, `1..14`, `1..` or `..=14`";
         let Expr::Range(ExprRange { start, end, limits, .. }) = value else {
-            errors.push(value, "this is not a range", help);
-            return None;
+            return errors.none(value, "this is not a range", help);
         };
         if start.is_none() && end.is_none() {
-            errors.push(value, "a range without ends bounds nothing", help);
-            return None;
+            return errors.none(value, "a range without ends bounds nothing", help);
         }
         let (min, max) = (start.as_deref().cloned(), end.as_deref().cloned());
         let exclusive = matches!(limits, RangeLimits::HalfOpen(_)) && max.is_some();

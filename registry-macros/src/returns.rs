@@ -35,20 +35,21 @@ impl Returns {
             ReturnType::Type(_, ty) => peeled(ty),
         };
         if mentions(ty, "impl") {
-            errors.push(ty, "`impl Trait` has no schema", "name the type");
-            return None;
+            return errors.none(ty, "`impl Trait` has no schema", "name the type");
         }
         if let Type::Reference(reference) = ty
             && reference.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static")
         {
-            errors.push(ty, "a tool gives away what it returns", "return a value that owns what is in it");
-            return None;
+            return errors.none(
+                ty,
+                "a tool gives away what it returns",
+                "return a value that owns what is in it",
+            );
         }
         let Type::Path(TypePath { path, .. }) = ty else { return Some(Self::always(ty.clone())) };
         let Some(result) = ends_in(path, "Result") else { return Some(Self::always(ty.clone())) };
         let Some(value) = types(&result.arguments).next() else {
-            errors.push(ty, "the type of the value cannot be seen", "write `Result<T, E>`");
-            return None;
+            return errors.none(ty, "the type of the value cannot be seen", "write `Result<T, E>`");
         };
         let failure = types(&result.arguments)
             .nth(1)

@@ -132,8 +132,7 @@ fn input(input: &PatType, ident: syn::Ident, errors: &mut Errors) -> Option<Inpu
         errors.push(cfg, "a tool's arguments are the same in every build", "put the `cfg` on the function");
     }
     if mentions(ty, "impl") {
-        errors.push(ty, "`impl Trait` has no schema", "name a type");
-        return None;
+        return errors.none(ty, "`impl Trait` has no schema", "name a type");
     }
     let read = if has(&input.attrs, "context") {
         Input::Context
@@ -164,19 +163,14 @@ fn is_context(ty: &Type, errors: &mut Errors) -> Option<bool> {
     match ty {
         Type::Reference(reference) if named(&reference.elem, "ToolContext") => {
             if let Some(token) = &reference.mutability {
-                errors.push(token, "the context is shared", "write `&ToolContext`");
-                return None;
+                return errors.none(token, "the context is shared", "write `&ToolContext`");
             }
             Some(true)
         }
         Type::Reference(reference) if named(&reference.elem, "Resource") => {
-            errors.push(ty, "a resource is taken as it is", "write `Resource<T>`; it can be used as a `&T`");
-            None
+            errors.none(ty, "a resource is taken as it is", "write `Resource<T>`; it can be used as a `&T`")
         }
-        _ if named(ty, "ToolContext") => {
-            errors.push(ty, "the context is borrowed", "write `&ToolContext`");
-            None
-        }
+        _ if named(ty, "ToolContext") => errors.none(ty, "the context is borrowed", "write `&ToolContext`"),
         _ => Some(false),
     }
 }
@@ -186,12 +180,11 @@ fn argument(input: &PatType, errors: &mut Errors) -> Option<Argument> {
     let ident = match &*input.pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
         other => {
-            errors.push(
+            return errors.none(
                 other,
                 "an argument needs a name",
                 "write `name: Type` and take it apart in the body",
             );
-            return None;
         }
     };
     let owns = check_type(&ident, ty, errors);

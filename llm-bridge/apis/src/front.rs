@@ -95,22 +95,54 @@ pub(crate) fn failure_reply(failure: &Failure, body: &impl Serialize) -> http::R
     reply
 }
 
+/// The maximum size of a request's tools together, in bytes. No model reads as much.
+const MAX_TOOLS: usize = 4 << 20;
+
 /// Reads the tools of a request; two of one name are refused.
 pub(crate) fn read_tools(
     items: Vec<Field<'_>>,
     read: impl Fn(Object<'_>) -> Result<ClientTool, BadRequest>,
 ) -> Result<Vec<ClientTool>, BadRequest> {
-    let mut names = HashSet::new();
-    let mut tools = Vec::with_capacity(items.len());
+    let mut tools = ToolList::of(&items)?;
     for item in items {
         let place = item.bad("");
-        let tool = read(item.object()?)?;
-        if !names.insert(tool.name.clone()) {
+        tools.push(read(item.object()?)?, place)?;
+    }
+    Ok(tools.into_tools())
+}
+
+/// The tools of a request, no two of one name.
+#[derive(Default)]
+pub(crate) struct ToolList {
+    names: HashSet<String>,
+    tools: Vec<ClientTool>,
+}
+
+impl ToolList {
+    /// An empty list for these items, whose size is bounded.
+    pub(crate) fn of(items: &[Field<'_>]) -> Result<Self, BadRequest> {
+        let size: usize = items.iter().map(|item| item.source().get().len()).sum();
+        match items.last() {
+            Some(last) if size > MAX_TOOLS => Err(last.bad(format_args!(
+                "and the tools before it are larger than {} MiB together",
+                MAX_TOOLS >> 20
+            ))),
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// Adds a tool; `place` is where it stands in the request.
+    pub(crate) fn push(&mut self, tool: ClientTool, place: BadRequest) -> Result<(), BadRequest> {
+        if !self.names.insert(tool.name.clone()) {
             return Err(BadRequest { message: format!("two tools are named `{}`", tool.name), ..place });
         }
-        tools.push(tool);
+        self.tools.push(tool);
+        Ok(())
     }
-    Ok(tools)
+
+    pub(crate) fn into_tools(self) -> Vec<ClientTool> {
+        self.tools
+    }
 }
 
 /// Reads the name of a tool.

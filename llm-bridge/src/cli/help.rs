@@ -34,6 +34,8 @@ fn command() -> Command {
         let hidden: &[&[&str]] = match sub.get_name() {
             "serve" => &[],
             "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
+            // `--model` is the agent's.
+            "launch" => &[&["listen", "api_key", "upstream", "upstream_api_key"], &["data_dir"]],
             "modules" | "mcp-servers" | "user" | "persona" | "key" | "audit" => &[&SERVER, &UPSTREAM],
             _ => &[&SERVER, &UPSTREAM, &PLACES],
         };

@@ -11,6 +11,7 @@ mod documents;
 mod extract;
 mod help;
 mod interrupts;
+mod launch;
 mod mcp;
 mod mcp_servers;
 mod names;
@@ -77,6 +78,8 @@ enum Command {
     Serve,
     /// Chat in the terminal, or answer one question
     Chat(chat::Arguments),
+    /// Start a coding agent (Claude Code, Codex, Gemini CLI, opencode, Qwen Code) that uses the running server
+    Launch(launch::Arguments),
     /// Parse tool calls from a model's output on standard input
     Parse(parse::Arguments),
     /// List the tools, check them, enable and disable them
@@ -243,6 +246,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
+        Command::Launch(arguments) => launch::run(arguments, settings).await,
         Command::Modules { list, command } => {
             match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {
                 ModulesCommand::Refresh(asked) => reports::refresh(&asked, settings).await,

@@ -39,7 +39,7 @@ pub(super) enum ModulesCommand {
 
 /// Refreshes the modules and lists them.
 pub(super) async fn refresh(asked: &Asked, settings: &Settings) -> Result<ExitCode, String> {
-    let answer = Server::new(asked, settings)?.ask(Method::POST, &["refresh-tools"]).await?;
+    let answer = Server::new(&asked.server, settings)?.ask(Method::POST, &["refresh-tools"]).await?;
     print_list::<ModuleReport>(answer, asked.json)
 }
 
@@ -47,11 +47,11 @@ pub(super) async fn refresh(asked: &Asked, settings: &Settings) -> Result<ExitCo
 pub(super) async fn run<R: Report>(command: RemoteCommand, settings: &Settings) -> Result<ExitCode, String> {
     match command {
         RemoteCommand::List(asked) => {
-            let answer = Server::new(&asked, settings)?.ask(Method::GET, &["api", R::COMMAND]).await?;
+            let answer = Server::new(&asked.server, settings)?.ask(Method::GET, &["api", R::COMMAND]).await?;
             print_list::<R>(answer, asked.json)
         }
         RemoteCommand::Accept { name, digest, asked } => {
-            let server = Server::new(&asked, settings)?;
+            let server = Server::new(&asked.server, settings)?;
             let report = server.accept(&["api", R::COMMAND, &name, "accept"], &digest).await?;
             print::<R>(&Value::Array(vec![report]), asked.json)
         }

@@ -14,15 +14,22 @@ use super::{Settings, settings::Secret, terminal::one_line};
 /// The timeout of a request, in addition to that of module discovery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Which server a command uses.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServerArguments {
+    /// URL of the running server [default: the configured `listen` address]
+    #[arg(long, visible_alias = "url", env = "TOOLRACK_SERVER", value_name = "URL")]
+    server: Option<String>,
+    /// A user's key; commands that change the server need an admin's [default: the configured `api_key`]
+    #[arg(long, env = "TOOLRACK_KEY", value_name = "KEY", hide_env_values = true)]
+    key: Option<Secret>,
+}
+
 /// Options of commands that ask a running server.
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
-    /// URL of the running server [default: the configured `listen` address]
-    #[arg(long, env = "TOOLRACK_SERVER", value_name = "URL")]
-    pub(super) server: Option<String>,
-    /// An admin's key [default: the configured `api_key`]
-    #[arg(long, env = "TOOLRACK_KEY", value_name = "KEY", hide_env_values = true)]
-    pub(super) key: Option<Secret>,
+    #[command(flatten)]
+    pub(super) server: ServerArguments,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -36,7 +43,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(asked: &Asked, settings: &Settings) -> Result<Self, String> {
+    pub(super) fn new(asked: &ServerArguments, settings: &Settings) -> Result<Self, String> {
         const SUCH: &str = "write one such as http://127.0.0.1:7331";
         let given = asked.server.as_deref().filter(|server| !server.is_empty());
         let text = given.map_or_else(|| format!("http://{}", reachable(settings.listen)), str::to_owned);
@@ -50,6 +57,16 @@ impl Server {
         let http = build_client(client).map_err(|error| format!("the system's TLS: {error}"))?;
         let key = asked.key.clone().filter(|key| !key.is_empty());
         Ok(Self { base, key: key.or_else(|| settings.api_key.clone()), http })
+    }
+
+    /// Its address, without a slash at its end.
+    pub(super) fn url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The key that it is asked with.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(Secret::as_str)
     }
 
     fn request(&self, method: Method, path: &[&str]) -> Result<RequestBuilder, String> {

@@ -381,7 +381,10 @@ impl Answering {
                 self.fail(failure);
             }
         }
-        Some(std::mem::take(&mut self.out)).filter(|part| !part.is_empty()).map(Bytes::from)
+        // Copied, so that the buffer stays as large as parts are.
+        let part = (!self.out.is_empty()).then(|| Bytes::copy_from_slice(&self.out));
+        self.out.clear();
+        part
     }
 }
 

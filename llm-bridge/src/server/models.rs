@@ -14,7 +14,6 @@ use super::{
     api_error::ApiError,
     openapi::{ModelList, Operation},
 };
-use crate::upstream::DEMO;
 
 pub(super) fn list_operation() -> Operation {
     Operation::new(Method::GET, "Chat", "list_models", "The models of the model server")
@@ -36,7 +35,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, ApiError
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
-    /// The kind of model server: `demo` or `openai`.
+    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known.
     upstream: &'static str,
     /// The model for requests that name none.
     model: Option<String>,
@@ -58,7 +57,7 @@ pub(super) fn health_operation() -> Operation {
 pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     Json(Health {
         status: "ok",
-        upstream: if app.backend.upstream().is_demo() { DEMO } else { "openai" },
+        upstream: app.backend.upstream().kind(),
         model: app.backend.settings().model.clone(),
         tools: app.backend.registry().len(),
     })

@@ -68,6 +68,7 @@ impl Run {
             {
                 tracing::warn!(
                     message,
+                    hint = self.upstream.for_tools(),
                     "the model server refused tools; trying with the tools in the prompt"
                 );
                 self.prompt_style = true;
@@ -109,7 +110,8 @@ impl Run {
             self.request.choice = ToolChoice::Required;
         }
         self.request.parallel = self.parallel;
-        let definitions = self.offer.definitions(round, self.upstream.api());
+        self.api = self.upstream.api().await;
+        let definitions = self.offer.definitions(round, self.api);
         self.upstream.ask(&self.request, &definitions).await
     }
 

@@ -180,7 +180,8 @@ impl Offer {
         };
         if let Some(Demand::Named(name)) = &offer.demand {
             let mine = offer.server.iter().find(|(_, wire)| wire == name);
-            if mine.is_some_and(|(tool, _)| offer.definition(tool, backend.upstream().api()).is_none()) {
+            // A schema that this API cannot take no other can; which one the model server has may not be known yet.
+            if mine.is_some_and(|(tool, _)| offer.definition(tool, Provider::OpenAi).is_none()) {
                 let message = format!(
                     "`tool_choice` names `{name}`, whose schema cannot be sent to a model; the server's log says why"
                 );

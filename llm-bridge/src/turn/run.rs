@@ -10,8 +10,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Passing, Request, ResponseFormat, Role,
-    TurnEvent, Usage,
+    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Passing, Provider, Request, ResponseFormat,
+    Role, TurnEvent, Usage,
 };
 
 use super::{
@@ -95,6 +95,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         form,
         parallel: request.parallel,
         upstream: backend.upstream().clone(),
+        api: Provider::OpenAi,
         request,
         usage: Usage::default(),
         paragraphs: Paragraphs::default(),
@@ -140,6 +141,8 @@ pub(super) struct Run {
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     pub(super) upstream: Upstream,
+    /// The API that it was asked in.
+    pub(super) api: Provider,
     /// Whether tools are described in the prompt.
     pub(super) prompt_style: bool,
     meter: Meter,
@@ -252,7 +255,7 @@ impl Run {
                 Err(end) => return end,
             };
             if let Some(usage) = reader.usage.take() {
-                self.usage.add(usage, self.upstream.api());
+                self.usage.add(usage, self.api);
             }
             if reader.calls.is_empty() {
                 if let Some(form) = self.form.take_if(|form| !form.fits(&reader.text)) {

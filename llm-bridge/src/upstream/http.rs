@@ -2,13 +2,19 @@
 
 use std::{
     fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
 use toolrack_apis::{Request, Wire, openai::OpenAiWire};
 
-use super::{answer::Answer, error::UpstreamError};
+use super::{
+    answer::Answer,
+    error::UpstreamError,
+    recognize::{Recognition, Recognized},
+    settings::UpstreamSettings,
+};
 use crate::metrics::UpstreamMetrics;
 
 /// The maximum size of a list of models or an error, in bytes.
@@ -18,11 +24,12 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A model server.
 pub(super) struct HttpUpstream {
-    client: reqwest::Client,
+    pub(super) client: reqwest::Client,
     pub(super) base: String,
-    api_key: Option<String>,
-    idle_timeout: Duration,
-    wire: Box<dyn Wire>,
+    pub(super) settings: UpstreamSettings,
+    recognition: Mutex<Recognition>,
+    /// Held by whoever finds out which kind of server it is.
+    pub(super) recognizing: tokio::sync::Mutex<()>,
     pub(super) metrics: UpstreamMetrics,
 }
 
@@ -34,7 +41,8 @@ impl fmt::Debug for HttpUpstream {
 }
 
 impl HttpUpstream {
-    pub(super) fn new(base: &str, api_key: Option<String>, idle_timeout: Duration) -> Result<Self, String> {
+    pub(super) fn new(settings: UpstreamSettings) -> Result<Self, String> {
+        let base = settings.url.as_str();
         let url =
             reqwest::Url::parse(base).map_err(|error| format!("`{base}` is not an address: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -53,70 +61,90 @@ impl HttpUpstream {
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
         let metrics = UpstreamMetrics::new().map_err(|error| format!("metrics: {error}"))?;
-        Ok(Self { client, base, api_key, idle_timeout, wire: Box::new(OpenAiWire), metrics })
+        let (recognition, recognizing) = Default::default();
+        Ok(Self { client, base, settings, recognition, recognizing, metrics })
     }
 
-    /// The API that it speaks.
-    pub(super) fn wire(&self) -> &dyn Wire {
-        self.wire.as_ref()
-    }
-
-    pub(super) async fn models(&self) -> Result<Vec<Value>, UpstreamError> {
-        let request = self.authorized(self.client.get(format!("{}/models", self.base)));
-        let response = self.send(request.timeout(LIST_TIMEOUT)).await?;
-        let body = read_capped(response).await?;
-        let mut list: Value = serde_json::from_slice(&body)
-            .map_err(|error| UpstreamError::failed(format!("its list of models is not JSON: {error}")))?;
-        Ok(match list.get_mut("data").map(Value::take) {
-            Some(Value::Array(models)) => models,
-            _ => Vec::new(),
-        })
+    /// What is known of the server so far.
+    pub(super) fn recognition(&self) -> MutexGuard<'_, Recognition> {
+        self.recognition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
+        let known = self.recognized().await;
         let began = Instant::now();
-        let answer = self.begin_answer(request, definitions).await;
+        let answer = self.begin_answer(&known, request, definitions).await;
         self.metrics.asked(answer.as_ref().err(), began.elapsed());
         answer
     }
 
-    async fn begin_answer(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
-        let (parts, body) = self.wire.request(request, definitions).http.into_parts();
-        let post = self.client.post(format!("{}{}", self.base, parts.uri)).headers(parts.headers).body(body);
-        let response = tokio::time::timeout(self.idle_timeout, self.send(self.authorized(post)))
+    async fn begin_answer(
+        &self,
+        known: &Recognized,
+        request: &Request,
+        definitions: &str,
+    ) -> Result<Answer, UpstreamError> {
+        let (parts, body) = known.wire.request(request, definitions).http.into_parts();
+        let url = format!("{}{}", known.wire_base, parts.uri);
+        let post = self.client.post(url).headers(parts.headers).body(body);
+        let idle = self.settings.idle_timeout;
+        let response = tokio::time::timeout(idle, self.send(&*known.wire, self.authorized(post)))
             .await
-            .unwrap_or(Err(UpstreamError::Stalled(self.idle_timeout)))?;
+            .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-        let decoder = self.wire.decoder(kind.unwrap_or_default());
-        Ok(Answer::of(response, decoder, self.idle_timeout))
+        let decoder = known.wire.decoder(kind.unwrap_or_default());
+        Ok(Answer::of(response, decoder, idle))
+    }
+
+    /// The JSON at an address.
+    pub(super) async fn get(&self, url: String) -> Result<Value, UpstreamError> {
+        let request = self.authorized(self.client.get(url)).timeout(LIST_TIMEOUT);
+        let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
+        serde_json::from_slice(&body)
+            .map_err(|error| UpstreamError::failed(format!("its list of models is not JSON: {error}")))
     }
 
     /// Asks for the vectors of texts; gives the reply as it came.
     pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
-        let post = self.client.post(format!("{}/embeddings", self.base)).json(request);
-        let reply = async { read_capped(self.send(self.authorized(post)).await?).await };
-        let stalled = Err(UpstreamError::Stalled(self.idle_timeout));
-        tokio::time::timeout(self.idle_timeout, reply).await.unwrap_or(stalled)
+        let known = self.recognized().await;
+        let post = self.client.post(format!("{}/embeddings", known.openai_base)).json(request);
+        let reply = async { read_capped(self.send(&OpenAiWire, self.authorized(post)).await?).await };
+        let stalled = Err(UpstreamError::Stalled(self.settings.idle_timeout));
+        tokio::time::timeout(self.settings.idle_timeout, reply).await.unwrap_or(stalled)
     }
 
-    fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        match &self.api_key {
+    pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.settings.api_key {
+            // In the header that both of the APIs take.
             Some(key) => {
-                let (name, value) = self.wire.authorization(key);
+                let (name, value) = OpenAiWire.authorization(key);
                 request.header(name, value)
             }
             None => request,
         }
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, UpstreamError> {
-        let response = request.send().await.map_err(|error| {
+    /// Sends a request; gives the response whatever its status.
+    pub(super) async fn send_raw(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, UpstreamError> {
+        request.send().await.map_err(|error| {
             if error.is_connect() {
+                self.recognition().forget();
                 UpstreamError::Unreachable { base: self.base.clone(), cause: cause_of(&error) }
             } else {
                 UpstreamError::Interrupted(cause_of(&error))
             }
-        })?;
+        })
+    }
+
+    async fn send(
+        &self,
+        wire: &dyn Wire,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, UpstreamError> {
+        let response = self.send_raw(request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -125,9 +153,10 @@ impl HttpUpstream {
         *reply.status_mut() = status;
         reply.headers_mut().clone_from(response.headers());
         let body = read_capped(response).await.unwrap_or_default();
-        let mut failure = self.wire.failure(&reply.into_parts().0, &body);
+        let mut failure = wire.failure(&reply.into_parts().0, &body);
         // A model that is not there is a 404, too; the address is at fault only where it looks so.
-        if status == reqwest::StatusCode::NOT_FOUND && !self.base.ends_with("/v1") {
+        let is_at_fault = || self.recognition().last().is_none_or(|known| known.kind.is_none());
+        if status == reqwest::StatusCode::NOT_FOUND && !self.base.ends_with("/v1") && is_at_fault() {
             let hint = format!(". Its address is {}: does it have to end in /v1?", self.base);
             failure.message.push_str(&hint);
         }
@@ -136,7 +165,7 @@ impl HttpUpstream {
 }
 
 /// The body of a reply that is no answer of the model.
-async fn read_capped(mut response: reqwest::Response) -> Result<Vec<u8>, UpstreamError> {
+pub(super) async fn read_capped(mut response: reqwest::Response) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
     while let Some(bytes) =
         response.chunk().await.map_err(|error| UpstreamError::Interrupted(cause_of(&error)))?

@@ -5,7 +5,11 @@ mod demo;
 mod embeddings;
 mod error;
 mod http;
+mod kind;
 mod language_model;
+mod models;
+mod recognize;
+mod settings;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,21 +19,15 @@ use toolrack_apis::{Provider, Request};
 pub use answer::Answer;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
+pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
+pub use settings::{UpstreamApi, UpstreamSettings};
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;
 
 /// The word that stands for the built-in demo model where an address is expected.
 pub const DEMO: &str = "demo";
-
-/// The addresses where model servers listen when nobody says otherwise, and whose they are.
-pub const USUAL_ADDRESSES: [(&str, &str); 4] = [
-    ("http://127.0.0.1:11434/v1", "Ollama"),
-    ("http://127.0.0.1:8080/v1", "llama.cpp"),
-    ("http://127.0.0.1:1234/v1", "LM Studio"),
-    ("http://127.0.0.1:8000/v1", "vLLM"),
-];
 
 /// How long a server on a usual address may take to say that it is there.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -40,7 +38,7 @@ pub struct Upstream(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    Http(HttpUpstream),
+    Http(Box<HttpUpstream>),
     Demo,
 }
 
@@ -56,27 +54,35 @@ impl Upstream {
     /// # Errors
     /// When `base` is no HTTP address.
     pub fn http(base: &str, api_key: Option<String>, idle_timeout: Duration) -> Result<Self, String> {
-        HttpUpstream::new(base, api_key, idle_timeout).map(|upstream| Self(Arc::new(Kind::Http(upstream))))
+        Self::server(UpstreamSettings { api_key, ..UpstreamSettings::new(base, idle_timeout) })
     }
 
-    /// The first server found on the usual local ports, with its name; the demo model where there is none.
+    /// A server with these settings.
+    ///
+    /// # Errors
+    /// When its URL is no HTTP address.
+    pub fn server(settings: UpstreamSettings) -> Result<Self, String> {
+        HttpUpstream::new(settings).map(|upstream| Self(Arc::new(Kind::Http(Box::new(upstream)))))
+    }
+
+    /// The first server found on the usual local ports; the demo model where there is none.
     pub async fn find(api_key: Option<String>, idle_timeout: Duration) -> Self {
-        let probes = USUAL_ADDRESSES.map(|(base, name)| {
+        let mut addresses: Vec<&str> = KINDS.iter().map(|kind| kind.usual).collect();
+        addresses.dedup();
+        let probes = addresses.into_iter().map(|base| {
             let upstream = Self::http(base, api_key.clone(), idle_timeout).ok();
             async move {
                 let upstream = upstream?;
                 let models = tokio::time::timeout(PROBE_TIMEOUT, upstream.models()).await.ok()?.ok()?;
-                Some((upstream, name, base, models.len()))
+                Some((upstream, base, models.len()))
             }
         });
-        for (upstream, name, base, models) in
-            futures_util::future::join_all(probes).await.into_iter().flatten()
-        {
+        for (upstream, base, models) in futures_util::future::join_all(probes).await.into_iter().flatten() {
             if models == 0 {
-                tracing::info!("{name} answers at {base} and has no model; looking further");
+                tracing::info!("{} answers at {base} and has no model; looking further", upstream.kind());
                 continue;
             }
-            tracing::info!("Found {name} at {base}");
+            tracing::info!("Found {} at {base}", upstream.kind());
             return upstream;
         }
         Self::demo()
@@ -95,11 +101,29 @@ impl Upstream {
         matches!(&*self.0, Kind::Demo)
     }
 
-    /// The API that it is asked in; the demo model takes OpenAI's definitions.
-    pub(crate) fn api(&self) -> Provider {
+    /// The kind of server, as far as that is known: `demo`, the [`id`](ServerKind::id) of a kind, or the API it is asked in.
+    pub fn kind(&self) -> &'static str {
         match &*self.0 {
-            Kind::Http(upstream) => upstream.wire().api(),
+            Kind::Http(upstream) => {
+                upstream.recognition().last().map_or(Provider::OpenAi.name(), |known| known.id())
+            }
+            Kind::Demo => DEMO,
+        }
+    }
+
+    /// The API that it is asked in, once it is known which that is; the demo model takes OpenAI's definitions.
+    pub(crate) async fn api(&self) -> Provider {
+        match &*self.0 {
+            Kind::Http(upstream) => upstream.recognized().await.wire.api(),
             Kind::Demo => Provider::OpenAi,
+        }
+    }
+
+    /// What the operator does when the server refuses tools, if its kind is known.
+    pub(crate) fn for_tools(&self) -> Option<&'static str> {
+        match &*self.0 {
+            Kind::Http(upstream) => Some(upstream.recognition().last()?.kind?.for_tools),
+            Kind::Demo => None,
         }
     }
 
@@ -121,8 +145,8 @@ impl Upstream {
     /// # Errors
     /// As [`models`](Self::models).
     pub(crate) async fn first_model(&self) -> Result<String, UpstreamError> {
-        let models = self.models().await?;
-        let chats = models.iter().find(|model| answers_questions(model)).or_else(|| models.first());
+        let list = self.models().await?;
+        let chats = list.iter().find(|model| models::answers_questions(model)).or_else(|| list.first());
         let name = chats.and_then(|model| model.get("id")).and_then(Value::as_str);
         Ok(name.unwrap_or("default").to_owned())
     }
@@ -152,37 +176,6 @@ impl Upstream {
         match &*self.0 {
             Kind::Http(upstream) => Some(&upstream.metrics),
             Kind::Demo => None,
-        }
-    }
-}
-
-/// Whether a model of a list is one that answers questions. Lists say so in a field of their own (LM Studio's `type`), or not at all,
-/// and then only the name does.
-fn answers_questions(model: &Value) -> bool {
-    const OTHERS: [&str; 8] = ["embed", "rerank", "bge-", "minilm", "whisper", "tts", "clip", "e5-"];
-    if let Some(kind) = model.get("type").and_then(Value::as_str) {
-        return !kind.contains("embed");
-    }
-    let name = model.get("id").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-    !OTHERS.iter().any(|part| name.contains(part))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn g7_a_model_of_vectors_answers_no_questions() {
-        for (model, answers) in [
-            (json!({"id": "qwen3:8b"}), true),
-            (json!({"id": "nomic-embed-text:latest"}), false),
-            (json!({"id": "bge-m3"}), false),
-            (json!({"id": "x", "type": "embeddings"}), false),
-            (json!({"id": "x", "type": "vlm"}), true),
-            (json!({"id": "embedded-coder", "type": "llm"}), true),
-            (json!({}), true),
-        ] {
-            assert_eq!(answers_questions(&model), answers, "{model}");
         }
     }
 }

@@ -12,6 +12,8 @@
 mod b_bridge;
 mod b_mcp;
 mod b_openapi;
+mod b_upstreams;
+mod g_stream_cost;
 mod m_chat_loop;
 mod p_chat;
 mod p_documents_http;

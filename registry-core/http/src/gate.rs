@@ -92,7 +92,7 @@ impl HttpGate {
             return wrong("it has to be a text of 1 to 256 bytes, without control characters");
         }
         if name.starts_with("user:") || OF_PERSONS.contains(&name) {
-            return wrong("the audit says so of a person; write another name");
+            return wrong("the audit uses it for the decisions of a person; choose another name");
         }
         Ok(Self { name: name.to_owned(), ..self })
     }

@@ -35,32 +35,28 @@ use crate::{
 
 /// Builds a [`Registry`].
 #[derive(derive_more::Debug)]
-#[debug("RegistryBuilder({resources:?})")]
+#[debug("RegistryBuilder({:?})", common.resources)]
 pub struct RegistryBuilder {
-    resources: Resources,
-    audit: Arc<dyn AuditSink>,
-    audit_arguments: bool,
-    clock: Arc<dyn Clock>,
-    guards: Guards,
-    compiled: bool,
-    modules: BTreeSet<String>,
-    deferral: Deferral,
-    configured: ConfiguredTools,
+    common: Common,
 }
 
 impl Default for RegistryBuilder {
     fn default() -> Self {
-        Self {
-            resources: Resources::new(),
+        let common = Common {
+            resources: Arc::default(),
             audit: Arc::new(LogAsItIs),
             audit_arguments: false,
             clock: Arc::new(SystemClock),
+            events: broadcast::Sender::new(EVENTS_KEPT),
             guards: Guards::default(),
             compiled: true,
             modules: BTreeSet::new(),
-            deferral: Deferral::default(),
             configured: ConfiguredTools::default(),
-        }
+            deferral: Deferral::default(),
+            offers: ArcSwap::default(),
+            tenants: Default::default(),
+        };
+        Self { common }
     }
 }
 
@@ -68,14 +64,14 @@ impl RegistryBuilder {
     /// Provides a value to the tools that ask for its type.
     #[must_use]
     pub fn resource<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.resources = self.resources.with(value);
+        Arc::make_mut(&mut self.common.resources).insert(Arc::new(value));
         self
     }
 
     /// Provides all of these.
     #[must_use]
     pub fn resources(mut self, resources: Resources) -> Self {
-        self.resources = resources;
+        self.common.resources = Arc::new(resources);
         self
     }
 
@@ -83,71 +79,71 @@ impl RegistryBuilder {
     /// [`LogAudit`](crate::guard::audit::LogAudit) calls are refused where it does not.
     #[must_use]
     pub fn audit(mut self, audit: Arc<dyn AuditSink>) -> Self {
-        self.audit = audit;
+        self.common.audit = audit;
         self
     }
 
     /// The clock. The machine's own, where nothing is said.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.common.clock = clock;
         self
     }
 
     /// Keeps the arguments in the records, and not only their hash. What is secret is left out of them in any case.
     #[must_use]
     pub fn audit_arguments(mut self, keep: bool) -> Self {
-        self.audit_arguments = keep;
+        self.common.audit_arguments = keep;
         self
     }
 
     /// Where calls are counted. In memory, where nothing is said.
     #[must_use]
     pub fn usage(mut self, usage: Arc<dyn Usage>) -> Self {
-        self.guards.usage = usage;
+        self.common.guards.usage = usage;
         self
     }
 
     /// Who is asked before calls of tools that have `gate = true`. Nobody, where nothing is said: they run.
     #[must_use]
     pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.guards.gate = Some(gate);
+        self.common.guards.gate = Some(gate);
         self
     }
 
     /// Where calls are kept that wait for a person. In memory, where nothing is said.
     #[must_use]
     pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
-        self.guards.approvals = approvals;
+        self.common.guards.approvals = approvals;
         self
     }
 
     /// Whether a person is asked before a destructive call. Yes, where nothing is said.
     #[must_use]
     pub fn approve_destructive(mut self, ask: bool) -> Self {
-        self.guards.approve_destructive = ask;
+        self.common.guards.approve_destructive = ask;
         self
     }
 
     /// How long a person has to answer; 300 s where nothing is said.
     #[must_use]
     pub fn approval_timeout(mut self, timeout: Duration) -> Self {
-        self.guards.approval_timeout = timeout;
+        self.common.guards.approval_timeout = timeout;
         self
     }
 
     /// How many calls run at once and how many wait.
     #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
-        self.guards.limiter = Arc::new(ConcurrencyLimiter::new(concurrency));
+        self.common.guards.limiter = Arc::new(ConcurrencyLimiter::new(concurrency));
         self
     }
 
     /// Adds tools that files define. Their faults are logged, and returned by [`Registry::faults`].
     #[must_use]
     pub fn configured(mut self, more: ConfiguredTools) -> Self {
-        self.configured.tools.extend(more.tools);
-        self.configured.faults.extend(more.faults);
+        self.common.configured.tools.extend(more.tools);
+        self.common.configured.faults.extend(more.faults);
         self
     }
 
@@ -155,7 +151,7 @@ impl RegistryBuilder {
     /// [`SEARCH_TOOLS`].
     #[must_use]
     pub fn defer(mut self, tools: impl IntoIterator<Item = ToolPattern>) -> Self {
-        self.deferral.extend(tools);
+        self.common.deferral.extend(tools);
         self
     }
 
@@ -163,14 +159,14 @@ impl RegistryBuilder {
     /// also while the module cannot be reached, and listed by [`Registry::replaced`].
     #[must_use]
     pub fn modules(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.modules.extend(names.into_iter().map(Into::into));
+        self.common.modules.extend(names.into_iter().map(Into::into));
         self
     }
 
     /// Leaves out the compiled tools: only what the host registers.
     #[must_use]
     pub fn without_compiled(mut self) -> Self {
-        self.compiled = false;
+        self.common.compiled = false;
         self
     }
 
@@ -180,22 +176,8 @@ impl RegistryBuilder {
     /// # Errors
     /// When compiled tools are wanted and there is none, which is what a forgotten `use tools as _;` looks like.
     pub fn build(self) -> Result<Registry, RegistryError> {
-        let common = Common {
-            resources: Arc::new(self.resources),
-            audit: self.audit,
-            audit_arguments: self.audit_arguments,
-            clock: self.clock,
-            events: broadcast::Sender::new(EVENTS_KEPT),
-            guards: self.guards,
-            compiled: self.compiled,
-            modules: self.modules,
-            configured: self.configured,
-            deferral: self.deferral,
-            offers: ArcSwap::default(),
-            tenants: Default::default(),
-        };
-        let shared = Shared::new(Arc::new(common), DEFAULT_TENANT);
-        if self.compiled && shared.tools.load().sorted().is_empty() && shared.replaced.is_empty() {
+        let shared = Shared::new(Arc::new(self.common), DEFAULT_TENANT);
+        if shared.common.compiled && shared.tools.load().sorted().is_empty() && shared.replaced.is_empty() {
             return Err(RegistryError::Empty);
         }
         // Once, however many tenants there will be.

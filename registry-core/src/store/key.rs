@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::ApiKey;
-use crate::guard::audit::hex;
+use crate::id::random_id;
 
 /// How every key begins, so that one that has leaked can be recognised.
 pub const KEY_PREFIX: &str = "trk_";
 
 /// The hash by which a key is kept.
 pub fn hash_key(secret: &str) -> String {
-    hex(&Sha256::digest(secret))
+    format!("{:x}", Sha256::digest(secret))
 }
 
 impl ApiKey {
@@ -27,9 +27,7 @@ impl ApiKey {
         delegate: bool,
         now: Timestamp,
     ) -> io::Result<(Self, String)> {
-        let mut random = [0; 32];
-        getrandom::fill(&mut random)?;
-        let secret = format!("{KEY_PREFIX}{}", hex(&random));
+        let secret = format!("{KEY_PREFIX}{}{}", random_id()?, random_id()?);
         let sha256 = hash_key(&secret);
         let id = sha256.get(..12).unwrap_or(&sha256).to_owned();
         let key = Self {

@@ -10,6 +10,8 @@ use crate::{BadRequest, Passing, Provider, RawJson, number::whole_number};
 
 /// The maximum depth of a request's body; what is parsed into a [`Value`] later never exceeds the limit of `serde_json`.
 const MAX_DEPTH: usize = 100;
+/// The maximum size of a value that is kept as a tree, such as a schema, in bytes; in memory it takes a multiple of it.
+const MAX_VALUE: usize = 1 << 20;
 /// The maximum number of items in an array of a request, but for those in schemas.
 const MAX_ITEMS: usize = 16_384;
 
@@ -246,6 +248,9 @@ impl<'a> Field<'a> {
 
     /// The value that it is.
     pub fn value(&self) -> Result<Value, BadRequest> {
+        if self.value.get().len() > MAX_VALUE {
+            return Err(self.bad(format_args!("is larger than {} MiB", MAX_VALUE >> 20)));
+        }
         serde_json::from_str(self.value.get())
             .map_err(|error| self.bad(format_args!("cannot be read: {error}")))
     }
@@ -314,6 +319,9 @@ mod tests {
         let body = format!("{{{}}}", fields.join(","));
         assert!(Object::from_body(body.as_bytes()).unwrap_err().message.contains("1024 fields"));
 
+        let body = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_VALUE));
+        let large = Object::from_body(body.as_bytes()).unwrap().take("a").unwrap();
+        assert_eq!(large.value().unwrap_err().message, "`a` is larger than 1 MiB");
         let body = format!("{{\"a\":[{}1]}}", "1,".repeat(MAX_ITEMS));
         let error = Object::from_body(body.as_bytes()).unwrap().items("a").unwrap_err();
         assert_eq!((&*error.param, &*error.message), ("a", "`a` has more than 16384 items"));

@@ -13,6 +13,7 @@ use super::{
     event::{Delta, Event, of_item, of_part, usage_json},
     front::response_error,
     item::{Place, Status, TextKind, call_events, call_item, server_call_item},
+    namespace::Namespaces,
 };
 use crate::{
     Call, CallInput, ClientCall, Encode, Failure, FinishReason, FinishedTool, Framing, Seal, SealKind,
@@ -27,6 +28,7 @@ pub(super) struct ResponseEncoder {
     reasoning: TextKind,
     /// The fields of the request that the response repeats.
     echo: Map<String, Value>,
+    namespaces: Namespaces,
     id: String,
     created_at: u64,
     model: String,
@@ -69,11 +71,17 @@ struct ServerCall {
 }
 
 impl ResponseEncoder {
-    pub(super) fn new(stream: bool, has_summary: bool, echo: Map<String, Value>) -> Self {
+    pub(super) fn new(
+        stream: bool,
+        has_summary: bool,
+        echo: Map<String, Value>,
+        namespaces: Namespaces,
+    ) -> Self {
         Self {
             stream,
             reasoning: if has_summary { TextKind::Summary } else { TextKind::Reasoning },
             echo,
+            namespaces,
             id: make_id("resp"),
             created_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             model: String::new(),
@@ -132,12 +140,13 @@ impl ResponseEncoder {
     fn add_item(&mut self, prefix: &str, item: impl FnOnce(&Place) -> Value, out: &mut Vec<u8>) -> Place {
         let place = Place { id: make_id(prefix), index: self.output.len() };
         self.output.push(Value::Null);
-        let item = item(&place);
+        let item = self.namespaces.restore(item(&place));
         self.emit("response.output_item.added", json!({"output_index": place.index, "item": item}), out);
         place
     }
 
     fn end_item(&mut self, place: &Place, item: Value, out: &mut Vec<u8>) {
+        let item = self.namespaces.restore(item);
         self.emit("response.output_item.done", json!({"output_index": place.index, "item": &item}), out);
         if let Some(slot) = self.output.get_mut(place.index) {
             *slot = item;

@@ -3,11 +3,11 @@
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 
-use super::{API, encode::ResponseEncoder, input::read_input};
+use super::{API, encode::ResponseEncoder, input::read_input, namespace::read_tools};
 use crate::{
     BadRequest, ClientTool, Conversation, Decoded, Effort, Extension, Failure, Front, Message, Passing,
     Provider, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
-    front::{failure_reply, read_name, read_tools},
+    front::{failure_reply, read_name},
     json::{Field, Object},
     openai::{
         client_tools::{read_function, read_tool_choice},
@@ -39,11 +39,12 @@ impl Front for ResponsesFront {
         let messages = instructions.into_iter().chain(read_input(&mut body)?).collect();
         let stream = body.bool("stream")?.unwrap_or(false);
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
+        let (tools, namespaces) = read_tools(body.items("tools")?)?;
         let request = Request {
             model: body.string("model")?.filter(|name| !name.is_empty()),
             messages,
             conversation,
-            tools: read_tools(body.items("tools")?, read_tool)?,
+            tools,
             choice: read_choice(body.take("tool_choice"))?,
             parallel: body.bool("parallel_tool_calls")?,
             stream,
@@ -61,7 +62,8 @@ impl Front for ResponsesFront {
             extension: Extension::take(&mut body, stream)?,
             passing: body.rest_with(passing),
         };
-        Ok(Decoded { request, encoder: Box::new(ResponseEncoder::new(stream, has_summary, echo)) })
+        let encoder = ResponseEncoder::new(stream, has_summary, echo, namespaces);
+        Ok(Decoded { request, encoder: Box::new(encoder) })
     }
 
     fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
@@ -115,8 +117,9 @@ fn echo(body: &Object<'_>) -> Result<Map<String, Value>, BadRequest> {
     Ok(echo)
 }
 
-fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
-    match tool.string("type")?.as_deref() {
+/// Reads a tool of this type.
+pub(super) fn read_tool(kind: Option<&str>, mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
+    match kind {
         Some("function") => read_function(tool, API),
         Some("custom") => Ok(ClientTool {
             name: read_name(&mut tool)?,

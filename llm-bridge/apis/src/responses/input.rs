@@ -1,10 +1,9 @@
 //! The input of a request: a text, or items. What one answer of the model consists of (reasoning, texts, calls) becomes one message.
 
-use super::API;
+use super::{API, namespace::read_call_name};
 use crate::{
     BadRequest, Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Passing,
     RawJson, Reasoning, Role, Seal, SealKind, ToolResult,
-    front::read_name,
     json::{Field, Object},
     openai::read_audio,
 };
@@ -102,7 +101,7 @@ impl Input {
     }
 
     fn read_call(&mut self, mut item: Object<'_>, field: &str, input: CallInput) -> Result<(), BadRequest> {
-        let name = read_name(&mut item)?;
+        let name = read_call_name(&mut item)?;
         let own = item.string("call_id")?.ok_or_else(|| item.bad("call_id", "is missing"))?;
         let arguments = item.string(field)?.ok_or_else(|| item.bad(field, "is missing"))?;
         let id = self.ids.call(&name, Some(own));

@@ -9,6 +9,7 @@ mod event;
 mod front;
 mod input;
 mod item;
+mod namespace;
 pub(crate) mod tools;
 
 pub use front::ResponsesFront;

@@ -13,6 +13,7 @@ mod checker;
 mod definitions;
 mod gemini;
 mod lowering;
+mod namespaces;
 mod ollama;
 mod responses;
 mod stored;

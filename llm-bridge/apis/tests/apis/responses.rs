@@ -207,7 +207,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
         content: Content::Reasoning(Reasoning { text, seal }),
         passing,
     });
-    let call = (name(), name(), text(), any::<bool>(), passing(API, &["id", "namespace"])).prop_map(
+    let call = (name(), name(), text(), any::<bool>(), passing(API, &["id", "caller"])).prop_map(
         |(id, name, arguments, is_json, passing)| {
             let input = if is_json { CallInput::Json } else { CallInput::Text };
             Part { content: Content::Call(Call { id, name, arguments, input }), passing }

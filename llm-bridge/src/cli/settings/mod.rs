@@ -11,6 +11,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod unknown_key;
+mod upstreams;
 mod webhooks;
 
 use std::{
@@ -39,6 +40,7 @@ pub(super) use store::Place;
 pub use store::StoreSettings;
 use toolrack_dialects::{self as dialect, ParseOptions};
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
+pub use upstreams::UpstreamTable;
 pub use webhooks::WebhookSettings;
 
 use super::address;
@@ -46,7 +48,7 @@ use crate::{
     identifier::check_identifier,
     server::{Access, AllowedOrigin, ServerSettings},
     turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
-    upstream::{DEMO, Upstream},
+    upstream::Upstream,
 };
 
 /// The default configuration file.
@@ -61,6 +63,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Base URL of the upstream, or `demo`; `None` to look for one.
     pub upstream: Option<String>,
+    /// The upstreams by their names, where `upstream` is not set. The table `[upstream]` is the one named `default`.
+    pub upstreams: BTreeMap<String, UpstreamTable>,
     /// Key for the upstream.
     pub upstream_api_key: Option<Secret>,
     /// Model for requests that name none.
@@ -126,6 +130,7 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7331)),
             upstream: None,
+            upstreams: BTreeMap::new(),
             upstream_api_key: None,
             model: None,
             data_dir: ".toolrack".into(),
@@ -255,6 +260,7 @@ impl Settings {
         if let Some(upstream) = set(flags.upstream) {
             address::check_upstream(&upstream).map_err(|error| format!("--upstream: {error}"))?;
             self.upstream = Some(upstream);
+            self.upstreams.clear();
         }
         self.upstream = set(self.upstream.take());
         self.model = set(flags.model).or_else(|| set(self.model.take()));
@@ -289,6 +295,7 @@ impl Settings {
             }
         };
         let mut tables = DeTable::parse(text).map_err(with_text)?;
+        upstreams::name_single(tables.get_mut())?;
         for table in host_tables {
             tables.get_mut().remove(*table);
         }
@@ -307,6 +314,10 @@ impl Settings {
 
     /// Checks values that parse but are invalid.
     fn check(&self) -> Result<(), String> {
+        self.upstreams.iter().try_for_each(|(name, table)| table.check(name))?;
+        if self.upstreams.len() > 1 {
+            return Err("upstreams: one server can be asked; leave the others out".to_owned());
+        }
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
         self.conversations.check()?;
@@ -403,9 +414,8 @@ impl Settings {
     pub async fn upstream(&self) -> Result<Upstream, String> {
         let idle = Duration::from_secs(self.limits.idle_seconds);
         let key = self.upstream_api_key.clone().map(|key| key.0);
-        let find = async || match self.upstream.as_deref() {
-            Some(DEMO) => Ok(Upstream::demo()),
-            Some(base) => Upstream::http(base, key, idle).map_err(|error| format!("upstream: {error}")),
+        let find = async || match self.configured_upstream()? {
+            Some(upstream) => Ok(upstream),
             None => Ok(Upstream::find(key, idle).await),
         };
         self.found_upstream.get_or_try_init(find).await.cloned()

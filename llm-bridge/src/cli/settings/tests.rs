@@ -1,4 +1,5 @@
 use super::{store::Place, *};
+use crate::upstream::DEMO;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,12 +118,12 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
     for (text, reported) in [
         ("[user]\nid = \"\"", "user.id: it has to be"),
         ("[user]\nid = \"a\\u0000\"", "without control characters"),
-        ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be asked by ftp"),
+        ("[gate]\nurl = \"ftp://a\"", "gate.url: a gate cannot be reached by ftp"),
         ("[gate]\nurl = \"gate\"", "gate.url: this is not the URL"),
         ("[gate]\nurl = \"http://a\"\nname = \"user:ada\"", "gate.name: "),
         ("[gate]\nurl = \"http://a\"\nname = \"\"", "gate.name: "),
-        ("[gate]\nurl = \"http://a\"\nname = \"person\"", "gate.name: `person` is what the audit says"),
-        ("[gate]\nurl = \"http://a\"\nname = \"timeout\"", "gate.name: `timeout` is what the audit says"),
+        ("[gate]\nurl = \"http://a\"\nname = \"person\"", "gate.name: \"person\" cannot be its name"),
+        ("[gate]\nurl = \"http://a\"\nname = \"timeout\"", "gate.name: \"timeout\" cannot be its name"),
         ("[gate]\nurl = \"http://a\"\nsecret = \"x\"", "gate.secret: "),
         ("[gate]\nurl = \"http://a\"\nsecret = \"x\"\nsecret_env = \"Y\"", "leave one of them out"),
         ("[gate]\nurl = \"http://a\"\nfail_closed = true", "`fails_closed`"),
@@ -294,4 +295,34 @@ fn issue16_what_is_kept_of_conversations_can_be_set_and_switched_off() {
     assert_eq!((limits.max_user_conversations, limits.max_user_bytes), (7, 3 << 20));
     let error = load("[conversations]\nmax_mebibytes = 0", Flags::default()).unwrap_err();
     assert!(error.contains("conversations.max_mebibytes") && error.contains("retention_days = 0"), "{error}");
+}
+
+#[test]
+fn b14_a_model_server_has_a_table_of_its_own() {
+    let text = "[upstream]\nurl = \"http://127.0.0.1:11434\"\nnum_ctx = 32768\nkeep_alive = \"30m\"";
+    let settings = load(text, Flags::default()).unwrap();
+    let table = &settings.upstreams["default"];
+    assert_eq!((table.num_ctx, table.keep_alive.as_deref()), (Some(32768), Some("30m")));
+    assert_eq!(settings.configured_upstream().unwrap().unwrap().address(), "http://127.0.0.1:11434");
+    let flags = Flags { upstream: Some("http://127.0.0.1:1/v1".into()), ..Flags::default() };
+    let settings = load(text, flags).unwrap();
+    assert_eq!(settings.configured_upstream().unwrap().unwrap().address(), "http://127.0.0.1:1/v1");
+    for (text, reported) in [
+        ("[upstream]\nnum_ctx = 1", "missing field `url`"),
+        ("[upstream]\nurl = \"demo\"", "upstreams.default.url: the demo is no server"),
+        ("[upstream]\nurl = \"here\"", "upstreams.default.url: "),
+        ("[upstreams.\"a b\"]\nurl = \"http://a/v1\"", "`a b` is not a name"),
+        ("[upstream]\nurl = \"http://a\"\nnum_ctx = 0", "write a number of tokens"),
+        ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),
+        ("[upstream]\nurl = \"http://a\"\napi = \"gemini\"", "`openai` or `ollama`"),
+        ("[upstream]\nurl = \"http://a\"\napi_key = \"k\"\napi_key_env = \"K\"", "leave one of them out"),
+        ("upstream = \"http://a\"\n[upstreams.b]\nurl = \"http://b\"", "write each server as a table"),
+    ] {
+        let error = load(text, Flags::default()).unwrap_err();
+        assert!(error.contains(reported), "{text}: {error}");
+    }
+    let unset =
+        load("[upstream]\nurl = \"http://a\"\napi_key_env = \"TOOLRACK_NEVER_SET\"", Flags::default());
+    let error = unset.unwrap().configured_upstream().unwrap_err();
+    assert!(error.contains("TOOLRACK_NEVER_SET"), "{error}");
 }

@@ -1,5 +1,6 @@
 //! The bridge, from the client's request to the model server's and back: requirements B2, B5, B6 and B7.
 
+mod bounds;
 mod calls;
 mod client_tools;
 mod deferred;

@@ -3,6 +3,7 @@
 
 mod client;
 mod metrics;
+mod site;
 mod upstream;
 
 use std::{
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use client::{Reading, Reported, Slow};
 pub use metrics::Scraped;
+pub use site::Site;
 pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
 
 pub type Arguments = Map<String, Value>;
@@ -217,7 +219,12 @@ impl Setup {
 
     /// Starts the server under test before any address.
     pub async fn start_before(self, upstream: Scripted, base: &str) -> Rack {
-        let model = Upstream::http(base, self.upstream_key, self.idle).unwrap();
+        let model = Upstream::http(base, self.upstream_key.clone(), self.idle).unwrap();
+        self.start_with(upstream, model).await
+    }
+
+    /// Starts the server under test before model servers with any settings.
+    pub async fn start_with(self, upstream: Scripted, model: Upstream) -> Rack {
         let backend = Backend::new(self.registry.clone(), model, self.chat);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

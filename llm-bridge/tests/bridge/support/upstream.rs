@@ -13,7 +13,10 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::{Notify, watch},
+    task::JoinHandle,
 };
+
+use super::site::Site;
 
 /// One thing that the server does while it answers.
 #[derive(Clone)]
@@ -113,6 +116,37 @@ impl Answer {
             acts.push(event(&json!({"object": "chat.completion.chunk", "choices": [], "usage": usage})));
         }
         acts.push(Act::Send(b"data: [DONE]\n\n".to_vec()));
+        acts
+    }
+
+    /// The same in the lines of Ollama, which has whole calls only.
+    fn lines(&self) -> Vec<Act> {
+        let line = |line: Value| Act::Send(format!("{line}\n").into_bytes());
+        let mut acts: Vec<Act> = Vec::new();
+        for delta in &self.deltas {
+            let mut message =
+                json!({"role": "assistant", "content": delta.get("content").unwrap_or(&json!(""))});
+            if let Some(thinking) = delta.get("reasoning") {
+                message["thinking"] = thinking.clone();
+            }
+            if let Some(calls) = delta["tool_calls"].as_array() {
+                let call = |call: &Value| {
+                    let function = &call["function"];
+                    let arguments: Value =
+                        serde_json::from_str(function["arguments"].as_str().unwrap()).unwrap();
+                    json!({"function": {"name": function["name"], "arguments": arguments}})
+                };
+                message["tool_calls"] = calls.iter().map(call).collect();
+            }
+            acts.push(line(json!({"model": "scripted", "message": message, "done": false})));
+        }
+        let mut last = json!({"model": "scripted", "message": {"role": "assistant", "content": ""}, "done": true,
+            "done_reason": if self.finish == "length" { "length" } else { "stop" }});
+        if let Some(usage) = &self.usage {
+            last["prompt_eval_count"] = usage["prompt_tokens"].clone();
+            last["eval_count"] = usage["completion_tokens"].clone();
+        }
+        acts.push(line(last));
         acts
     }
 
@@ -219,25 +253,42 @@ impl Asked {
 struct State {
     replies: VecDeque<Reply>,
     asked: Vec<Asked>,
+    site: Site,
+    /// The paths that were looked at with GET.
+    looked: Vec<String>,
 }
 
 /// The model server.
 pub struct Scripted {
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
+    listening: JoinHandle<()>,
     /// How many connections clients have closed before the end.
     gone: watch::Receiver<usize>,
 }
 
 impl Scripted {
     pub async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::start_as(Site::default(), replies).await
+    }
+
+    /// A server with these pages besides the chat.
+    pub async fn start_as(site: Site, replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on(listener, site, replies).await
+    }
+
+    pub async fn start_on(
+        listener: TcpListener,
+        site: Site,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let replies = replies.into_iter().collect();
-        let state = Arc::new(Mutex::new(State { replies, asked: Vec::new() }));
+        let state = Arc::new(Mutex::new(State { replies, site, ..State::default() }));
         let (gone_sender, gone) = watch::channel(0);
         let (gone_sender, shared) = (Arc::new(gone_sender), Arc::clone(&state));
-        tokio::spawn(async move {
+        let listening = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let (state, gone) = (Arc::clone(&shared), Arc::clone(&gone_sender));
                 tokio::spawn(async move {
@@ -245,7 +296,13 @@ impl Scripted {
                 });
             }
         });
-        Self { address, state, gone }
+        Self { address, state, listening, gone }
+    }
+
+    /// Stops listening.
+    pub async fn close(self) {
+        self.listening.abort();
+        let _ = self.listening.await;
     }
 
     pub fn base(&self) -> String {
@@ -255,6 +312,16 @@ impl Scripted {
     /// The chat requests, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
+    }
+
+    /// The paths that were looked at with GET, in order.
+    pub fn looked(&self) -> Vec<String> {
+        self.state.lock().unwrap().looked.clone()
+    }
+
+    /// Changes the pages besides the chat.
+    pub fn become_site(&self, site: Site) {
+        self.state.lock().unwrap().site = site;
     }
 
     pub fn push(&self, reply: impl Into<Reply>) {
@@ -275,13 +342,20 @@ async fn serve(
 ) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
-    if asked.path.ends_with("/models") {
-        let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).to_string();
+    if asked.head.starts_with("get ") {
+        let (server, page) = {
+            let mut state = state.lock().unwrap();
+            state.looked.push(asked.path.clone());
+            (state.site.server, state.site.page(&asked.path))
+        };
+        let (status, body) =
+            page.map_or((404, json!({"error": {"message": "no such page"}})), |page| (200, page));
+        let body = body.to_string();
         let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-            models.len()
+            "HTTP/1.1 {status} Scripted\r\nserver: {server}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
         );
-        return socket.write_all((head + &models).as_bytes()).await;
+        return socket.write_all((head + &body).as_bytes()).await;
     }
     let reply = {
         let mut state = state.lock().unwrap();
@@ -291,6 +365,9 @@ async fn serve(
     let reply = reply.unwrap_or_else(|| Reply::error(500, "the script is at its end"));
     let (status, kind, acts) = match reply {
         Reply::Raw { status, kind, acts } => (status, kind, acts),
+        Reply::Answer(answer) if asked.path.ends_with("/api/chat") => {
+            (200, "application/x-ndjson", answer.lines())
+        }
         Reply::Answer(answer) if asked.body["stream"] == true => (200, "text/event-stream", answer.acts()),
         Reply::Answer(answer) => {
             (200, "application/json", vec![Act::Send(answer.whole().to_string().into_bytes())])

@@ -11,6 +11,8 @@
 
 mod b_mcp_servers;
 mod c_cli;
+#[cfg(unix)]
+mod c_launch;
 mod c_providers;
 mod p_deep_analysis;
 mod p_documents_cli;

@@ -14,11 +14,9 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::hex;
-
 /// The hash that stands before a chain's first record.
 pub fn origin(tenant: &str, server: &str) -> String {
-    hex(&Sha256::digest(format!("toolrack audit\n{tenant}\n{server}")))
+    format!("{:x}", Sha256::digest(format!("toolrack audit\n{tenant}\n{server}")))
 }
 
 /// The hash of a record: `previous` is that of the one before, `record` its JSON text.
@@ -27,7 +25,7 @@ pub fn link(previous: &str, seq: u64, record: &str) -> String {
     hash.update(previous);
     hash.update(format!("\n{seq}\n"));
     hash.update(record);
-    hex(&hash.finalize())
+    format!("{:x}", hash.finalize())
 }
 
 /// Where a chain ends.

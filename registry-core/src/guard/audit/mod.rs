@@ -92,20 +92,14 @@ pub trait AuditSink: Send + Sync {
 pub fn hash_arguments(arguments: &Value) -> String {
     let mut json = Vec::with_capacity(128);
     write_sorted(arguments, &mut json);
-    hex(&Sha256::digest(json))
+    format!("{:x}", Sha256::digest(json))
 }
 
 /// The same of an object's members.
 pub(crate) fn hash_members(arguments: &Map<String, Value>) -> String {
     let mut json = Vec::with_capacity(128);
     write_members(arguments, &mut json);
-    hex(&Sha256::digest(json))
-}
-
-pub(crate) fn hex(digest: &[u8]) -> String {
-    let digit = |nibble: u8| b"0123456789abcdef".get(usize::from(nibble)).copied().unwrap_or_default();
-    let digits = digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-    String::from_utf8(digits).unwrap_or_default()
+    format!("{:x}", Sha256::digest(json))
 }
 
 /// Writes the value as JSON, with the keys of every object in order.
@@ -228,7 +222,10 @@ mod tests {
         assert_eq!(one, hash_arguments(&json!({"b": {"d": 3, "c": 2}, "a": 1})));
         assert_ne!(one, hash_arguments(&json!({"a": 1, "b": {"c": 2, "d": 4}})));
         let text = r#"{"a":1,"b":{"c":2,"d":3}}"#;
-        assert_eq!(one, hex(&Sha256::digest(text)));
-        assert_eq!(hash_arguments(&json!({"a": [], "b": {}})), hex(&Sha256::digest(r#"{"a":[],"b":{}}"#)));
+        assert_eq!(one, format!("{:x}", Sha256::digest(text)));
+        assert_eq!(
+            hash_arguments(&json!({"a": [], "b": {}})),
+            format!("{:x}", Sha256::digest(r#"{"a":[],"b":{}}"#))
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A conversation store with its limits and a clock.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{ConversationError, ConversationLimits, ConversationStore, StoredResponse};
 use crate::{
@@ -38,17 +38,12 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Conversations({limits:?})")]
 pub struct Conversations {
     store: Arc<dyn ConversationStore>,
     limits: ConversationLimits,
     clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for Conversations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversations").field("limits", &self.limits).finish_non_exhaustive()
-    }
 }
 
 impl Conversations {

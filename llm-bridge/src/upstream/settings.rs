@@ -1,0 +1,52 @@
+//! What is set for a model server.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The APIs that model servers are asked in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UpstreamApi {
+    /// OpenAI's chat completions.
+    OpenAi,
+    /// Ollama's own.
+    Ollama,
+}
+
+/// What is set for a model server.
+#[derive(Debug, Clone)]
+pub struct UpstreamSettings {
+    /// Its name in logs, metrics and requests.
+    pub name: String,
+    /// Its base address, such as `http://127.0.0.1:8080/v1`.
+    pub url: String,
+    /// The key it requires.
+    pub api_key: Option<String>,
+    /// The API it is asked in; `None` for the one of its kind.
+    pub api: Option<UpstreamApi>,
+    /// The size of the context in tokens that Ollama is asked for, where the client does not say.
+    pub num_ctx: Option<u64>,
+    /// How long Ollama keeps a model loaded, such as `30m`, where the client does not say.
+    pub keep_alive: Option<String>,
+    /// How long it may send nothing while it answers.
+    pub idle_timeout: Duration,
+}
+
+impl UpstreamSettings {
+    /// The name of an upstream that was given none.
+    pub const DEFAULT_NAME: &'static str = "default";
+
+    /// A server at an address, with nothing else set.
+    pub fn new(url: impl Into<String>, idle_timeout: Duration) -> Self {
+        Self {
+            name: Self::DEFAULT_NAME.to_owned(),
+            url: url.into(),
+            api_key: None,
+            api: None,
+            num_ctx: None,
+            keep_alive: None,
+            idle_timeout,
+        }
+    }
+}

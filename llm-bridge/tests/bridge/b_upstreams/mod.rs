@@ -1,0 +1,4 @@
+//! Model servers: which kind it is, what each is asked in, and what the default model is.
+
+mod kinds;
+mod ollama;
