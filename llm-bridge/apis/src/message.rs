@@ -263,6 +263,7 @@ pub enum MediaKind {
 
 /// Where the bytes of [`Media`] are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MediaSource {
     /// Here, in Base64. It is passed on as it came and never decoded.
     Data(String),

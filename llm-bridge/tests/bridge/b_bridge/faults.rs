@@ -277,7 +277,7 @@ async fn b2_native_calls_with_faults_are_neither_lost_nor_mixed() {
 
 #[tokio::test]
 async fn b2_refusals_become_the_status_of_the_reply() {
-    for (theirs, ours) in [(400, 400), (401, 502), (403, 502), (404, 404), (429, 429), (500, 502), (503, 503)]
+    for (theirs, ours) in [(400, 400), (401, 424), (403, 424), (404, 404), (429, 429), (500, 502), (503, 503)]
     {
         for stream in [true, false] {
             let reported = told_of(stream, Reply::error(theirs, "because of the moon")).await;
