@@ -164,7 +164,8 @@ CASES = [
 
 # In front of a real model with random weights, of which only the form can be foretold.
 LIVE = [
-    Case("plain", [], {"max_tokens": 60}),
+    # Some SDKs take an answer that was cut off for an error of the stream.
+    Case("plain", [], {"max_tokens": 60}, ways=(False,)),
     Case("tool choice named", [], {**OWN, "choice": {"name": "order_state"}, "max_tokens": 400}, needs=("tools", "named"),
          calls=["order_state"]),
     Case("abort in the middle", [], {"abort": True}, needs=("abort",), ways=(True,)),

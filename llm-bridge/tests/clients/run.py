@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Real clients against a running server: each SDK goes through the table of cases (cases.py) in front of a scripted model, and through
-some of them in front of a llama.cpp server where there is one.
+"""Real clients against a running server: each SDK goes through the table of cases (cases.py) in front of a scripted model. In front of a
+llama.cpp server, where there is one, curl checks what goes over the wire.
 
     python3 llm-bridge/tests/clients/run.py [--all] [--table] [NAME ...]     only clients whose name contains one of these
 
-Without `--all`, the frameworks are left to .ci/long. `--table` prints what each SDK cannot be asked.
+Without `--all`, the frameworks, and the SDKs in front of llama.cpp, are left to .ci/long. `--table` prints what each SDK cannot be asked.
 
 See environment.py for the variables. The last line is `N passed, M failed`.
 """
@@ -113,7 +113,7 @@ def main():
         with environment.llama(interpreter, "--ctx", "16384") as server, environment.toolrack(f"{server}/v1") as address:
             if is_wanted("curl"):
                 counts.append(script("curl", curl, address, "llama.cpp"))
-            for name, command in wanted:
+            for name, command in wanted if "--all" in sys.argv else []:
                 through(f"{name} -> llama.cpp", table.run_live, command, address, "tiny", checks.check)
     else:
         counts.append(environment.skipped(f"clients in front of llama.cpp: there is no {environment.TINY_LLAMA}"))
