@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Coding agents, started by `toolrack launch`: each is asked to write a file, and the file is there. A scripted model answers.
+"""Coding agents, started by `toolrack launch`: each is asked to write a file, and the file is there. A scripted model answers,
+and calls a tool of the server before.
 
     python3 llm-bridge/tests/agents/run.py [NAME ...]     only agents whose name contains one of these
 
@@ -89,17 +90,20 @@ def write(agent, server, path):
 def main():
     wanted = [agent for agent in AGENTS if not sys.argv[1:] or any(word in agent.name for word in sys.argv[1:])]
     passed = failed = 0
-    with writer() as (model, faults), environment.toolrack(model) as server:
+    with writer() as model, environment.toolrack(model.url) as server:
         for agent in wanted:
             try:
                 path = os.pathsep.join([str(programs(agent.package)), str(node()), os.environ["PATH"]])
             except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
                 failed += environment.skipped(f"{agent.package}: it does not install: {error}")[1]
                 continue
+            model.asked_back = False
             fault = write(agent, server, path)
+            if not fault and not model.asked_back:
+                fault = "the tool of the server was not called"
             print(f"FAILED  {agent.package}: {fault}" if fault else f"ok      {agent.package} wrote the file", flush=True)
             passed, failed = passed + (not fault), failed + bool(fault)
-        for fault in faults if failed else []:
+        for fault in model.faults if failed else []:
             print(f"note: {fault}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

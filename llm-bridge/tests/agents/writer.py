@@ -1,10 +1,12 @@
-"""A model server in OpenAI's form, scripted to write the file that it is asked for with whatever tool the client offers."""
+"""A model server in OpenAI's form, scripted to ask Toolrack for the time, and then to write the file that it is asked for with
+whatever tool the client offers. It thinks before each call."""
 
 import http.server
 import json
 import re
 import shlex
 import threading
+import uuid
 from contextlib import contextmanager
 
 # What the question looks like in which the file is named, and what is done with it.
@@ -16,6 +18,8 @@ PATHS = ("file_path", "filepath", "path", "filename")
 CONTENTS = ("content", "contents", "text")
 SHELLS = ("exec_command", "shell", "shell_command", "bash", "run_shell_command")
 COMMANDS = ("cmd", "command")
+# A tool of Toolrack itself, which takes no arguments.
+SERVER_TOOL = "current_time"
 
 
 class Unsuitable(Exception):
@@ -65,19 +69,35 @@ def texts(message):
     return [content] if isinstance(content, str) else [part.get("text", "") for part in content]
 
 
+def has_result(request):
+    """Whether the conversation has a result of the server's tool."""
+    calls = [call for message in request["messages"] for call in message.get("tool_calls") or []]
+    ids = {call["id"] for call in calls if call["function"]["name"] == SERVER_TOOL}
+    return any(message.get("tool_call_id") in ids for message in request["messages"])
+
+
+def calling(name, found):
+    """An answer that thinks and calls a tool."""
+    function = {"name": name, "arguments": json.dumps(found)}
+    calls = [{"id": f"call_{uuid.uuid4().hex}", "type": "function", "function": function}]
+    return {"role": "assistant", "reasoning_content": f"I need {name}.", "content": None, "tool_calls": calls}
+
+
 def message(request):
-    """What the model answers: the call once it is asked and has a tool, and then that it is done."""
+    """What the model answers to the question: a call of a tool of the server, one of the client's tool that writes, and a text."""
     questions = [found for message in request["messages"] if message["role"] == "user" for text in texts(message)
                  for found in ASKED.findall(text)]
-    has_result = any(message["role"] == "tool" for message in request["messages"])
     schema = (request.get("response_format") or {}).get("json_schema", {}).get("schema")
     if schema:
         return {"role": "assistant", "content": json.dumps(example(schema))}
-    if not questions or not request.get("tools") or has_result:
-        return {"role": "assistant", "content": "The file is written."}
-    name, found = call(request["tools"], *questions[-1])
-    function = {"name": name, "arguments": json.dumps(found)}
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    tools = request.get("tools") or []
+    called = {call["function"]["name"] for message in request["messages"] for call in message.get("tool_calls") or []}
+    if questions and SERVER_TOOL not in called and any(tool["function"]["name"] == SERVER_TOOL for tool in tools):
+        return calling(SERVER_TOOL, {})
+    # Requests for a title have the question and no tool of the client.
+    if questions and tools and called <= {SERVER_TOOL}:
+        return calling(*call(tools, *questions[-1]))
+    return {"role": "assistant", "content": "The file is written."}
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -88,6 +108,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked_back |= has_result(request)
         try:
             answer = message(request)
         except Unsuitable as error:
@@ -121,16 +142,20 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Model)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+        # What no tool of a request could do.
         self.faults = []
+        # Whether a result of the server's tool has come since this was reset.
+        self.asked_back = False
 
 
 @contextmanager
 def writer():
-    """The server; its address, and what it could not do."""
+    """The server."""
     server = Server()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", server.faults
+        yield server
     finally:
         server.shutdown()
         server.server_close()

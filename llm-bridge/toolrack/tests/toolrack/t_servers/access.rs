@@ -60,14 +60,21 @@ async fn b10_other_pages_and_other_names_are_turned_away_on_every_route() {
         (None, None, None),
         (None, Some(own_page.as_str()), None),
         (Some("localhost"), None, None),
-        (Some("evil.example"), None, Some((421, "host_not_allowed"))),
-        (Some("localhost.evil.example"), Some(own_page.as_str()), Some((421, "host_not_allowed"))),
-        (Some("evil.example"), Some("http://evil.example"), Some((421, "host_not_allowed"))),
+        // A page that has bound its own name to this server has no key.
+        (Some("evil.example"), None, None),
+        (Some("localhost.evil.example"), Some(own_page.as_str()), Some((403, "origin_not_allowed"))),
         (None, Some("http://evil.example"), Some((403, "origin_not_allowed"))),
         (None, Some("http://127.0.0.1:1"), Some((403, "origin_not_allowed"))),
         (None, Some(same_name.as_str()), Some((403, "origin_not_allowed"))),
         (None, Some("null"), Some((403, "origin_not_allowed"))),
     ];
+    for (path, ..) in &routes {
+        let request = client.get(format!("{}{path}", server.base)).header("host", "evil.example");
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), 421, "{path} without a key");
+        let reply: Value = answer.json().await.unwrap();
+        assert_eq!(reply["error"]["type"], "host_not_allowed", "{path}");
+    }
     for (path, body, status) in &routes {
         for (host, origin, refused) in senders {
             let url = format!("{}{path}", server.base);
@@ -89,8 +96,8 @@ async fn b10_other_pages_and_other_names_are_turned_away_on_every_route() {
             }
         }
     }
-    // Of the ten senders three may call and switch the tool, with two records each; nothing of the others' has come so far.
-    assert_eq!(rack.export(&["--origin", "http"]).len(), 2 * 2 * 3);
+    // Of the nine senders four may call and switch the tool, with two records each; nothing of the others has come so far.
+    assert_eq!(rack.export(&["--origin", "http"]).len(), 2 * 2 * 4);
 }
 
 #[tokio::test]
