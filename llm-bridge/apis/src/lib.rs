@@ -11,7 +11,7 @@
 //! # Adding an API
 //!
 //! An API is a folder with up to three parts, as [`openai`] and [`ollama`] show: `front.rs` implements [`Front`] and
-//! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `wire.rs` implements [`Wire`] and [`Decode`],
+//! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `models.rs` [`ListModels`], `wire.rs` implements [`Wire`] and [`Decode`],
 //! `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
 //! [`Provider`], if the API is a new one. What they keep to:
 //!
@@ -61,6 +61,7 @@ mod mcp {
     pub(crate) mod tools;
 }
 mod message;
+mod models;
 pub mod names;
 mod number;
 pub mod ollama;
@@ -84,6 +85,7 @@ pub use message::{
     Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal,
     SealKind, ToolResult,
 };
+pub use models::{ListModels, ListedModel};
 pub use number::whole_number;
 pub use passing::{Passing, RawJson};
 pub use provider::{Provider, UnknownProvider};

@@ -38,16 +38,21 @@ impl<T: Body, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         let bytes = Bytes::from_request(request, state)
             .await
             .map_err(|fault| ApiError::new(fault.status(), KIND, not_read(&fault)).param("body"))?;
-        let message = match serde_json::from_slice(&bytes) {
-            Ok(body @ Value::Object(_)) => match serde_json::from_value(body) {
-                Ok(body) => return Ok(Self(body)),
-                Err(fault) => format!("the request is not valid: {}; send {}", shortened(&fault), T::EXAMPLE),
-            },
-            Ok(_) => "the request has to be a JSON object".to_owned(),
-            Err(fault) => format!("the request is not JSON: {fault}"),
-        };
-        Err(ApiError::invalid("body", message))
+        object(&bytes).map(Self)
     }
+}
+
+/// Reads a JSON object.
+pub(super) fn object<T: Body>(bytes: &[u8]) -> Result<T, ApiError> {
+    let message = match serde_json::from_slice(bytes) {
+        Ok(body @ Value::Object(_)) => match serde_json::from_value(body) {
+            Ok(body) => return Ok(body),
+            Err(fault) => format!("the request is not valid: {}; send {}", shortened(&fault), T::EXAMPLE),
+        },
+        Ok(_) => "the request has to be a JSON object".to_owned(),
+        Err(fault) => format!("the request is not JSON: {fault}"),
+    };
+    Err(ApiError::invalid("body", message))
 }
 
 /// The body of a request that only a tenant's admins may make. Others are refused before it is read.

@@ -1,20 +1,19 @@
 //! The chat APIs: each is a front of `toolrack-apis` before the same turn.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Extension,
     body::{Body, Bytes},
-    extract::{FromRequest, Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
-    middleware::Next,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt, stream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use toolrack_apis::{
-    BadRequest, Decoded, Encode, Failure, FailureKind, Front, Provider, ToolStatus, TurnEvent,
+    BadRequest, Decoded, Encode, Failure, FailureKind, Provider, ToolStatus, TurnEvent,
     anthropic::AnthropicFront, gemini::GeminiFront, ollama::OllamaFront, openai::OpenAiFront,
     responses::ResponsesFront,
 };
@@ -22,12 +21,15 @@ use toolrack_apis::{
 use super::{
     App,
     api_error::ApiError,
-    body::{is_sent_as, not_read},
+    fronts::{StaticFront, read, reply},
     identity::Identity,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
     routes::Routes,
 };
 use crate::turn::Turn;
+
+/// The header that switches the server's tools off for a request.
+pub(super) const TOOLS_HEADER: &str = "x-toolrack-tools";
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
@@ -41,9 +43,6 @@ const SMALL_BODY: usize = 256 * 1024;
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
 const CLOSED: &str = "the server was stopped before the answer was finished";
-
-/// A front that lives as long as the program.
-type StaticFront = &'static dyn Front;
 
 /// An address of a chat API.
 struct Endpoint {
@@ -116,6 +115,7 @@ fn operation(endpoint: &Endpoint) -> Operation {
             "The server's tools are added to the client's, and calls of them are run here. What is called on the way is in the field \
              `x_toolrack`, or where the API has another place for it. A failure after the first word is an event of the stream.",
         )
+        .header(TOOLS_HEADER, "`none` for a request without the server's tools, as with a model's name that ends with `:plain`.")
         .refuses("4XX", "What the model server says to the request (`upstream_error`).")
         .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
         .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
@@ -141,42 +141,6 @@ fn operation(endpoint: &Endpoint) -> Operation {
     }
 }
 
-/// The front that an address belongs to.
-fn front_of(path: &str) -> Option<StaticFront> {
-    let is_of = |endpoint: &&Endpoint| match endpoint.path.strip_suffix("{*call}") {
-        Some(begin) => path.starts_with(begin),
-        None => {
-            path.trim_end_matches('/') == endpoint.path || path.starts_with(&format!("{}/", endpoint.path))
-        }
-    };
-    ENDPOINTS.iter().find(is_of).map(|endpoint| endpoint.front)
-}
-
-/// Puts an error of the server into the shape of the API that the request is in.
-pub(super) async fn errors_in_shape(request: Request, next: Next) -> Response {
-    // The server's own shape is OpenAI's.
-    let is_other = |front: &StaticFront| !matches!(front.api(), Provider::OpenAi | Provider::Responses);
-    let front = front_of(request.uri().path()).filter(is_other);
-    let response = next.run(request).await;
-    let failure = response.extensions().get::<Arc<Failure>>().map(Arc::clone);
-    match (front, failure) {
-        (Some(front), Some(failure)) => {
-            let mut shaped = reply(front.failure(&failure));
-            for (name, value) in response.headers() {
-                if !shaped.headers().contains_key(name) && *name != header::CONTENT_LENGTH {
-                    shaped.headers_mut().append(name.clone(), value.clone());
-                }
-            }
-            shaped
-        }
-        _ => response,
-    }
-}
-
-fn reply(reply: axum::http::Response<Vec<u8>>) -> Response {
-    reply.map(Body::from)
-}
-
 async fn answer(
     front: StaticFront,
     app: App,
@@ -184,7 +148,7 @@ async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = read(front, request).await?;
-    let page = page_of(&parts.headers);
+    let (base, headers) = (base_of(&parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
     let Decoded { mut request, encoder } = match decode(front, parts, body).await? {
         Ok(decoded) => decoded,
@@ -194,34 +158,20 @@ async fn answer(
         Some(persona) => identity.under_persona(persona).await?,
         None => identity,
     };
+    if !wants_tools(&headers)? {
+        request.extension.allowed_tools = Some(Vec::new());
+    }
     let stream = request.stream;
     let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
     let turn = match backend.start(request, identity.caller) {
         Ok(turn) => turn,
         Err(fault) => return Ok(bad(fault)),
     };
-    let answering = Answering { turn, encoder, out: Vec::new(), page, over: false, has_text: false };
+    let answering = Answering { turn, encoder, out: Vec::new(), base, over: false, has_text: false };
     Ok(match stream {
         true => streamed(front, answering, app.closing).await,
         false => whole(front, answering, app.closing).await,
     })
-}
-
-/// Reads the body of a request.
-async fn read(front: StaticFront, request: Request) -> Result<(Parts, Bytes), ApiError> {
-    // A form of another page cannot send JSON without a preflight request. Ollama's own examples do not say that they send JSON.
-    let headers = request.headers();
-    let may_be_anything = front.api() == Provider::Ollama && !headers.contains_key(header::ORIGIN);
-    if !may_be_anything && !is_sent_as(headers, "application/json") {
-        let message = "send the request as `Content-Type: application/json`";
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
-    }
-    let (parts, body) = request.into_parts();
-    let request = Request::from_parts(parts.clone(), body);
-    let bytes = Bytes::from_request(request, &()).await.map_err(|fault| {
-        ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
-    })?;
-    Ok((parts, bytes))
 }
 
 /// Decodes a request, a large one on a thread of its own.
@@ -239,10 +189,23 @@ async fn decode(
     tokio::task::spawn_blocking(move || front.decode(&parts, &body)).await.map_err(failed)
 }
 
-/// The address of this server's page, as the client reaches it.
-fn page_of(headers: &HeaderMap) -> Option<String> {
+/// Whether a request is to have the server's tools: clients cannot say so in the bodies of their APIs.
+fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
+    match headers.get(TOOLS_HEADER) {
+        None => Ok(true),
+        Some(value) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"none") => Ok(false),
+        Some(_) => {
+            let message =
+                "`x-toolrack-tools` has to be `none`; leave it out for a request with the server's tools";
+            Err(ApiError::invalid(TOOLS_HEADER, message))
+        }
+    }
+}
+
+/// The address of this server, as the client reaches it.
+fn base_of(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
-    Some(format!("http://{host}/"))
+    Some(format!("http://{host}"))
 }
 
 /// An answer on its way to the client.
@@ -251,7 +214,7 @@ struct Answering {
     encoder: Box<dyn Encode>,
     /// What is encoded and not sent yet.
     out: Vec<u8>,
-    page: Option<String>,
+    base: Option<String>,
     over: bool,
     /// Whether the client has been sent text.
     has_text: bool,
@@ -297,10 +260,10 @@ impl Answering {
         let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
             return None;
         };
-        let place = self.page.as_ref().map(|page| format!("at {page} or ")).unwrap_or_default();
+        let base = self.base.as_deref().unwrap_or_default();
         let before = if self.has_text { "\n\n" } else { "" };
         let text = format!(
-            "{before}[Waiting: a person has to allow `{name}`, {place}with `toolrack approvals approve {approval}`.]\n\n"
+            "{before}[Waiting: a person has to allow `{name}`. To answer: POST {{\"approve\": true}} to {base}/api/approvals/{approval}]\n\n"
         );
         Some(TurnEvent::Message { id: id.clone(), text })
     }
@@ -394,8 +357,9 @@ fn closed() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
     use registry_core::{Caller, Permission, Registry};
-    use toolrack_apis::{Message, Request, Role};
+    use toolrack_apis::{Front, Message, Request, Role};
 
     use super::*;
     use crate::{
@@ -414,7 +378,7 @@ mod tests {
         let (parts, ()) = axum::http::Request::new(()).into_parts();
         let body = br#"{"messages": [{"role": "user", "content": "Go."}]}"#;
         let encoder = OpenAiFront.decode(&parts, body).unwrap().encoder;
-        Answering { turn, encoder, out: Vec::new(), page: None, over: false, has_text: false }
+        Answering { turn, encoder, out: Vec::new(), base: None, over: false, has_text: false }
     }
 
     #[tokio::test]

@@ -9,6 +9,8 @@ mod chat;
 mod document_reading;
 mod documents;
 mod execute;
+mod fronts;
+mod health;
 mod identity;
 mod key;
 mod markdown;
@@ -18,9 +20,11 @@ mod metrics;
 mod models;
 mod modules;
 mod name;
+mod ollama;
 mod openapi;
 mod origins;
 mod page;
+mod passed;
 mod personas;
 mod query;
 mod routes;
@@ -193,7 +197,9 @@ fn routes(
         .add("/api/documents", documents::list, documents::list_operation())
         .add("/api/documents", documents::add, documents::add_operation())
         .add("/api/documents", documents::remove, documents::remove_operation())
-        .add("/v1/models", models::list, models::list_operation())
+        .merge(models::routes())
+        .merge(ollama::routes())
+        .merge(passed::routes())
         .add("/manifest", modules::manifest, modules::manifest_operation())
         .add("/metrics", metrics::scrape, metrics::operation())
         .add("/api/modules/{module}/accept", modules::accept, modules::accept_operation())
@@ -211,7 +217,7 @@ fn routes(
         .behind_key(Arc::clone(&identities));
     // The page and the server's health need no key: a browser cannot send one with its first request.
     let (router, operations) = page::routes()
-        .add("/healthz", models::health, models::health_operation())
+        .add("/healthz", health::health, health::operation())
         .add("/openapi.json", openapi::serve, openapi::serve_operation())
         .merge(with_key)
         .into_parts();
@@ -223,7 +229,7 @@ fn routes(
         .layer(Extension(document))
         .layer(Extension(list))
         .layer(middleware::from_fn_with_state(identities, access::check_host))
-        .layer(middleware::from_fn(chat::errors_in_shape))
+        .layer(middleware::from_fn(fronts::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
             ApiError::internal("the server failed; see its log").into_response()

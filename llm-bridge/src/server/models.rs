@@ -1,64 +1,95 @@
-//! `GET /v1/models` and `GET /healthz`.
+//! The models, in the form of the SDK that asks: `GET /v1/models`, `GET /v1beta/models` and one model below them.
 
 use axum::{
-    Json,
+    Extension,
     extract::State,
     http::{Method, StatusCode},
+    response::Response,
 };
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
+use toolrack_apis::{Failure, FailureKind, ListedModel};
 
 use super::{
     App,
-    api_error::ApiError,
-    openapi::{ModelList, Operation},
+    fronts::{ListedBy, reply},
+    name::Name,
+    openapi::{JsonObject, ModelList, Operation},
+    routes::Routes,
 };
+use crate::turn::PLAIN;
 
-pub(super) fn list_operation() -> Operation {
-    Operation::new(Method::GET, "Chat", "list_models", "The models of the model server")
-        .answers::<ModelList>(200, "The models.")
+const FORMS: &str = "In Anthropic's form for a request with the header `anthropic-version`, in Gemini's for one with \
+    `x-goog-api-key` or `?key=` and below `/v1beta`, otherwise in OpenAI's. `NAME:plain` is the model `NAME` without the server's tools.";
+
+/// The routes of the lists.
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .add("/v1/models", list, list_operation("list_models").answers::<ModelList>(200, "The models."))
+        .add(
+            "/v1beta/models",
+            list,
+            list_operation("list_models_v1beta").answers::<JsonObject>(200, "The models."),
+        )
+        .add("/v1/models/{*call}", show, show_operation("get_model"))
+        .add("/v1beta/models/{*call}", show, show_operation("get_model_v1beta"))
+}
+
+fn list_operation(id: &'static str) -> Operation {
+    Operation::new(Method::GET, "Chat", id, "The models of the model server")
+        .details(FORMS)
+        .header("anthropic-version", "Chooses Anthropic's form.")
         .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The model server's models: <https://platform.openai.com/docs/api-reference/models/list>.
-pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, ApiError> {
-    let models =
-        app.backend.upstream().models().await.map_err(|failure| {
-            ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", failure.to_string())
-        })?;
-    Ok(Json(json!({"object": "list", "data": models})))
+fn show_operation(id: &'static str) -> Operation {
+    Operation::new(Method::GET, "Chat", id, "One of the models")
+        .details(FORMS)
+        .path("call", "The model's name, which may have slashes and colons.")
+        .header("anthropic-version", "Chooses Anthropic's form.")
+        .answers::<JsonObject>(200, "The model.")
+        .refuses(404, "There is no such model.")
+        .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// The state of the server.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Health {
-    /// `ok`.
-    status: &'static str,
-    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known.
-    upstream: &'static str,
-    /// The model for requests that name none.
-    model: Option<String>,
-    /// How many tools there are.
-    tools: usize,
+/// All models that answer questions, each with its name for a request without the server's tools, and those that make vectors.
+///
+/// # Errors
+/// When the model server does not answer with a list.
+pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
+    let status = StatusCode::BAD_GATEWAY.as_u16();
+    let models = app.backend.upstream().listed().await.map_err(|error| Failure {
+        kind: FailureKind::Upstream,
+        status,
+        ..Failure::from(error)
+    })?;
+    let plain: Vec<ListedModel> = models
+        .iter()
+        .filter(|model| !model.embeds)
+        .map(|model| model.named(format!("{}{PLAIN}", model.id)))
+        .filter(|plain| models.iter().all(|model| model.id != plain.id))
+        .collect();
+    Ok(models.into_iter().chain(plain).collect())
 }
 
-pub(super) fn health_operation() -> Operation {
-    Operation::new(
-        Method::GET,
-        "Server",
-        "health",
-        "Whether the server runs, and for which kind of model server",
-    )
-    .answers::<Health>(200, "It runs.")
+/// That there is no model of a name.
+pub(super) fn unknown(name: &str, models: &[ListedModel]) -> Failure {
+    let near = registry_core::nearest(name, models.iter().map(|model| model.id.as_str()));
+    let hint = near.first().map(|id| format!("; did you mean `{id}`?")).unwrap_or_default();
+    Failure::new(FailureKind::NotFound, format!("there is no model `{name}`{hint}"))
 }
 
-/// Needs no key, so it shows no address. It does not ask the model server, so it answers also when that is down.
-pub(super) async fn health(State(app): State<App>) -> Json<Health> {
-    Json(Health {
-        status: "ok",
-        upstream: app.backend.upstream().kind(),
-        model: app.backend.settings().model.clone(),
-        tools: app.backend.registry().len(),
-    })
+async fn list(State(app): State<App>, Extension(ListedBy(front)): Extension<ListedBy>) -> Response {
+    reply(all(&app).await.map_or_else(|failure| front.failure(&failure), |models| front.list(&models)))
+}
+
+async fn show(
+    State(app): State<App>,
+    Extension(ListedBy(front)): Extension<ListedBy>,
+    Name(name): Name,
+) -> Response {
+    let name = name.trim_end_matches('/');
+    let found = all(&app).await.and_then(|models| {
+        let model = models.iter().find(|model| model.id == name);
+        model.cloned().ok_or_else(|| unknown(name, &models))
+    });
+    reply(found.map_or_else(|failure| front.failure(&failure), |model| front.model(&model)))
 }

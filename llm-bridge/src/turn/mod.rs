@@ -37,6 +37,7 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
+pub(crate) use run::PLAIN;
 pub use run::Turn;
 
 use crate::upstream::Upstream;

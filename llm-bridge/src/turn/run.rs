@@ -32,7 +32,7 @@ use crate::upstream::{Upstream, UpstreamError};
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 64;
 /// What a model's name ends with where the server's tools are not wanted.
-const PLAIN: &str = ":plain";
+pub(crate) const PLAIN: &str = ":plain";
 /// The fields of an answer's form that only OpenAI's API knows.
 const FORMAT_FIELDS: [&str; 2] = ["response_format", "json_schema"];
 

@@ -88,7 +88,7 @@ struct Row {
 }
 
 /// The vectors of a reply in the order of the texts. One that is missing would put all behind it to the wrong text.
-fn read(reply: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
+pub(crate) fn read(reply: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
     let Reply { mut data } =
         serde_json::from_slice(reply).map_err(|error| format!("they cannot be read: {error}"))?;
     data.sort_by_key(|row| row.index);

@@ -1,18 +1,23 @@
 //! A model server that is asked over HTTP.
 
 use std::{
-    fmt,
+    fmt, io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response, header},
+};
+use futures_util::stream;
 use serde_json::Value;
 use toolrack_apis::{Request, Wire, openai::OpenAiWire};
 
 use super::{
     answer::Answer,
     error::UpstreamError,
-    recognize::{Recognition, Recognized},
+    recognize::{Recognition, Recognized, root_of},
     settings::UpstreamSettings,
 };
 use crate::metrics::UpstreamMetrics;
@@ -113,6 +118,46 @@ impl HttpUpstream {
         tokio::time::timeout(self.settings.idle_timeout, reply).await.unwrap_or(stalled)
     }
 
+    /// Passes a request on, and gives the reply as it comes. A path of OpenAI's API is below its base, any other below the server's root.
+    pub(super) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let known = self.recognized().await;
+        let url = match path.strip_prefix("/v1/") {
+            Some(rest) => format!("{}/{rest}", known.openai_base),
+            None => format!("{}{path}", root_of(&known.openai_base)),
+        };
+        let request = self.client.request(method, url).headers(headers).body(body);
+        let idle = self.settings.idle_timeout;
+        let response = tokio::time::timeout(idle, self.send_raw(self.authorized(request)))
+            .await
+            .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
+        // That the server refuses this one is nothing that the client could mend.
+        if matches!(response.status().as_u16(), 401 | 403 | 407) {
+            return Err(self.refusal(&OpenAiWire, response).await);
+        }
+        let mut reply = Response::new(());
+        *reply.status_mut() = response.status();
+        for name in [header::CONTENT_TYPE, header::CONTENT_DISPOSITION, header::RETRY_AFTER] {
+            if let Some(value) = response.headers().get(&name) {
+                reply.headers_mut().insert(name, value.clone());
+            }
+        }
+        let chunks = stream::unfold(Some(response), move |response| async move {
+            let mut response = response?;
+            match tokio::time::timeout(idle, response.chunk()).await {
+                Ok(Ok(bytes)) => bytes.map(|bytes| (Ok(bytes), Some(response))),
+                Ok(Err(error)) => Some((Err(io::Error::other(error)), None)),
+                Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+            }
+        });
+        Ok(reply.map(|()| Body::from_stream(chunks)))
+    }
+
     pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.settings.api_key {
             // In the header that both of the APIs take.
@@ -145,10 +190,15 @@ impl HttpUpstream {
         request: reqwest::RequestBuilder,
     ) -> Result<reqwest::Response, UpstreamError> {
         let response = self.send_raw(request).await?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.refusal(wire, response).await),
         }
+    }
+
+    /// What the server says in a reply with an error status.
+    async fn refusal(&self, wire: &dyn Wire, response: reqwest::Response) -> UpstreamError {
+        let status = response.status();
         let mut reply = axum::http::Response::new(());
         *reply.status_mut() = status;
         reply.headers_mut().clone_from(response.headers());
@@ -160,7 +210,7 @@ impl HttpUpstream {
             let hint = format!(". Its address is {}: does it have to end in /v1?", self.base);
             failure.message.push_str(&hint);
         }
-        Err(UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) })
+        UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
     }
 }
 

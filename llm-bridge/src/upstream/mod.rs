@@ -13,10 +13,15 @@ mod settings;
 
 use std::{sync::Arc, time::Duration};
 
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response},
+};
 use serde_json::{Value, json};
-use toolrack_apis::{Provider, Request};
+use toolrack_apis::{ListedModel, Provider, Request};
 
 pub use answer::Answer;
+pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub use kind::{KINDS, ServerKind};
@@ -140,6 +145,18 @@ impl Upstream {
         }
     }
 
+    /// The same, read. Entries without a name are left out.
+    ///
+    /// # Errors
+    /// As [`models`](Self::models).
+    pub(crate) async fn listed(&self) -> Result<Vec<ListedModel>, UpstreamError> {
+        let listed = |entry: Value| {
+            let embeds = !models::answers_questions(&entry);
+            ListedModel::read(entry).map(|model| ListedModel { embeds, ..model })
+        };
+        Ok(self.models().await?.into_iter().filter_map(listed).collect())
+    }
+
     /// The name of the first of its models that answers questions.
     ///
     /// # Errors
@@ -163,8 +180,25 @@ impl Upstream {
         }
     }
 
+    /// Passes a request on as it is, with the server's key, and gives the reply as it comes. A path of OpenAI's API begins with `/v1/`.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses this server.
+    pub(crate) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        match &*self.0 {
+            Kind::Demo => Err(UpstreamError::failed("the built-in demo model answers chats only")),
+            Kind::Http(upstream) => upstream.pass(method, path, headers, body).await,
+        }
+    }
+
     /// Asks for the vectors of texts; gives the reply as it came.
-    async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
+    pub(crate) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         match &*self.0 {
             Kind::Demo => Err(UpstreamError::failed("the built-in demo model makes no vectors of texts")),
             Kind::Http(upstream) => upstream.embeddings(request).await,

@@ -62,10 +62,10 @@ async fn refused(response: Response, status: StatusCode) -> String {
     if about.contains("/v1/messages") {
         assert_eq!(body["type"], "error", "{about}: {body}");
         assert_eq!(fields(error)[..2], ["type", "message"], "{about}: {body}");
-    } else if about.contains("/v1beta/") || about.contains("/v1/models/") {
+    } else if about.contains("/v1beta/") || about.contains("/v1/models/") && error["code"].is_number() {
         assert_eq!(error["code"], status.as_u16(), "{about}: {body}");
         assert!(error["status"].is_string() && error["message"].is_string(), "{about}: {body}");
-    } else if about.contains("/api/chat") || about.contains("/api/generate") {
+    } else if OLLAMA.iter().any(|path| about.contains(path)) {
         assert!(error.is_string(), "{about}: {body}");
     } else {
         assert_eq!(fields(error), ["message", "type", "param", "code"], "{about}");
@@ -73,6 +73,10 @@ async fn refused(response: Response, status: StatusCode) -> String {
     }
     OTHERS.to_owned()
 }
+
+/// The addresses of Ollama's API.
+const OLLAMA: [&str; 7] =
+    ["/api/chat", "/api/generate", "/api/tags", "/api/show", "/api/ps", "/api/version", "/api/embed"];
 
 /// The type of an error in the form of an API whose types are its own.
 const OTHERS: &str = "";

@@ -9,6 +9,7 @@
     clippy::unreachable
 )]
 
+mod b_apis;
 mod b_bridge;
 mod b_mcp;
 mod b_openapi;

@@ -7,6 +7,7 @@
 mod encode;
 mod front;
 mod messages;
+mod models;
 mod shapes;
 pub(crate) mod tools;
 

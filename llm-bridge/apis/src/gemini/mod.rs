@@ -10,6 +10,7 @@ mod config;
 mod encode;
 mod front;
 mod messages;
+mod models;
 mod schema;
 mod shapes;
 pub(crate) mod tools;

@@ -5,6 +5,25 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::OllamaFront;
+use crate::{ListModels, ListedModel, front::json_reply};
+
+/// The replies of `tags` and `show` about models of a server that is no Ollama.
+impl ListModels for OllamaFront {
+    fn list(&self, models: &[ListedModel]) -> http::Response<Vec<u8>> {
+        json_reply(&ModelList { models: models.iter().map(Model::of).collect() })
+    }
+
+    fn model(&self, model: &ListedModel) -> http::Response<Vec<u8>> {
+        let capabilities: &[&str] = if model.embeds { &["embedding"] } else { &["completion", "tools"] };
+        json_reply(&ModelInfo {
+            capabilities: capabilities.iter().map(|&word| word.to_owned()).collect(),
+            modified_at: Some(model.created_at()),
+            ..ModelInfo::default()
+        })
+    }
+}
+
 /// The reply of `GET /api/tags`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelList {
@@ -28,6 +47,14 @@ pub struct Model {
     pub digest: String,
     /// What it consists of.
     pub details: ModelDetails,
+}
+
+impl Model {
+    /// A model of a server that is no Ollama.
+    fn of(model: &ListedModel) -> Self {
+        let name = model.id.clone();
+        Self { model: name.clone(), name, modified_at: model.created_at(), ..Self::default() }
+    }
 }
 
 /// What a model consists of.
@@ -120,6 +147,19 @@ pub struct RunningModel {
     /// The size of its context, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_length: Option<u64>,
+}
+
+impl RunningModels {
+    /// The models of a server that is no Ollama: all of them count as loaded.
+    pub fn of(models: &[ListedModel]) -> Self {
+        let running = |model: &ListedModel| RunningModel {
+            name: model.id.clone(),
+            model: model.id.clone(),
+            context_length: model.context,
+            ..RunningModel::default()
+        };
+        Self { models: models.iter().map(running).collect() }
+    }
 }
 
 /// The reply of `GET /api/version`.

@@ -14,6 +14,7 @@ mod extra;
 mod front;
 mod message_json;
 mod messages;
+mod models;
 pub(crate) mod tools;
 mod wire;
 

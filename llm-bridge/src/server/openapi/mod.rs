@@ -14,7 +14,7 @@ use axum::{
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-pub(super) use operation::{BYTES, Operation};
+pub(super) use operation::{BYTES, FORM, Operation};
 pub(super) use shapes::{ChatCompletion, ChatCompletionRequest, JsonObject, JsonRpc, ModelList};
 
 use super::key::PLACES;
@@ -28,8 +28,10 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
     Without a valid key `Host` has to be `localhost`, an IP address or one of `allowed_hosts` (else 421). An `Origin` has to be this \
     server's own or one of `allowed_origins` (else 403). A path may end with a slash.";
 
-const TAGS: [(&str, &str); 9] = [
-    ("Chat", "Chat completions in the form of OpenAI's API."),
+const TAGS: [(&str, &str); 11] = [
+    ("Chat", "Chats with a model and its tools, in the forms of five APIs."),
+    ("Ollama", "The addresses of Ollama's API beside its chat."),
+    ("Passed on", "What the model server answers by itself."),
     ("Tools", "Tools and tool calls."),
     ("MCP", "The Model Context Protocol."),
     ("Modules", "Tools of other services, and this server as a module."),

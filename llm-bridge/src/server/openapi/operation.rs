@@ -13,6 +13,9 @@ const JSON: &str = "application/json";
 /// The content type of uploaded files.
 pub(in crate::server) const BYTES: &str = "application/octet-stream";
 
+/// The content type of forms with files.
+pub(in crate::server) const FORM: &str = "multipart/form-data";
+
 /// A reference to the schema of a type in the document.
 type SchemaOf = fn(&mut SchemaGenerator) -> Value;
 
@@ -121,6 +124,13 @@ impl Operation {
     /// Reads bytes from the body.
     pub(in crate::server) fn takes_bytes(self) -> Self {
         Self { body: Some((BYTES, None)), ..self }
+    }
+
+    /// Reads a form with files.
+    pub(in crate::server) fn takes_form(self) -> Self {
+        Self { body: Some((FORM, None)), ..self }
+            .refuses(413, "The body is too large (`invalid_request_error`).")
+            .refuses(415, "The body was not sent as `multipart/form-data` (`invalid_request_error`).")
     }
 
     /// Answers with this as JSON. A status may be named several times, with different types.

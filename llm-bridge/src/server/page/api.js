@@ -7,10 +7,10 @@ import { events } from './sse.js';
 const UNREACHABLE = 'The server cannot be reached. Is it still running?';
 const CUT_OFF = 'The connection ended before the answer was complete.';
 
-/** The names of the models on offer. */
+/** The names of the models on offer, without those for requests without tools. */
 export async function models() {
   const { data } = await getJson('v1/models');
-  return data.map((model) => model.id);
+  return data.map((model) => model.id).filter((name) => !name.endsWith(':plain'));
 }
 
 /** All tools, also those that are off. */

@@ -1,0 +1,59 @@
+//! Lists of models, which each API has in a form of its own.
+
+use serde_json::{Map, Value};
+
+use crate::Front;
+
+/// A model that clients can ask for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListedModel {
+    /// Its name, which a request repeats.
+    pub id: String,
+    /// When it was made, in seconds since 1970; 0 if that is not known.
+    pub created: i64,
+    /// The size of its context in tokens, if the model server says.
+    pub context: Option<u64>,
+    /// Whether it makes vectors of texts and answers no questions.
+    pub embeds: bool,
+    /// All that the model server says of it, in the form of OpenAI's list.
+    pub fields: Map<String, Value>,
+}
+
+impl ListedModel {
+    /// Reads an entry of a model server's list in OpenAI's form; `None` for one without a name. Whether it embeds is the caller's to know.
+    pub fn read(entry: Value) -> Option<Self> {
+        // vLLM and SGLang, LM Studio, llama.cpp.
+        const CONTEXTS: [&str; 5] = [
+            "/max_model_len",
+            "/loaded_context_length",
+            "/max_context_length",
+            "/meta/n_ctx",
+            "/meta/n_ctx_train",
+        ];
+        let context = CONTEXTS.iter().find_map(|place| entry.pointer(place)?.as_u64());
+        let Value::Object(fields) = entry else { return None };
+        let id = fields.get("id")?.as_str().filter(|id| !id.is_empty())?.to_owned();
+        let created = fields.get("created").and_then(Value::as_i64).unwrap_or_default();
+        Some(Self { id, created, context, embeds: false, fields })
+    }
+
+    /// The same model under another name.
+    #[must_use]
+    pub fn named(&self, id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..self.clone() }
+    }
+
+    /// When it was made, as RFC 3339.
+    pub(crate) fn created_at(&self) -> String {
+        jiff::Timestamp::from_second(self.created).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    }
+}
+
+/// A front whose API lists models.
+pub trait ListModels: Front {
+    /// The reply with all models.
+    fn list(&self, models: &[ListedModel]) -> http::Response<Vec<u8>>;
+
+    /// The reply about one model.
+    fn model(&self, model: &ListedModel) -> http::Response<Vec<u8>>;
+}

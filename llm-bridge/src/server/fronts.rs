@@ -1,0 +1,127 @@
+//! The API that a request is in: its errors have the API's shape.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, Request},
+    http::{Method, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::Response,
+};
+use toolrack_apis::{
+    Failure, Front, ListModels, Provider, anthropic::AnthropicFront, gemini::GeminiFront,
+    ollama::OllamaFront, openai::OpenAiFront,
+};
+
+use super::{
+    api_error::ApiError,
+    body::{is_sent_as, not_read},
+};
+
+/// A front that lives as long as the program.
+pub(super) type StaticFront = &'static dyn Front;
+
+/// A front whose API lists models.
+pub(super) type ListFront = &'static dyn ListModels;
+
+/// The addresses of Ollama's API. Others below `/api` are this server's own.
+const OLLAMA: [&str; 8] = [
+    "/api/chat",
+    "/api/generate",
+    "/api/tags",
+    "/api/show",
+    "/api/ps",
+    "/api/version",
+    "/api/embed",
+    "/api/embeddings",
+];
+
+/// Whether a path is this one or below it.
+fn is_at(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The API that a request is in, where its errors have another shape than OpenAI's.
+fn front_of(request: &Request) -> Option<StaticFront> {
+    let path = request.uri().path();
+    if is_at(path, "/v1/messages") {
+        return Some(&AnthropicFront);
+    }
+    if is_at(path, "/v1beta") || is_at(path, "/v1/models") {
+        let front: StaticFront = match request.method() {
+            &Method::POST => &GeminiFront,
+            _ => list_front_of(request),
+        };
+        return Some(front).filter(|front| front.api() != Provider::OpenAi);
+    }
+    OLLAMA.iter().any(|place| is_at(path, place)).then_some(&OllamaFront::Chat)
+}
+
+/// The API of a client that asks for models: the SDKs share addresses, and differ in how they send their key.
+fn list_front_of(request: &Request) -> ListFront {
+    let (headers, uri) = (request.headers(), request.uri());
+    let is_key = |pair: &str| pair.split('=').next() == Some("key");
+    if headers.contains_key("anthropic-version") {
+        &AnthropicFront
+    } else if headers.contains_key("x-goog-api-key")
+        || is_at(uri.path(), "/v1beta")
+        || uri.query().is_some_and(|query| query.split('&').any(is_key))
+    {
+        &GeminiFront
+    } else {
+        &OpenAiFront
+    }
+}
+
+/// The API in which a client asks for models.
+#[derive(Clone, Copy)]
+pub(super) struct ListedBy(pub(super) ListFront);
+
+/// Puts an error of the server into the shape of the API that the request is in. It has to see the request before its key is taken out.
+pub(super) async fn errors_in_shape(mut request: Request, next: Next) -> Response {
+    let front = front_of(&request);
+    let listed_by = ListedBy(list_front_of(&request));
+    request.extensions_mut().insert(listed_by);
+    let response = next.run(request).await;
+    let failure = response.extensions().get::<Arc<Failure>>().map(Arc::clone);
+    match (front, failure) {
+        (Some(front), Some(failure)) => {
+            let mut shaped = reply(front.failure(&failure));
+            for (name, value) in response.headers() {
+                if !shaped.headers().contains_key(name) && *name != header::CONTENT_LENGTH {
+                    shaped.headers_mut().append(name.clone(), value.clone());
+                }
+            }
+            shaped
+        }
+        _ => response,
+    }
+}
+
+/// What a front replies, as the server sends it.
+pub(super) fn reply(reply: axum::http::Response<Vec<u8>>) -> Response {
+    reply.map(Body::from)
+}
+
+/// Reads the body of a request.
+pub(super) async fn read(front: StaticFront, request: Request) -> Result<(Parts, Bytes), ApiError> {
+    // A form of another page cannot send JSON without a preflight request. Ollama's own examples do not say that they send JSON.
+    let headers = request.headers();
+    let may_be_anything = front.api() == Provider::Ollama && !headers.contains_key(header::ORIGIN);
+    if !may_be_anything && !is_sent_as(headers, "application/json") {
+        let message = "send the request as `Content-Type: application/json`";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message));
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = read_bytes(Request::from_parts(parts.clone(), body)).await?;
+    Ok((parts, bytes))
+}
+
+/// Reads the bytes of a body.
+pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
+    let read = Bytes::from_request(request, &()).await;
+    read.map_err(|fault| {
+        ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
+    })
+}

@@ -1,0 +1,40 @@
+//! `GET /healthz`.
+
+use axum::{Json, extract::State, http::Method};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{App, openapi::Operation};
+
+/// The state of the server.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: &'static str,
+    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known.
+    upstream: &'static str,
+    /// The model for requests that name none.
+    model: Option<String>,
+    /// How many tools there are.
+    tools: usize,
+}
+
+pub(super) fn operation() -> Operation {
+    Operation::new(
+        Method::GET,
+        "Server",
+        "health",
+        "Whether the server runs, and for which kind of model server",
+    )
+    .answers::<Health>(200, "It runs.")
+}
+
+/// Needs no key, so it shows no address. It does not ask the model server, so it answers also when that is down.
+pub(super) async fn health(State(app): State<App>) -> Json<Health> {
+    Json(Health {
+        status: "ok",
+        upstream: app.backend.upstream().kind(),
+        model: app.backend.settings().model.clone(),
+        tools: app.backend.registry().len(),
+    })
+}

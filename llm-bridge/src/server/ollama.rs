@@ -1,0 +1,243 @@
+//! The addresses of Ollama's API beside its chat: passed on to an Ollama, and made of what the server lists for others.
+
+use axum::{
+    Json,
+    body::{Bytes, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, header},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolrack_apis::{
+    Failure, Front, ListModels, Provider,
+    ollama::{
+        OllamaFront,
+        models::{EmbedInput, EmbedReply, EmbedRequest, RunningModels, ShowRequest, Version},
+    },
+};
+
+use super::{
+    App, MAX_BODY,
+    api_error::ApiError,
+    body::{Body, object},
+    fronts::{read, reply},
+    models,
+    openapi::{JsonObject, Operation},
+    passed::require_server,
+    routes::Routes,
+};
+use crate::{
+    turn::PLAIN,
+    upstream::{UpstreamError, read_vectors},
+};
+
+const FRONT: OllamaFront = OllamaFront::Chat;
+/// The version whose API is spoken. Clients refuse to work with older ones.
+const VERSION: &str = "0.12.6";
+
+/// The routes.
+pub(super) fn routes() -> Routes {
+    let get = |id, summary| operation(Method::GET, id, summary);
+    let post = |id, summary| operation(Method::POST, id, summary).reads::<JsonObject>();
+    Routes::new()
+        .add("/api/tags", tags, get("ollama_tags", "The models, as Ollama lists them"))
+        .add("/api/ps", running, get("ollama_ps", "The models that are loaded, as Ollama lists them"))
+        .add("/api/version", version, get("ollama_version", "The version of Ollama whose API is spoken"))
+        .add(
+            "/api/show",
+            show,
+            post("ollama_show", "What a model can do, as Ollama says it")
+                .refuses(404, "There is no such model."),
+        )
+        .add(
+            "/api/embed",
+            embed,
+            post("ollama_embed", "Vectors of texts, as Ollama makes them").refuses(501, NO_DEMO),
+        )
+        .add(
+            "/api/embeddings",
+            embed_one,
+            post("ollama_embeddings", "The vector of a text, as Ollama made it in earlier versions")
+                .refuses(501, NO_DEMO),
+        )
+}
+
+const NO_DEMO: &str = "There is no model server, only the built-in demo model.";
+
+fn operation(method: Method, id: &'static str, summary: &'static str) -> Operation {
+    Operation::new(method, "Ollama", id, summary)
+        .details("Passed on to an Ollama; for other model servers it is made of what they say. Errors are `{\"error\": MESSAGE}`.")
+        .answers::<JsonObject>(200, "The answer: <https://docs.ollama.com/api>.")
+        .refuses(502, "The model server does not answer.")
+}
+
+/// Whether the model server is an Ollama.
+async fn is_ollama(app: &App) -> bool {
+    app.backend.upstream().api().await == Provider::Ollama
+}
+
+fn failed(failure: impl Into<Failure>) -> Response {
+    reply(FRONT.failure(&failure.into()))
+}
+
+async fn pass(app: &App, method: Method, path: &str, body: Bytes) -> Result<Response, UpstreamError> {
+    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    app.backend.upstream().pass(method, path, HeaderMap::from_iter(headers), body).await
+}
+
+async fn tags(State(app): State<App>) -> Response {
+    if !is_ollama(&app).await {
+        let models = models::all(&app).await;
+        return models.map_or_else(failed, |models| reply(FRONT.list(&models)));
+    }
+    let response = match pass(&app, Method::GET, "/api/tags", Bytes::new()).await {
+        Ok(response) if response.status().is_success() => response,
+        Ok(response) => return response,
+        Err(error) => return failed(error),
+    };
+    let list = to_bytes(response.into_body(), MAX_BODY).await.ok();
+    let Some(mut list) = list.and_then(|list| serde_json::from_slice::<Value>(&list).ok()) else {
+        return failed(UpstreamError::failed("its list of models is not JSON"));
+    };
+    if let Some(models) = list.get_mut("models").and_then(Value::as_array_mut) {
+        let plain: Vec<Value> = models.iter().filter_map(plain).collect();
+        models.extend(plain);
+    }
+    Json(list).into_response()
+}
+
+/// A model of Ollama's list without the server's tools; `None` for one that only makes vectors.
+fn plain(model: &Value) -> Option<Value> {
+    let capabilities = model.get("capabilities").and_then(Value::as_array);
+    let answers = match capabilities {
+        Some(capabilities) => capabilities.iter().any(|capability| capability == "completion"),
+        None => !model
+            .pointer("/details/family")
+            .and_then(Value::as_str)
+            .is_some_and(|family| family.ends_with("bert")),
+    };
+    let name = format!("{}{PLAIN}", model.get("name")?.as_str()?);
+    let mut plain = model.clone();
+    plain.as_object_mut()?.extend(["name", "model"].map(|field| (field.to_owned(), name.as_str().into())));
+    answers.then_some(plain)
+}
+
+async fn running(State(app): State<App>) -> Response {
+    if is_ollama(&app).await {
+        return pass(&app, Method::GET, "/api/ps", Bytes::new()).await.unwrap_or_else(failed);
+    }
+    match app.backend.upstream().listed().await {
+        Ok(models) => Json(RunningModels::of(&models)).into_response(),
+        Err(error) => failed(error),
+    }
+}
+
+async fn version(State(app): State<App>) -> Response {
+    if is_ollama(&app).await {
+        return pass(&app, Method::GET, "/api/version", Bytes::new()).await.unwrap_or_else(failed);
+    }
+    Json(Version { version: VERSION.to_owned() }).into_response()
+}
+
+impl Body for ShowRequest {
+    const EXAMPLE: &str = "`{\"model\": \"NAME\"}`";
+}
+
+async fn show(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (_, body) = read(&FRONT, request).await?;
+    let request: ShowRequest = object(&body)?;
+    if request.model.is_empty() {
+        return Err(ApiError::invalid("model", "`model` is missing; send the name of a model"));
+    }
+    if is_ollama(&app).await {
+        let model = request.model.strip_suffix(PLAIN).unwrap_or(&request.model).to_owned();
+        let body = json!(ShowRequest { model, ..request }).to_string();
+        return Ok(pass(&app, Method::POST, "/api/show", body.into()).await.unwrap_or_else(failed));
+    }
+    let models = match models::all(&app).await {
+        Ok(models) => models,
+        Err(failure) => return Ok(failed(failure)),
+    };
+    // Ollama's clients may name a version that other servers do not have.
+    let name = request.model.strip_suffix(":latest").unwrap_or(&request.model);
+    let model = models.iter().find(|model| model.id == request.model || model.id == name);
+    Ok(match model {
+        Some(model) => reply(FRONT.model(model)),
+        None => failed(models::unknown(&request.model, &models)),
+    })
+}
+
+impl Body for EmbedRequest {
+    const EXAMPLE: &str = "`{\"model\": \"NAME\", \"input\": [TEXT, …]}`";
+}
+
+async fn embed(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (_, body) = read(&FRONT, request).await?;
+    let EmbedRequest { model, input, dimensions, .. } = object(&body)?;
+    require_server(app.backend.upstream())?;
+    if is_ollama(&app).await {
+        return Ok(pass(&app, Method::POST, "/api/embed", body).await.unwrap_or_else(failed));
+    }
+    let texts = match input {
+        EmbedInput::One(text) => vec![text],
+        EmbedInput::Many(texts) => texts,
+    };
+    Ok(match vectors(&app, &model, &texts, dimensions).await {
+        Ok(reply) => Json(reply).into_response(),
+        Err(error) => failed(error),
+    })
+}
+
+/// The request to `POST /api/embeddings`.
+#[derive(Deserialize)]
+struct EmbedOne {
+    model: String,
+    prompt: String,
+}
+
+impl Body for EmbedOne {
+    const EXAMPLE: &str = "`{\"model\": \"NAME\", \"prompt\": TEXT}`";
+}
+
+async fn embed_one(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (_, body) = read(&FRONT, request).await?;
+    let EmbedOne { model, prompt } = object(&body)?;
+    require_server(app.backend.upstream())?;
+    if is_ollama(&app).await {
+        return Ok(pass(&app, Method::POST, "/api/embeddings", body).await.unwrap_or_else(failed));
+    }
+    Ok(match vectors(&app, &model, &[prompt], None).await {
+        Ok(EmbedReply { embeddings, .. }) => {
+            Json(json!({"embedding": embeddings.into_iter().next().unwrap_or_default()})).into_response()
+        }
+        Err(error) => failed(error),
+    })
+}
+
+/// Vectors of texts from a server that speaks OpenAI's API. An empty text has none: with it clients of Ollama only load the model.
+async fn vectors(
+    app: &App,
+    model: &str,
+    texts: &[String],
+    dimensions: Option<u64>,
+) -> Result<EmbedReply, UpstreamError> {
+    let began = std::time::Instant::now();
+    let mut answered = EmbedReply { model: model.to_owned(), ..EmbedReply::default() };
+    if texts.iter().all(String::is_empty) {
+        return Ok(answered);
+    }
+    let mut request = json!({"model": model, "input": texts, "encoding_format": "float"});
+    if let (Some(dimensions), Value::Object(fields)) = (dimensions, &mut request) {
+        fields.insert("dimensions".to_owned(), dimensions.into());
+    }
+    let reply = app.backend.upstream().embeddings(&request).await?;
+    answered.embeddings = read_vectors(&reply, texts.len())
+        .map_err(|fault| UpstreamError::failed(format!("the vectors of the model server: {fault}")))?;
+    answered.prompt_eval_count = serde_json::from_slice::<Value>(&reply)
+        .ok()
+        .and_then(|reply| reply.pointer("/usage/prompt_tokens")?.as_u64())
+        .unwrap_or_default();
+    answered.total_duration = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(answered)
+}

@@ -1,0 +1,126 @@
+//! What is passed on to the model server as it is.
+
+use std::time::Duration;
+
+use llm_bridge::{
+    server::{ServerSettings, router},
+    turn::{Backend, ChatSettings},
+    upstream::Upstream,
+};
+use registry_core::{Caller, Permission, Registry, store::MemoryStore};
+use reqwest::header;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Act, Reply, Setup, within};
+
+#[tokio::test]
+async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
+    let setup = Setup::new().with(|setup| {
+        setup.access.api_key = Some("sesame".into());
+        setup.upstream_key = Some("upstreams".into());
+    });
+    let answer = json!({"object": "list", "data": [], "x": 1.0});
+    let replies =
+        [Reply::json(200, &answer), Reply::json(422, &json!({"detail": "no"})), Reply::json(200, &answer)];
+    let rack = setup.start(replies).await;
+    let post = |path: &str| {
+        let request = rack.client.post(rack.url(path)).header("x-api-key", "sesame");
+        request
+            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+            .body(r#"{"model":"m",  "input":"a"}"#)
+    };
+    let passed = post("/v1/embeddings").send().await.unwrap();
+    assert_eq!(
+        (passed.status().as_u16(), passed.headers()[header::CONTENT_TYPE].to_str().unwrap()),
+        (200, "application/json")
+    );
+    assert_eq!(passed.json::<Value>().await.unwrap(), answer);
+    let refused = post("/v1/completions/").send().await.unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), refused.text().await.unwrap()),
+        (422, json!({"detail": "no"}).to_string())
+    );
+    assert_eq!(post("/v2/rerank").send().await.unwrap().status(), 200);
+
+    let asked = rack.upstream.asked();
+    let paths: Vec<&str> = asked.iter().map(|asked| asked.path.as_str()).collect();
+    assert_eq!(paths, ["/v1/embeddings", "/v1/completions", "/v2/rerank"]);
+    for asked in &asked {
+        assert_eq!(asked.body, json!({"model": "m", "input": "a"}));
+        assert!(
+            asked.head.contains("authorization: bearer upstreams") && !asked.head.contains("sesame"),
+            "{}",
+            asked.head
+        );
+    }
+    let keyless = rack.client.post(rack.url("/v1/embeddings")).json(&json!({})).send().await.unwrap();
+    assert_eq!(keyless.status(), 401);
+}
+
+#[tokio::test]
+async fn issue16_a_stream_and_a_form_are_passed_on_as_they_are() {
+    let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
+    let acts = vec![
+        Act::Send(b"data: 1\n\n".to_vec()),
+        Act::Wait(go_on.clone()),
+        Act::Send(b"data: 2\n\n".to_vec()),
+    ];
+    let speech = Reply::body(200, "text/plain", "Hello.");
+    let rack = Setup::new().start([Reply::stream(acts), speech]).await;
+    let post = rack
+        .client
+        .post(rack.url("/v1/completions"))
+        .json(&json!({"model": "m", "prompt": "a", "stream": true}));
+    let mut stream = post.send().await.unwrap();
+    assert_eq!(within(stream.chunk()).await.unwrap().unwrap(), "data: 1\n\n");
+    go_on.notify_one();
+    assert_eq!(within(stream.chunk()).await.unwrap().unwrap(), "data: 2\n\n");
+    assert_eq!(within(stream.chunk()).await.unwrap(), None);
+
+    let form =
+        "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\nRIFF\r\n--b--\r\n";
+    let post = rack.client.post(rack.url("/v1/audio/transcriptions"));
+    let post = post.header(header::CONTENT_TYPE, "multipart/form-data; boundary=b").body(form);
+    assert_eq!(post.send().await.unwrap().text().await.unwrap(), "Hello.");
+    assert!(rack.upstream.asked()[1].head.contains("content-type: multipart/form-data; boundary=b"));
+}
+
+#[tokio::test]
+async fn issue16_what_a_model_server_cannot_answer_is_said() {
+    // It refuses this server's key, falls silent, breaks off.
+    let cut = Reply::stream([Act::Send(b"{".to_vec()), Act::Cut]);
+    let replies = [Reply::error(401, "wrong key"), Reply::stream([Act::Stall]), cut];
+    let rack = Setup::new().with(|setup| setup.idle = Duration::from_millis(300)).start(replies).await;
+    let post = || rack.client.post(rack.url("/v1/embeddings")).json(&json!({"model": "m", "input": "a"}));
+    let refused = post().send().await.unwrap();
+    assert_eq!(refused.status(), 502);
+    let error: Value = refused.json().await.unwrap();
+    assert_eq!(error["error"]["message"], "the model server answered 401: wrong key");
+    for _ in 0..2 {
+        assert!(within(post().send().await.unwrap().bytes()).await.is_err(), "not whole");
+    }
+}
+
+#[tokio::test]
+async fn issue16_the_demo_model_passes_nothing_on() {
+    let registry = Registry::builder().without_compiled().build().unwrap();
+    let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
+    let settings = ServerSettings::new(
+        Caller::new("ada", Permission::Owner),
+        std::sync::Arc::new(MemoryStore::default()),
+    );
+    let app = router(backend, settings, CancellationToken::new()).unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let client = toolrack_http::build_client(|| reqwest::Client::builder().no_proxy()).unwrap();
+    for (path, message) in [("/v1/embeddings", "/error/message"), ("/api/embed", "/error")] {
+        let body = json!({"model": "demo", "input": "a"});
+        let refused = client.post(format!("http://{address}{path}")).json(&body).send().await.unwrap();
+        assert_eq!(refused.status(), 501);
+        let error: Value = refused.json().await.unwrap();
+        let message = error.pointer(message).and_then(Value::as_str).unwrap();
+        assert!(message.contains("--upstream URL"), "{message}");
+    }
+}
