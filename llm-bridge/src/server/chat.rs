@@ -6,7 +6,7 @@ use axum::{
     Extension,
     body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt, stream};
@@ -21,6 +21,7 @@ use toolrack_apis::{
 use super::{
     App,
     api_error::ApiError,
+    counts,
     fronts::{StaticFront, read, reply},
     identity::Identity,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
@@ -121,7 +122,10 @@ fn operation(endpoint: &Endpoint) -> Operation {
         .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
         .refuses(504, "The model server has fallen silent (`upstream_error`).");
     let operation = match endpoint.path.contains("{*call}") {
-        true => operation.path("call", "The model and the method, such as `MODEL:generateContent`."),
+        true => operation.path(
+            "call",
+            "The model and the method, such as `MODEL:generateContent` or `MODEL:countTokens`.",
+        ),
         false => operation,
     };
     match endpoint.front.api() {
@@ -147,13 +151,17 @@ async fn answer(
     identity: Identity,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if front.api() == Provider::Gemini && request.uri().path().ends_with("countTokens") {
+        return counts::count(&GeminiFront, app, identity, request).await;
+    }
     let (parts, body) = read(front, request).await?;
     let (base, headers) = (base_of(&parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
-    let Decoded { mut request, encoder } = match decode(front, parts, body).await? {
-        Ok(decoded) => decoded,
-        Err(fault) => return Ok(bad(fault)),
-    };
+    let Decoded { mut request, encoder } =
+        match decode(body.len(), move || front.decode(&parts, &body)).await? {
+            Ok(decoded) => decoded,
+            Err(fault) => return Ok(bad(fault)),
+        };
     let identity = match request.extension.persona.take() {
         Some(persona) => identity.under_persona(persona).await?,
         None => identity,
@@ -174,23 +182,22 @@ async fn answer(
     })
 }
 
-/// Decodes a request, a large one on a thread of its own.
-async fn decode(
-    front: StaticFront,
-    parts: Parts,
-    body: Bytes,
-) -> Result<Result<Decoded, BadRequest>, ApiError> {
-    if body.len() <= SMALL_BODY {
-        return Ok(front.decode(&parts, &body));
+/// Decodes a request of this many bytes, a large one on a thread of its own.
+pub(super) async fn decode<T: Send + 'static>(
+    size: usize,
+    decode: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if size <= SMALL_BODY {
+        return Ok(decode());
     }
     let failed = |_| ApiError::internal("the request could not be read; see the server's log");
     let _permit =
         LARGE_BODIES.acquire().await.map_err(|_| ApiError::internal("the server is being stopped"))?;
-    tokio::task::spawn_blocking(move || front.decode(&parts, &body)).await.map_err(failed)
+    tokio::task::spawn_blocking(decode).await.map_err(failed)
 }
 
 /// Whether a request is to have the server's tools: clients cannot say so in the bodies of their APIs.
-fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
+pub(super) fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
     match headers.get(TOOLS_HEADER) {
         None => Ok(true),
         Some(value) if value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"none") => Ok(false),

@@ -6,6 +6,7 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod counts;
 mod document_reading;
 mod documents;
 mod execute;
@@ -183,6 +184,7 @@ fn routes(
     };
     let with_tools = with_tools
         .merge(chat::routes())
+        .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .add("/api/tools", tools::list, tools::list_operation())
         .add("/api/tools", tools::register, tools::register_operation())

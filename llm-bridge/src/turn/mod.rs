@@ -4,6 +4,7 @@ mod announce;
 mod ask;
 mod call;
 mod clock;
+mod count;
 mod found;
 mod history;
 mod limits;

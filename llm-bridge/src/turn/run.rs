@@ -67,20 +67,32 @@ impl Turn {
     }
 }
 
-pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
-    let cancellation = backend.shared.stopping.child_token();
+/// Makes a request ready to be sent: with what is remembered of the conversation and what the model has to know before it.
+pub(super) fn prepare(
+    backend: &Backend,
+    request: &mut Request,
+    caller: Caller,
+    cancellation: CancellationToken,
+) -> Result<Arc<Offer>, BadRequest> {
     if let Some(name) = request.model.as_deref().and_then(|name| name.strip_suffix(PLAIN)) {
         request.model = Some(name.to_owned());
         request.extension.allowed_tools = Some(Vec::new());
     }
-    let context = context_of(&backend, &request, caller)?.with_cancellation(cancellation.clone());
-    let offer = Arc::new(Offer::new(&backend, &request, context)?);
+    let context = context_of(backend, request, caller)?.with_cancellation(cancellation);
+    let offer = Arc::new(Offer::new(backend, request, context)?);
     let sent = std::mem::take(&mut request.messages);
     let conversation = Fingerprint::of(&sent);
     request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
     prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
+    Ok(offer)
+}
+
+pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
+    let cancellation = backend.shared.stopping.child_token();
+    let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
+    let settings = backend.settings();
     // Where the server's tools may be called, the answer gets its form when all calls are done.
     let form = offer.has_server_tools().then(|| Form::take(&mut request)).flatten();
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);

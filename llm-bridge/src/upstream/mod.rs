@@ -10,6 +10,7 @@ mod language_model;
 mod models;
 mod recognize;
 mod settings;
+mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
@@ -178,6 +179,16 @@ impl Upstream {
             Kind::Demo => Ok(Answer::demo(request, definitions)),
             Kind::Http(upstream) => upstream.ask(request, definitions).await,
         }
+    }
+
+    /// How many tokens a request has, with definitions as for [`ask`](Self::ask): by the server's own tokenizer where it has one, otherwise
+    /// estimated. Never 0.
+    pub(crate) async fn count_tokens(&self, request: &Request, definitions: &str) -> u64 {
+        let counted = match &*self.0 {
+            Kind::Demo => None,
+            Kind::Http(upstream) => tokens::counted(upstream, request, definitions).await,
+        };
+        counted.unwrap_or_else(|| tokens::estimated(request, definitions)).max(1)
     }
 
     /// Passes a request on as it is, with the server's key, and gives the reply as it comes. A path of OpenAI's API begins with `/v1/`.

@@ -1,5 +1,6 @@
 //! What belongs around the chats of five APIs: lists of models, what is passed on, counts, kept conversations.
 
+mod counts;
 mod models;
 mod ollama;
 mod passed;

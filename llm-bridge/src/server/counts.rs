@@ -1,0 +1,67 @@
+//! How many tokens a request has: Anthropic's `POST /v1/messages/count_tokens` and Gemini's `MODEL:countTokens`.
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::Method,
+    response::Response,
+};
+use toolrack_apis::{CountTokens, anthropic::AnthropicFront};
+
+use super::{
+    App,
+    api_error::ApiError,
+    chat::{TOOLS_HEADER, decode, wants_tools},
+    fronts::{read, reply},
+    identity::Identity,
+    openapi::{JsonObject, Operation},
+    routes::Routes,
+};
+
+/// A front whose API counts tokens.
+type CountFront = &'static dyn CountTokens;
+
+/// The routes that only count; Gemini's is among those of its chats.
+pub(super) fn routes() -> Routes {
+    let handler =
+        async |State(app): State<App>, Extension(identity): Extension<Identity>, request: Request| {
+            count(&AnthropicFront, app, identity, request).await
+        };
+    let summary = "The number of tokens of a request: <https://docs.claude.com/en/api/messages-count-tokens>";
+    let operation = Operation::new(Method::POST, "Chat", "count_message_tokens", summary)
+        .details(
+            "With the server's tools, as they are sent to the model. By the model server's own tokenizer where it has one (llama.cpp, vLLM), \
+             otherwise a token for every four bytes.",
+        )
+        .header(TOOLS_HEADER, "`none` for a count without the server's tools.")
+        .reads::<JsonObject>()
+        .answers::<JsonObject>(200, "The number, as `input_tokens`.");
+    Routes::new().add("/v1/messages/count_tokens", handler, operation)
+}
+
+pub(super) async fn count(
+    front: CountFront,
+    app: App,
+    identity: Identity,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = read(front, request).await?;
+    let wants_tools = wants_tools(&parts.headers)?;
+    let decoded = decode(body.len(), move || front.decode_count(&parts, &body)).await?;
+    let mut request = match decoded {
+        Ok(request) => request,
+        Err(fault) => return Ok(reply(front.failure(&fault.into()))),
+    };
+    let identity = match request.extension.persona.take() {
+        Some(persona) => identity.under_persona(persona).await?,
+        None => identity,
+    };
+    if !wants_tools {
+        request.extension.allowed_tools = Some(Vec::new());
+    }
+    let backend = app.backend.for_request(identity.registry.clone(), identity.standing());
+    Ok(reply(match backend.count_tokens(request, identity.caller).await {
+        Ok(tokens) => front.count(tokens),
+        Err(fault) => front.failure(&fault.into()),
+    }))
+}

@@ -1,0 +1,38 @@
+//! How many tokens a request has, as the model would get it.
+
+use registry_core::Caller;
+use toolrack_apis::{BadRequest, Request, ToolChoice};
+
+use super::{Backend, ToolStyle, offer::Round, prompt, run};
+
+impl Backend {
+    /// Counts the tokens of a request, with the server's tools and prompts that a turn would add to it: by the model server's own tokenizer where it
+    /// has one, otherwise a token for every four bytes. Never 0.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn count_tokens(&self, mut request: Request, caller: Caller) -> Result<u64, BadRequest> {
+        let offer = run::prepare(self, &mut request, caller, self.shared.stopping.child_token())?;
+        let (settings, upstream) = (self.settings(), self.upstream());
+        let configured = request.model.take().or_else(|| settings.model.clone());
+        let model = match configured {
+            Some(model) => Some(model),
+            None => upstream.first_model().await.ok(),
+        };
+        let name = model.as_deref().unwrap_or_default();
+        let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
+        request.tools = Vec::new();
+        request.choice = ToolChoice::Auto;
+        let mut definitions = String::new();
+        if settings.tool_style == ToolStyle::Prompt || self.refuses_tools(name) {
+            let (functions, dialect) = (offer.functions(round), settings.dialect_of(name));
+            let required = offer.requires_call(round);
+            prompt::describe_tools(&mut request.messages, &functions, dialect, required);
+        } else {
+            request.tools = offer.client_tools(round);
+            definitions = offer.definitions(round, upstream.api().await);
+        }
+        request.model = model;
+        Ok(upstream.count_tokens(&request, &definitions).await)
+    }
+}

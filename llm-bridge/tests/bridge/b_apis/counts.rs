@@ -1,0 +1,65 @@
+//! How many tokens a request has.
+
+use serde_json::{Value, json};
+
+use crate::support::{Rack, Reply, Setup, user};
+
+async fn count(rack: &Rack, path: &str, body: &Value, tools: bool) -> (u16, Value) {
+    let request = rack.client.post(rack.url(path)).json(body);
+    let request = if tools { request } else { request.header("x-toolrack-tools", "none") };
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+const ANTHROPIC: &str = "/v1/messages/count_tokens";
+
+fn message(text: &str) -> Value {
+    json!({"model": "m", "messages": [user(text)]})
+}
+
+#[tokio::test]
+async fn issue16_tokens_are_counted_by_the_tokenizer_of_llama_cpp() {
+    let replies = [json!({"prompt": "<|user|>Hi"}), json!({"tokens": [1, 2, 3, 4, 5]})];
+    let rack = Setup::new().start(replies.map(|reply| Reply::json(200, &reply))).await;
+    assert_eq!(count(&rack, ANTHROPIC, &message("Hi"), true).await, (200, json!({"input_tokens": 5})));
+    let asked = rack.upstream.asked();
+    assert_eq!((asked[0].path.as_str(), asked[1].path.as_str()), ("/apply-template", "/tokenize"));
+    assert_eq!(asked[0].messages(), &[user("Hi")]);
+    // As the model would get it.
+    assert_eq!(asked[0].tools(), ["add", "math_gcd"]);
+    assert_eq!(asked[1].body["content"], "<|user|>Hi");
+}
+
+#[tokio::test]
+async fn issue16_tokens_are_counted_by_the_tokenizer_of_vllm() {
+    let replies = [
+        Reply::error(404, "Not Found"),
+        Reply::json(200, &json!({"count": 7, "max_model_len": 9, "tokens": []})),
+    ];
+    let rack = Setup::new().start(replies).await;
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]});
+    let counted = count(&rack, "/v1beta/models/m:countTokens", &body, false).await;
+    assert_eq!(counted, (200, json!({"totalTokens": 7})));
+    let asked = rack.upstream.asked();
+    assert_eq!((asked[1].path.as_str(), asked[1].messages()), ("/tokenize", &vec![user("Hi")]));
+    assert!(asked[1].tools().is_empty());
+}
+
+#[tokio::test]
+async fn issue16_without_a_tokenizer_a_token_is_four_bytes() {
+    // The script is at its end: every address is an error.
+    let rack = Setup::new().start([]).await;
+    for (text, tokens) in [("", 1), ("a", 1), ("abcd", 1), ("abcde", 2), (&"x".repeat(401), 101)] {
+        assert_eq!(
+            count(&rack, ANTHROPIC, &message(text), false).await,
+            (200, json!({"input_tokens": tokens})),
+            "{text}"
+        );
+    }
+    let with_tools = count(&rack, ANTHROPIC, &message("a"), true).await.1["input_tokens"].as_u64().unwrap();
+    assert!(with_tools > 50, "{with_tools}");
+    let (status, error) = count(&rack, ANTHROPIC, &json!({"messages": 1}), true).await;
+    assert_eq!((status, &error["error"]["type"]), (400, &json!("invalid_request_error")));
+    let (status, error) = count(&rack, "/v1/models/m:countTokens", &json!({"contents": 1}), true).await;
+    assert_eq!((status, &error["error"]["status"]), (400, &json!("INVALID_ARGUMENT")));
+}
