@@ -81,7 +81,6 @@ pub(super) fn prepare(
     let context = context_of(backend, request, caller)?.with_cancellation(cancellation);
     let offer = Arc::new(Offer::new(backend, request, context)?);
     let sent = std::mem::take(&mut request.messages);
-    let conversation = Fingerprint::of(&sent);
     request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
@@ -91,6 +90,7 @@ pub(super) fn prepare(
 
 pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
     let cancellation = backend.shared.stopping.child_token();
+    let conversation = Fingerprint::of(&request.messages);
     let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
     let settings = backend.settings();
     // Where the server's tools may be called, the answer gets its form when all calls are done.
