@@ -79,7 +79,8 @@ impl Chat<'_> {
         let interactive = std::io::stdin().is_terminal();
         if interactive {
             let upstream = self.backend.upstream();
-            let who = if upstream.is_demo() { "the built-in demo model" } else { upstream.address() };
+            let who =
+                if upstream.is_demo() { "the built-in demo model".to_owned() } else { upstream.address() };
             tell(format_args!(
                 "Chatting with {who}. /help lists the commands; Ctrl-D or an empty line ends the chat."
             ));

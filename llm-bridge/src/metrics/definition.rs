@@ -73,9 +73,9 @@ metrics! {
         "Tools of the MCP server";
     MCP_QUARANTINED = "toolrack_mcp_server_tools_quarantined" ["server"]
         "Tools of the MCP server that are off until accepted";
-    UPSTREAM_REQUESTS = "toolrack_upstream_requests_total" ["outcome"]
+    UPSTREAM_REQUESTS = "toolrack_upstream_requests_total" ["upstream", "outcome"]
         "Requests to the model server by outcome";
-    UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" []
+    UPSTREAM_SECONDS = "toolrack_upstream_response_seconds" ["upstream"]
         "Time until the model server's answer began";
     BUILD = "toolrack_build_info" ["version"]
         "Always 1, with the version of the server";

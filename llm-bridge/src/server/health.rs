@@ -11,8 +11,8 @@ use super::{App, openapi::Operation};
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
-    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known.
-    upstream: &'static str,
+    /// The kind of model server: `demo`, one such as `llama.cpp` or `ollama`, or `openai` while it is not known; of several all.
+    upstream: String,
     /// The model for requests that name none.
     model: Option<String>,
     /// How many tools there are.

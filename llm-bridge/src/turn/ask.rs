@@ -28,7 +28,7 @@ impl Run {
         let had_prompt_style = self.prompt_style;
         let reader = self.ask_until_read(self.round(number)).await?;
         if self.prompt_style && !had_prompt_style {
-            let model = self.request.model.as_deref().unwrap_or_default();
+            let model = self.route.full_name();
             tracing::warn!(
                 model,
                 "the model server takes no tools; from now on they are described in the prompt"
@@ -51,6 +51,19 @@ impl Run {
                 },
                 Err(error) => error,
             };
+            let raw = error.message().and_then(recover::raw_text);
+            let takes_no_tools = match &error {
+                UpstreamError::Refused { status, failure } => {
+                    raw.is_none()
+                        && self.may_use_prompt()
+                        && recover::refuses_tools(*status, &failure.message)
+                }
+                _ => false,
+            };
+            // What the model has written, and what this server can be helped with, is not asked of another.
+            if !reader.has_begun() && raw.is_none() && !takes_no_tools && self.fall_back(&error) {
+                continue;
+            }
             if is_away(&error)
                 && reader.is_blank()
                 && let Some(pause) = pauses.next()
@@ -60,15 +73,10 @@ impl Run {
                 continue;
             }
             let Some(message) = error.message() else { return Err(self.give_up(error, reader).await) };
-            let raw = recover::raw_text(message);
-            if let UpstreamError::Refused { status, .. } = error
-                && self.may_use_prompt()
-                && raw.is_none()
-                && recover::refuses_tools(status, message)
-            {
+            if takes_no_tools {
                 tracing::warn!(
                     message,
-                    hint = self.upstream.for_tools(),
+                    hint = self.route.for_tools(),
                     "the model server refused tools; trying with the tools in the prompt"
                 );
                 self.prompt_style = true;
@@ -98,21 +106,21 @@ impl Run {
         self.request.tools = Vec::new();
         self.request.choice = ToolChoice::Auto;
         self.request.parallel = None;
+        self.api = self.route.api().await;
         let asks_for_form = self.request.format.is_some() && self.offer.has_server_tools();
         if !self.offer.has_tools() || asks_for_form {
-            return self.upstream.ask(&self.request, "").await;
+            return self.route.ask(&self.request, "").await;
         }
         if self.prompt_style {
-            return self.upstream.ask(&self.in_prompt_style(round), "").await;
+            return self.route.ask(&self.in_prompt_style(round), "").await;
         }
         self.request.tools = self.offer.client_tools(round);
         if self.offer.requires_call(round) {
             self.request.choice = ToolChoice::Required;
         }
         self.request.parallel = self.parallel;
-        self.api = self.upstream.api().await;
         let definitions = self.offer.definitions(round, self.api);
-        self.upstream.ask(&self.request, &definitions).await
+        self.route.ask(&self.request, &definitions).await
     }
 
     /// The request with the tools, calls and results in words.
@@ -198,6 +206,6 @@ fn is_away(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => true,
         UpstreamError::Refused { status, .. } => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-        UpstreamError::Failed(_) | UpstreamError::Stalled(_) => false,
+        UpstreamError::Failed(_) | UpstreamError::Stalled(_) | UpstreamError::NoModel(_) => false,
     }
 }

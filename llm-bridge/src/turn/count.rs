@@ -13,26 +13,24 @@ impl Backend {
     /// As [`start`](Self::start).
     pub async fn count_tokens(&self, mut request: Request, caller: Caller) -> Result<u64, BadRequest> {
         let offer = run::prepare(self, &mut request, caller, self.shared.stopping.child_token())?;
-        let (settings, upstream) = (self.settings(), self.upstream());
-        let configured = request.model.take().or_else(|| settings.model.clone());
-        let model = match configured {
-            Some(model) => Some(model),
-            None => upstream.first_model().await.ok(),
-        };
-        let name = model.as_deref().unwrap_or_default();
+        let settings = self.settings();
+        let asked = request.model.take().or_else(|| settings.model.clone());
+        // A server that is away does not keep the client from an estimate.
+        let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
+        let name = route.model();
         let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;
         let mut definitions = String::new();
-        if settings.tool_style == ToolStyle::Prompt || self.refuses_tools(name) {
+        if settings.tool_style == ToolStyle::Prompt || self.refuses_tools(&route.full_name()) {
             let (functions, dialect) = (offer.functions(round), settings.dialect_of(name));
             let required = offer.requires_call(round);
             prompt::describe_tools(&mut request.messages, &functions, dialect, required);
         } else {
             request.tools = offer.client_tools(round);
-            definitions = offer.definitions(round, upstream.api().await);
+            definitions = offer.definitions(round, route.api().await);
         }
-        request.model = model;
-        Ok(upstream.count_tokens(&request, &definitions).await)
+        request.model = Some(name.to_owned());
+        Ok(route.count_tokens(&request, &definitions).await)
     }
 }

@@ -130,7 +130,7 @@ struct Shared {
     findings: found::Findings,
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
-    /// The models for which the server has refused tools in the fields of the API.
+    /// The models, by their full names, whose server has refused tools in the fields of the API.
     refuses_tools: Mutex<HashSet<String>>,
     turns: TaskTracker,
     stopping: CancellationToken,
@@ -220,7 +220,7 @@ impl Backend {
         self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
     }
 
-    fn set_refuses_tools(&self, model: &str) {
-        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
+    fn set_refuses_tools(&self, model: String) {
+        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model);
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use toolrack_dialects::{self as dialect, Dialect};
 
+use crate::upstream::ModelPattern;
+
 /// The name of a row of the table of dialects. Under a name of its own, since serde would borrow a reference from the file.
 type DialectName = &'static str;
 
@@ -22,29 +24,22 @@ pub struct ModelSettings {
 /// what is before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, ModelSettings>")]
-pub struct Models(BTreeMap<String, ModelSettings>);
+pub struct Models(BTreeMap<ModelPattern, ModelSettings>);
 
 impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     type Error = String;
 
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
-        let faulty = |name: &&String| name.is_empty() || name.strip_suffix('*').unwrap_or(name).contains('*');
-        match models.keys().find(faulty) {
-            None => Ok(Self(models)),
-            Some(name) => Err(format!(
-                "`{name}` is not the name of a model; write it as clients ask for it, or its beginning with one `*` behind it"
-            )),
-        }
+        let named = |(name, settings)| Ok((ModelPattern::try_from(name)?, settings));
+        models.into_iter().map(named).collect::<Result<_, String>>().map(Self)
     }
 }
 
 impl Models {
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.
     pub fn get(&self, model: &str) -> Option<&ModelSettings> {
-        let begins = |name: &String| name.strip_suffix('*').is_some_and(|begin| model.starts_with(begin));
-        let by_beginning =
-            || self.0.iter().filter(|(name, _)| begins(name)).max_by_key(|(name, _)| name.len());
-        self.0.get(model).or_else(|| by_beginning().map(|(_, settings)| settings))
+        let fitting = self.0.iter().filter_map(|(pattern, settings)| Some((pattern.fit(model)?, settings)));
+        fitting.max_by_key(|(fit, _)| *fit).map(|(_, settings)| settings)
     }
 }
 

@@ -39,6 +39,10 @@ impl NativeCall {
 pub(super) struct NativeCalls(Vec<NativeCall>);
 
 impl NativeCalls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Takes a piece; which call it belongs to.
     pub(super) fn push(&mut self, piece: CallPiece) -> usize {
         let at = self.continued_by(&piece).unwrap_or(self.0.len());

@@ -193,6 +193,11 @@ impl Reader {
         self.raw.is_empty() && self.native_reasoning.is_empty()
     }
 
+    /// Whether the model has begun to answer, if only with a call.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.is_blank() || !self.native.is_empty()
+    }
+
     /// What of the model's whole text is new after what the server has sent already. The calls that the server has begun to read
     /// are in the text, and are read from there.
     pub(super) fn unread(&self, raw: &str) -> String {

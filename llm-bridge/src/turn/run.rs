@@ -27,7 +27,7 @@ use super::{
     paragraphs::Paragraphs,
     prompt, runner,
 };
-use crate::upstream::{Upstream, UpstreamError};
+use crate::upstream::{Route, UpstreamError};
 
 /// How many events may wait for a slow reader before the turn waits for it.
 const EVENTS_AHEAD: usize = 64;
@@ -99,14 +99,14 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
     let run = Run {
         meter: Meter::new(settings.limits),
         clock: Arc::new(ToolClock::new(settings.limits.tool_time())),
-        prompt_style: settings.tool_style == ToolStyle::Prompt,
+        prompt_style: false,
         backend: backend.clone(),
         offer,
         sent: request.messages.len(),
         conversation,
         form,
         parallel: request.parallel,
-        upstream: backend.upstream().clone(),
+        route: Route::default(),
         api: Provider::OpenAi,
         request,
         usage: Usage::default(),
@@ -152,7 +152,8 @@ pub(super) struct Run {
     pub(super) form: Option<Form>,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
-    pub(super) upstream: Upstream,
+    /// Where the model is asked.
+    pub(super) route: Route,
     /// The API that it was asked in.
     pub(super) api: Provider,
     /// Whether tools are described in the prompt.
@@ -336,18 +337,30 @@ impl Run {
         Round { number, is_last: number == self.backend.settings().limits.max_rounds }
     }
 
-    /// The model's name, once for the turn.
+    /// The model and its server, once for the turn.
     async fn choose_model(&mut self) -> Result<(), UpstreamError> {
-        let configured = self.request.model.take().or_else(|| self.backend.settings().model.clone());
-        let model = match configured {
-            Some(model) => model,
-            None => self.upstream.first_model().await?,
-        };
-        let _ = self.events.send(TurnEvent::Model(model.clone())).await;
-        self.prompt_style |=
-            self.backend.settings().tool_style == ToolStyle::Auto && self.backend.refuses_tools(&model);
-        self.request.model = Some(model);
+        let asked = self.request.model.take().or_else(|| self.backend.settings().model.clone());
+        self.route = self.backend.upstream().route(asked.as_deref()).await?;
+        let name = asked.unwrap_or_else(|| self.route.model().to_owned());
+        let _ = self.events.send(TurnEvent::Model(name)).await;
+        self.begin_route();
         Ok(())
+    }
+
+    fn begin_route(&mut self) {
+        let style = self.backend.settings().tool_style;
+        self.prompt_style = style == ToolStyle::Prompt
+            || style == ToolStyle::Auto && self.backend.refuses_tools(&self.route.full_name());
+        self.request.model = Some(self.route.model().to_owned());
+    }
+
+    /// Goes on with the next server, if there is one and the error is about this one.
+    pub(super) fn fall_back(&mut self, error: &UpstreamError) -> bool {
+        let is_next = self.route.fall_back(error);
+        if is_next {
+            self.begin_route();
+        }
+        is_next
     }
 
     pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {

@@ -27,6 +27,8 @@ pub enum UpstreamError {
     Stalled(Duration),
     /// The answer broke off.
     Interrupted(String),
+    /// No server has the model of this name.
+    NoModel(String),
 }
 
 impl UpstreamError {
@@ -35,11 +37,27 @@ impl UpstreamError {
         Self::Failed(Box::new(Failure::of_upstream(message)))
     }
 
+    /// Whether another server may do better with the same request.
+    pub(crate) fn is_about_server(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) => true,
+            Self::Refused { status, .. } => matches!(status, 429 | 500..=599),
+            Self::Failed(failure) => matches!(
+                failure.kind,
+                FailureKind::Upstream
+                    | FailureKind::Overloaded
+                    | FailureKind::Timeout
+                    | FailureKind::RateLimit
+            ),
+            Self::NoModel(_) => false,
+        }
+    }
+
     /// What the server itself said.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Refused { failure, .. } | Self::Failed(failure) => Some(&failure.message),
-            Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) => None,
+            Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) | Self::NoModel(_) => None,
         }
     }
 }
@@ -55,6 +73,10 @@ impl fmt::Display for UpstreamError {
             }
             Self::Failed(failure) => write!(f, "the model server failed: {}", failure.message),
             Self::Stalled(idle) => write!(f, "the model server sent nothing for {} s", idle.as_secs()),
+            Self::NoModel(model) => write!(
+                f,
+                "no model server has the model `{model}`; take one of GET /v1/models, or set `models` of the server that has it"
+            ),
             Self::Interrupted(cause) => write!(f, "the model server broke off its answer: {cause}"),
         }
     }
@@ -74,6 +96,7 @@ impl From<UpstreamError> for Failure {
                 Self { kind: FailureKind::Timeout, status: 504, ..Self::of_upstream(message) }
             }
             UpstreamError::Unreachable { .. } | UpstreamError::Interrupted(_) => Self::of_upstream(message),
+            UpstreamError::NoModel(_) => Self::new(FailureKind::NotFound, message),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct HttpUpstream {
     recognition: Mutex<Recognition>,
     /// Held by whoever finds out which kind of server it is.
     pub(super) recognizing: tokio::sync::Mutex<()>,
-    pub(super) metrics: UpstreamMetrics,
+    metrics: UpstreamMetrics,
 }
 
 /// Without the key.
@@ -46,7 +46,7 @@ impl fmt::Debug for HttpUpstream {
 }
 
 impl HttpUpstream {
-    pub(super) fn new(settings: UpstreamSettings) -> Result<Self, String> {
+    pub(super) fn new(settings: UpstreamSettings, metrics: UpstreamMetrics) -> Result<Self, String> {
         let base = settings.url.as_str();
         let url =
             reqwest::Url::parse(base).map_err(|error| format!("`{base}` is not an address: {error}"))?;
@@ -65,7 +65,6 @@ impl HttpUpstream {
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        let metrics = UpstreamMetrics::new().map_err(|error| format!("metrics: {error}"))?;
         let (recognition, recognizing) = Default::default();
         Ok(Self { client, base, settings, recognition, recognizing, metrics })
     }
@@ -79,7 +78,7 @@ impl HttpUpstream {
         let known = self.recognized().await;
         let began = Instant::now();
         let answer = self.begin_answer(&known, request, definitions).await;
-        self.metrics.asked(answer.as_ref().err(), began.elapsed());
+        self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
         answer
     }
 

@@ -10,7 +10,7 @@ use registry_core::{
 use toolrack_apis::{FinishReason, Message, Piece, Request, Role, Sampling};
 use toolrack_dialects::{Offered, ScanOptions, parse};
 
-use super::{Upstream, UpstreamError};
+use super::{Route, Upstream, UpstreamError};
 
 /// Characters of a token, where the server does not count.
 const CHARACTERS: usize = 4;
@@ -36,15 +36,15 @@ impl UpstreamModel {
         Self { upstream, name, first: Cache::builder().time_to_live(REMEMBERED).build() }
     }
 
+    async fn first_model(&self) -> Result<String, UpstreamError> {
+        Ok(self.upstream.route(None).await?.full_name())
+    }
+
     /// The model's name.
     async fn model(&self) -> Result<String, UpstreamError> {
         match &self.name {
             Some(name) => Ok(name.clone()),
-            None => self
-                .first
-                .try_get_with((), self.upstream.first_model())
-                .await
-                .map_err(|error| (*error).clone()),
+            None => self.first.try_get_with((), self.first_model()).await.map_err(|error| (*error).clone()),
         }
     }
 
@@ -61,8 +61,18 @@ impl UpstreamModel {
     }
 
     async fn ask(&self, question: &ModelQuestion) -> Result<ModelAnswer, UpstreamError> {
+        let mut route = self.upstream.route(Some(&self.model().await?)).await?;
+        loop {
+            match Self::ask_at(&route, question).await {
+                Err(error) if route.fall_back(&error) => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn ask_at(route: &Route, question: &ModelQuestion) -> Result<ModelAnswer, UpstreamError> {
         let request = Request {
-            model: Some(self.model().await?),
+            model: Some(route.model().to_owned()),
             messages: vec![
                 Message::text(Role::System, &question.system),
                 Message::text(Role::User, &question.prompt),
@@ -70,7 +80,7 @@ impl UpstreamModel {
             sampling: Sampling { max_tokens: Some(question.max_tokens.into()), ..Sampling::default() },
             ..Request::default()
         };
-        let mut answer = self.upstream.ask(&request, "").await?;
+        let mut answer = route.ask(&request, "").await?;
         let (mut text, mut tokens, mut truncated) = (String::new(), None, false);
         let (mut pieces, mut more) = (Vec::new(), true);
         while more {

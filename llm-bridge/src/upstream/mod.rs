@@ -1,4 +1,4 @@
-//! The model behind the bridge: a model server, or the built-in demo model.
+//! The models behind the bridge: those of model servers, or the built-in demo model.
 
 mod answer;
 mod demo;
@@ -8,7 +8,10 @@ mod http;
 mod kind;
 mod language_model;
 mod models;
+mod pattern;
 mod recognize;
+mod route;
+mod servers;
 mod settings;
 mod tokens;
 
@@ -19,7 +22,7 @@ use axum::{
     http::{HeaderMap, Method, Response},
 };
 use serde_json::{Value, json};
-use toolrack_apis::{ListedModel, Provider, Request};
+use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
 pub(crate) use embeddings::read as read_vectors;
@@ -27,10 +30,13 @@ pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
+pub use pattern::ModelPattern;
+pub use route::Route;
 pub use settings::{UpstreamApi, UpstreamSettings};
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;
+use servers::Servers;
 
 /// The word that stands for the built-in demo model where an address is expected.
 pub const DEMO: &str = "demo";
@@ -38,13 +44,13 @@ pub const DEMO: &str = "demo";
 /// How long a server on a usual address may take to say that it is there.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A model that can be asked.
+/// The models that can be asked.
 #[derive(Debug, Clone)]
 pub struct Upstream(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
-    Http(Box<HttpUpstream>),
+    Servers(Servers),
     Demo,
 }
 
@@ -68,7 +74,19 @@ impl Upstream {
     /// # Errors
     /// When its URL is no HTTP address.
     pub fn server(settings: UpstreamSettings) -> Result<Self, String> {
-        HttpUpstream::new(settings).map(|upstream| Self(Arc::new(Kind::Http(Box::new(upstream)))))
+        let fault = |fault: String| match fault.split_once(": ") {
+            Some((_, fault)) => fault.to_owned(),
+            None => fault,
+        };
+        Self::several([settings]).map_err(fault)
+    }
+
+    /// Servers with these settings; a model that several have is asked of the first.
+    ///
+    /// # Errors
+    /// When a URL is not an HTTP address, two have one name, or a `fallback` is not among them. The text begins with the name.
+    pub fn several(all: impl IntoIterator<Item = UpstreamSettings>) -> Result<Self, String> {
+        Servers::new(all.into_iter().collect()).map(|servers| Self(Arc::new(Kind::Servers(servers))))
     }
 
     /// The first server found on the usual local ports; the demo model where there is none.
@@ -94,12 +112,9 @@ impl Upstream {
         Self::demo()
     }
 
-    /// The address, or `demo`.
-    pub fn address(&self) -> &str {
-        match &*self.0 {
-            Kind::Http(upstream) => &upstream.base,
-            Kind::Demo => DEMO,
-        }
+    /// The addresses, or `demo`.
+    pub fn address(&self) -> String {
+        self.join(|server| server.base.as_str())
     }
 
     /// Whether it is the built-in demo model.
@@ -107,42 +122,39 @@ impl Upstream {
         matches!(&*self.0, Kind::Demo)
     }
 
-    /// The kind of server, as far as that is known: `demo`, the [`id`](ServerKind::id) of a kind, or the API it is asked in.
-    pub fn kind(&self) -> &'static str {
-        match &*self.0 {
-            Kind::Http(upstream) => {
-                upstream.recognition().last().map_or(Provider::OpenAi.name(), |known| known.id())
-            }
-            Kind::Demo => DEMO,
-        }
+    /// The kinds of the servers, as far as they are known: `demo`, the [`id`](ServerKind::id) of a kind, or the API it is asked in.
+    pub fn kind(&self) -> String {
+        self.join(|server| server.recognition().last().map_or(Provider::OpenAi.name(), |known| known.id()))
     }
 
-    /// The API that it is asked in, once it is known which that is; the demo model takes OpenAI's definitions.
+    /// The API that the server is asked in; that of OpenAI where there are several, which may differ, and for the demo model.
     pub(crate) async fn api(&self) -> Provider {
         match &*self.0 {
-            Kind::Http(upstream) => upstream.recognized().await.wire.api(),
+            Kind::Servers(servers) => match servers.only() {
+                Some(server) => server.recognized().await.wire.api(),
+                None => Provider::OpenAi,
+            },
             Kind::Demo => Provider::OpenAi,
         }
     }
 
-    /// What the operator does when the server refuses tools, if its kind is known.
-    pub(crate) fn for_tools(&self) -> Option<&'static str> {
+    fn join<'a>(&'a self, word: impl Fn(&'a HttpUpstream) -> &'a str) -> String {
         match &*self.0 {
-            Kind::Http(upstream) => Some(upstream.recognition().last()?.kind?.for_tools),
-            Kind::Demo => None,
+            Kind::Servers(servers) => servers.iter().map(word).collect::<Vec<_>>().join(", "),
+            Kind::Demo => DEMO.to_owned(),
         }
     }
 
-    /// The models it has, as OpenAI's API lists them.
+    /// The models, as OpenAI's API lists them. A server that is away does not take those of the others away.
     ///
     /// # Errors
-    /// When it cannot be reached or does not list them.
+    /// When no server can be reached or lists them.
     pub async fn models(&self) -> Result<Vec<Value>, UpstreamError> {
         match &*self.0 {
             Kind::Demo => {
                 Ok(vec![json!({"id": demo::NAME, "object": "model", "created": 0, "owned_by": "toolrack"})])
             }
-            Kind::Http(upstream) => upstream.models().await,
+            Kind::Servers(servers) => servers.models().await,
         }
     }
 
@@ -158,40 +170,20 @@ impl Upstream {
         Ok(self.models().await?.into_iter().filter_map(listed).collect())
     }
 
-    /// The name of the first of its models that answers questions.
+    /// Where a model is asked: at the server that lists it, at `SERVER` for `SERVER/MODEL`, or at the one whose patterns fit it most
+    /// closely. `None` is the first model that answers questions.
     ///
     /// # Errors
-    /// As [`models`](Self::models).
-    pub(crate) async fn first_model(&self) -> Result<String, UpstreamError> {
-        let list = self.models().await?;
-        let chats = list.iter().find(|model| models::answers_questions(model)).or_else(|| list.first());
-        let name = chats.and_then(|model| model.get("id")).and_then(Value::as_str);
-        Ok(name.unwrap_or("default").to_owned())
-    }
-
-    /// Asks for an answer to a request, with the definitions of the server's tools in the form of [`api`](Self::api): separated by
-    /// commas, without brackets.
-    ///
-    /// # Errors
-    /// When the server cannot be reached or refuses.
-    pub async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
+    /// When no server has the model, or, without a model, none can be asked.
+    pub async fn route(&self, model: Option<&str>) -> Result<Route, UpstreamError> {
         match &*self.0 {
-            Kind::Demo => Ok(Answer::demo(request, definitions)),
-            Kind::Http(upstream) => upstream.ask(request, definitions).await,
+            Kind::Demo => Ok(Route::default()),
+            Kind::Servers(servers) => servers.targets(model).await.map(Route::through),
         }
     }
 
-    /// How many tokens a request has, with definitions as for [`ask`](Self::ask): by the server's own tokenizer where it has one, otherwise
-    /// estimated. Never 0.
-    pub(crate) async fn count_tokens(&self, request: &Request, definitions: &str) -> u64 {
-        let counted = match &*self.0 {
-            Kind::Demo => None,
-            Kind::Http(upstream) => tokens::counted(upstream, request, definitions).await,
-        };
-        counted.unwrap_or_else(|| tokens::estimated(request, definitions)).max(1)
-    }
-
-    /// Passes a request on as it is, with the server's key, and gives the reply as it comes. A path of OpenAI's API begins with `/v1/`.
+    /// Passes a request on to the server of its model, with the server's key, and gives the reply as it comes; one without a model, or
+    /// without JSON, goes to the first. A path of OpenAI's API begins with `/v1/`.
     ///
     /// # Errors
     /// When the server cannot be reached, or refuses this server.
@@ -204,7 +196,7 @@ impl Upstream {
     ) -> Result<Response<Body>, UpstreamError> {
         match &*self.0 {
             Kind::Demo => Err(UpstreamError::failed("the built-in demo model answers chats only")),
-            Kind::Http(upstream) => upstream.pass(method, path, headers, body).await,
+            Kind::Servers(servers) => servers.pass(method, path, headers, body).await,
         }
     }
 
@@ -212,14 +204,17 @@ impl Upstream {
     pub(crate) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         match &*self.0 {
             Kind::Demo => Err(UpstreamError::failed("the built-in demo model makes no vectors of texts")),
-            Kind::Http(upstream) => upstream.embeddings(request).await,
+            Kind::Servers(_) => {
+                let model = request.get("model").and_then(Value::as_str);
+                self.route(model).await?.embeddings(request).await
+            }
         }
     }
 
-    /// How the server has answered; the demo model is none.
+    /// How the servers have answered; the demo model is none.
     pub(crate) fn metrics(&self) -> Option<&UpstreamMetrics> {
         match &*self.0 {
-            Kind::Http(upstream) => Some(&upstream.metrics),
+            Kind::Servers(servers) => Some(&servers.metrics),
             Kind::Demo => None,
         }
     }

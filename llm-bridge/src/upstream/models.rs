@@ -40,6 +40,11 @@ impl HttpUpstream {
     }
 }
 
+/// The name of a model of a list.
+pub(super) fn name_of(model: &Value) -> Option<&str> {
+    model.get("id").and_then(Value::as_str)
+}
+
 /// The array in a field.
 fn array(mut reply: Value, field: &str) -> Vec<Value> {
     match reply.get_mut(field).map(Value::take) {
@@ -78,7 +83,7 @@ pub(super) fn answers_questions(model: &Value) -> bool {
     if family.is_some_and(|family| family.ends_with("bert")) {
         return false;
     }
-    let name = model.get("id").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+    let name = name_of(model).unwrap_or_default().to_ascii_lowercase();
     !OTHERS.iter().any(|part| name.contains(part))
 }
 

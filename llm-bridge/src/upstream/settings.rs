@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::pattern::ModelPattern;
+
 /// The APIs that model servers are asked in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,6 +31,12 @@ pub struct UpstreamSettings {
     pub num_ctx: Option<u64>,
     /// How long Ollama keeps a model loaded, such as `30m`, where the client does not say.
     pub keep_alive: Option<String>,
+    /// The models it is asked for; empty for those that it lists.
+    pub models: Vec<ModelPattern>,
+    /// The upstream that is asked when this one is away.
+    pub fallback: Option<String>,
+    /// The model that is asked for there; `None` for the same.
+    pub fallback_model: Option<String>,
     /// How long it may send nothing while it answers.
     pub idle_timeout: Duration,
 }
@@ -46,6 +54,9 @@ impl UpstreamSettings {
             api: None,
             num_ctx: None,
             keep_alive: None,
+            models: Vec::new(),
+            fallback: None,
+            fallback_model: None,
             idle_timeout,
         }
     }

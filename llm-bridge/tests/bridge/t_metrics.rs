@@ -113,8 +113,11 @@ async fn b5_each_call_counts_once_whatever_door_it_came_through() {
     assert_eq!(after.find(DURATIONS, &[("tool", "owners")]), None);
     assert_eq!(after.find(DURATIONS, &[("tool", "unknown")]), None);
 
-    assert_eq!(after.count("toolrack_upstream_requests_total", &[("outcome", "success")]), 3);
-    assert_eq!(after.count("toolrack_upstream_response_seconds_count", &[]), 3);
+    assert_eq!(
+        after.count("toolrack_upstream_requests_total", &[("upstream", "default"), ("outcome", "success")]),
+        3
+    );
+    assert_eq!(after.count("toolrack_upstream_response_seconds_count", &[("upstream", "default")]), 3);
     assert_eq!(after.count("toolrack_tools", &[("kind", "host")]), 7);
     assert_eq!(after.count("toolrack_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1);
 }
@@ -228,6 +231,9 @@ async fn b5_a_model_server_that_fails_is_seen() {
     let rack = Setup::bare().start([Reply::error(500, "out of memory")]).await;
     rack.ask(false).await;
     let after = scrape(&rack).await;
-    assert_eq!(after.count("toolrack_upstream_requests_total", &[("outcome", "refused")]), 1);
-    assert_eq!(after.find("toolrack_upstream_response_seconds_count", &[]), Some(0.0));
+    assert_eq!(
+        after.count("toolrack_upstream_requests_total", &[("upstream", "default"), ("outcome", "refused")]),
+        1
+    );
+    assert_eq!(after.find("toolrack_upstream_response_seconds_count", &[("upstream", "default")]), None);
 }

@@ -314,10 +314,7 @@ impl Settings {
 
     /// Checks values that parse but are invalid.
     fn check(&self) -> Result<(), String> {
-        self.upstreams.iter().try_for_each(|(name, table)| table.check(name))?;
-        if self.upstreams.len() > 1 {
-            return Err("upstreams: one server can be asked; leave the others out".to_owned());
-        }
+        self.upstreams.iter().try_for_each(|(name, table)| table.check(name, &self.upstreams))?;
         self.webhooks.iter().try_for_each(WebhookSettings::check)?;
         self.gate.iter().try_for_each(GateSettings::check)?;
         self.conversations.check()?;

@@ -316,6 +316,12 @@ fn b14_a_model_server_has_a_table_of_its_own() {
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),
         ("[upstream]\nurl = \"http://a\"\napi = \"gemini\"", "`openai` or `ollama`"),
         ("[upstream]\nurl = \"http://a\"\napi_key = \"k\"\napi_key_env = \"K\"", "leave one of them out"),
+        (
+            "[upstream]\nurl = \"http://a\"\nfallback = \"b\"",
+            "default.fallback: there is no other upstream `b`",
+        ),
+        ("[upstream]\nurl = \"http://a\"\nfallback_model = \"m\"", "there is no `fallback`"),
+        ("[upstream]\nurl = \"http://a\"\nmodels = [\"a*b\"]", "`a*b` is not the name of a model"),
         ("upstream = \"http://a\"\n[upstreams.b]\nurl = \"http://b\"", "write each server as a table"),
     ] {
         let error = load(text, Flags::default()).unwrap_err();

@@ -1,6 +1,6 @@
 //! The model servers.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 use toml::{
@@ -11,7 +11,7 @@ use toml::{
 use super::{Settings, flags::Secret};
 use crate::{
     cli::address,
-    upstream::{DEMO, Upstream, UpstreamApi, UpstreamSettings},
+    upstream::{DEMO, ModelPattern, Upstream, UpstreamApi, UpstreamSettings},
 };
 
 /// A model server: the table `[upstream]`, or one of `[upstreams.NAME]`.
@@ -30,11 +30,18 @@ pub struct UpstreamTable {
     pub num_ctx: Option<u64>,
     /// How long Ollama keeps a model loaded.
     pub keep_alive: Option<String>,
+    /// The models it is asked for; by default those that it lists.
+    #[serde(default)]
+    pub models: Vec<ModelPattern>,
+    /// The upstream that is asked when this one is away.
+    pub fallback: Option<String>,
+    /// The model that is asked for there; by default the same.
+    pub fallback_model: Option<String>,
 }
 
 impl UpstreamTable {
-    /// Checks the settings without the environment.
-    pub(super) fn check(&self, name: &str) -> Result<(), String> {
+    /// Checks the settings without the environment, beside those of the others.
+    pub(super) fn check(&self, name: &str, all: &BTreeMap<String, Self>) -> Result<(), String> {
         let fault = |key: &str, why: &str| Err(format!("upstreams.{name}.{key}: {why}"));
         if name.is_empty() || name.contains(['/', '*']) || name.contains(char::is_whitespace) {
             return Err(format!("upstreams: `{name}` is not a name; write one without spaces, `/` and `*`"));
@@ -53,6 +60,16 @@ impl UpstreamTable {
                 "num_ctx",
                 "0 leaves no room; write a number of tokens such as 32768, or leave it out",
             );
+        }
+        if let Some(other) =
+            self.fallback.as_deref().filter(|other| *other == name || !all.contains_key(*other))
+        {
+            let why =
+                format!("there is no other upstream `{other}`; write the NAME of one of [upstreams.NAME]");
+            return fault("fallback", &why);
+        }
+        if self.fallback_model.is_some() && self.fallback.is_none() {
+            return fault("fallback_model", "there is no `fallback` that could have it; write that, too");
         }
         let is_openai = self.api == Some(UpstreamApi::OpenAi);
         if is_openai && (self.num_ctx.is_some() || self.keep_alive.is_some()) {
@@ -73,10 +90,10 @@ impl UpstreamTable {
 }
 
 impl Settings {
-    /// The server of the settings, if one is configured.
+    /// The servers of the settings, if any are configured.
     ///
     /// # Errors
-    /// When its settings are invalid.
+    /// When their settings are invalid.
     pub(super) fn configured_upstream(&self) -> Result<Option<Upstream>, String> {
         let idle = Duration::from_secs(self.limits.idle_seconds);
         let key = || self.upstream_api_key.clone().map(|key| key.0);
@@ -88,16 +105,25 @@ impl Settings {
             }
             None => {}
         }
-        let Some((name, table)) = self.upstreams.iter().next() else { return Ok(None) };
-        let settings = UpstreamSettings {
-            name: name.clone(),
-            api_key: table.key(name)?.or_else(key),
-            api: table.api,
-            num_ctx: table.num_ctx,
-            keep_alive: table.keep_alive.clone(),
-            ..UpstreamSettings::new(&table.url, idle)
+        if self.upstreams.is_empty() {
+            return Ok(None);
+        }
+        let of = |(name, table): (&String, &UpstreamTable)| {
+            let single = || key().filter(|_| name == UpstreamSettings::DEFAULT_NAME);
+            Ok(UpstreamSettings {
+                name: name.clone(),
+                api_key: table.key(name)?.or_else(single),
+                api: table.api,
+                num_ctx: table.num_ctx,
+                keep_alive: table.keep_alive.clone(),
+                models: table.models.clone(),
+                fallback: table.fallback.clone(),
+                fallback_model: table.fallback_model.clone(),
+                ..UpstreamSettings::new(&table.url, idle)
+            })
         };
-        Upstream::server(settings).map(Some).map_err(|error| format!("upstreams.{name}: {error}"))
+        let all = self.upstreams.iter().map(of).collect::<Result<Vec<_>, String>>()?;
+        Upstream::several(all).map(Some).map_err(|error| format!("upstreams.{error}"))
     }
 }
 

@@ -2,3 +2,4 @@
 
 mod kinds;
 mod ollama;
+mod several;

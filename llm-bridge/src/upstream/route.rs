@@ -1,0 +1,118 @@
+//! The servers that are asked for a model, one after another.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+use toolrack_apis::{Provider, Request};
+
+use super::{
+    answer::Answer, demo, error::UpstreamError, servers::Server, settings::UpstreamSettings, tokens,
+};
+
+/// A server, and a model's name there.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) server: Arc<Server>,
+    pub(super) model: String,
+}
+
+/// As `SERVER/MODEL`; the model alone where the server was given no name.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.server.http.settings.name.as_str() {
+            UpstreamSettings::DEFAULT_NAME => f.write_str(&self.model),
+            name => write!(f, "{name}/{}", self.model),
+        }
+    }
+}
+
+/// Where a model is asked: at one server, and at others where that is away before the first word. Each is asked once.
+#[derive(Debug, Clone, Default)]
+pub struct Route {
+    /// The server to ask, and those after it.
+    targets: std::vec::IntoIter<Target>,
+    /// `None` for the demo model.
+    target: Option<Target>,
+}
+
+impl Route {
+    pub(super) fn through(targets: Vec<Target>) -> Self {
+        let mut targets = targets.into_iter();
+        let target = targets.next();
+        Self { targets, target }
+    }
+
+    /// The model's name at the server, as it stands in requests.
+    pub fn model(&self) -> &str {
+        self.target.as_ref().map_or(demo::NAME, |target| &target.model)
+    }
+
+    /// The model's name among those of all servers.
+    pub(crate) fn full_name(&self) -> String {
+        self.target.as_ref().map_or_else(|| demo::NAME.to_owned(), Target::to_string)
+    }
+
+    /// The API that the server is asked in; the demo model takes OpenAI's definitions.
+    pub(crate) async fn api(&self) -> Provider {
+        match &self.target {
+            Some(target) => target.server.http.recognized().await.wire.api(),
+            None => Provider::OpenAi,
+        }
+    }
+
+    /// What the operator does when the server refuses tools, if its kind is known.
+    pub(crate) fn for_tools(&self) -> Option<&'static str> {
+        let server = &self.target.as_ref()?.server.http;
+        Some(server.recognition().last()?.kind?.for_tools)
+    }
+
+    /// Asks the server. The request has to name [`model`](Self::model), and the definitions of the server's tools have to be in the
+    /// form of [`api`](Self::api): separated by commas, without brackets.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
+        match &self.target {
+            Some(target) => target.server.http.ask(request, definitions).await,
+            None => Ok(Answer::demo(request, definitions)),
+        }
+    }
+
+    /// How many tokens a request has, with definitions as for [`ask`](Self::ask): by the server's own tokenizer where it has one, otherwise
+    /// estimated. Never 0.
+    pub(crate) async fn count_tokens(&self, request: &Request, definitions: &str) -> u64 {
+        let counted = match &self.target {
+            Some(target) => tokens::counted(&target.server.http, request, definitions).await,
+            None => None,
+        };
+        counted.unwrap_or_else(|| tokens::estimated(request, definitions)).max(1)
+    }
+
+    /// Asks for the vectors of texts, whatever model the request names; gives the reply as it came.
+    pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
+        match &self.target {
+            Some(target) => {
+                let mut request = request.clone();
+                if let Value::Object(fields) = &mut request {
+                    fields.insert("model".to_owned(), target.model.as_str().into());
+                }
+                target.server.http.embeddings(&request).await
+            }
+            None => Err(UpstreamError::failed("the built-in demo model makes no vectors of texts")),
+        }
+    }
+
+    /// Goes on to the next server after an error, if the error is about the server and there is a next one. The caller must not
+    /// have shown anything of the answer.
+    pub fn fall_back(&mut self, error: &UpstreamError) -> bool {
+        if !error.is_about_server() {
+            return false;
+        }
+        let Some(next) = self.targets.next() else { return false };
+        if let Some(target) = &self.target {
+            tracing::warn!(%error, "the upstream of {target} does not answer; asking {next}");
+        }
+        self.target = Some(next);
+        true
+    }
+}

@@ -1,0 +1,273 @@
+//! The model servers, and which of them has a model.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, Method, Response},
+};
+use futures_util::future::join_all;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::{
+    error::UpstreamError,
+    http::HttpUpstream,
+    models::{answers_questions, name_of},
+    route::Target,
+    settings::UpstreamSettings,
+};
+use crate::metrics::UpstreamMetrics;
+
+/// How long the list of one of several servers is taken for granted: every request looks through them all.
+const KNOWN_FOR: Duration = Duration::from_secs(5);
+/// A failure that took longer than this is remembered likewise, so that not every request waits for it.
+const LONG: Duration = Duration::from_secs(1);
+
+/// The model servers, in the order in which they are looked through.
+#[derive(Debug)]
+pub(super) struct Servers {
+    all: Vec<Arc<Server>>,
+    pub(super) metrics: UpstreamMetrics,
+}
+
+/// A model server with its list of models.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) http: HttpUpstream,
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// The models, as far as the server has listed them.
+    models: Arc<Vec<Value>>,
+    /// When it was asked for them, and how that failed.
+    asked: Option<(Instant, Option<UpstreamError>)>,
+}
+
+impl Server {
+    /// Its models, without those that it is not to be asked for; those of the last list, if that is no older than `known_for`.
+    async fn models(&self, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
+        let mut list = self.list.lock().await;
+        match &list.asked {
+            Some((at, failure)) if at.elapsed() < known_for => {
+                return failure.clone().map_or_else(|| Ok(Arc::clone(&list.models)), Err);
+            }
+            _ => {}
+        }
+        let began = Instant::now();
+        match self.http.models().await {
+            Ok(mut models) => {
+                models.retain(|model| name_of(model).is_none_or(|name| self.is_for(name)));
+                list.models = Arc::new(models);
+                list.asked = Some((Instant::now(), None));
+                Ok(Arc::clone(&list.models))
+            }
+            Err(failure) => {
+                let is_long = began.elapsed() > LONG;
+                list.asked = is_long.then(|| (Instant::now(), Some(failure.clone())));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Whether it had a model when it listed them last.
+    async fn had(&self, model: &str) -> bool {
+        has(&self.list.lock().await.models, model)
+    }
+
+    fn name(&self) -> &str {
+        &self.http.settings.name
+    }
+
+    /// Whether it may be asked for a model.
+    fn is_for(&self, model: &str) -> bool {
+        let patterns = &self.http.settings.models;
+        patterns.is_empty() || patterns.iter().any(|pattern| pattern.fit(model).is_some())
+    }
+
+    /// How closely one of its patterns fits a model.
+    fn fit(&self, model: &str) -> Option<usize> {
+        self.http.settings.models.iter().filter_map(|pattern| pattern.fit(model)).max()
+    }
+}
+
+fn has(models: &[Value], model: &str) -> bool {
+    models.iter().any(|listed| name_of(listed) == Some(model))
+}
+
+impl Servers {
+    /// Servers, each with a name of its own.
+    ///
+    /// # Errors
+    /// When a URL is not an HTTP address, two have one name, or a `fallback` is not there.
+    pub(super) fn new(all: Vec<UpstreamSettings>) -> Result<Self, String> {
+        let metrics = UpstreamMetrics::new().map_err(|error| format!("metrics: {error}"))?;
+        let names: HashSet<String> = all.iter().map(|settings| settings.name.clone()).collect();
+        if names.len() != all.len() {
+            return Err("two upstreams have the same name; give each its own".to_owned());
+        }
+        let start = |settings: UpstreamSettings| {
+            let name = settings.name.clone();
+            if let Some(other) = settings.fallback.as_ref().filter(|other| !names.contains(*other)) {
+                return Err(format!(
+                    "{name}: fallback: there is no upstream `{other}`; write the name of another"
+                ));
+            }
+            let http =
+                HttpUpstream::new(settings, metrics.clone()).map_err(|fault| format!("{name}: {fault}"))?;
+            Ok(Arc::new(Server { http, list: Mutex::default() }))
+        };
+        Ok(Self { all: all.into_iter().map(start).collect::<Result<_, String>>()?, metrics })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &HttpUpstream> {
+        self.all.iter().map(|server| &server.http)
+    }
+
+    /// The server, where there is one only.
+    pub(super) fn only(&self) -> Option<&HttpUpstream> {
+        match self.all.as_slice() {
+            [only] => Some(&only.http),
+            _ => None,
+        }
+    }
+
+    /// Passes a request on to the server of its model.
+    pub(super) async fn pass(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Body>, UpstreamError> {
+        if let Some(only) = self.only() {
+            return only.pass(method, path, headers, body).await;
+        }
+        let request = serde_json::from_slice::<Map<String, Value>>(&body).ok();
+        let model = request.as_ref().and_then(|fields| fields.get("model")?.as_str());
+        let Some(asked) = model else {
+            let Some(first) = self.all.first() else {
+                return Err(UpstreamError::failed("there is no model server"));
+            };
+            return first.http.pass(method, path, headers, body).await;
+        };
+        let (server, model) = self.choose(asked).await?;
+        let body = match request.clone().filter(|_| asked != model) {
+            Some(mut fields) => {
+                fields.insert("model".to_owned(), model.into());
+                Value::Object(fields).to_string().into()
+            }
+            None => body,
+        };
+        server.http.pass(method, path, headers, body).await
+    }
+
+    async fn lists(&self) -> Vec<(&Arc<Server>, Result<Arc<Vec<Value>>, UpstreamError>)> {
+        let known_for = if self.all.len() > 1 { KNOWN_FOR } else { Duration::ZERO };
+        join_all(self.all.iter().map(async |server| (server, server.models(known_for).await))).await
+    }
+
+    /// The models of all that can be asked, each once.
+    ///
+    /// # Errors
+    /// When none of them can be asked.
+    pub(super) async fn models(&self) -> Result<Vec<Value>, UpstreamError> {
+        let (mut all, mut seen, mut failure, mut is_listed) = (Vec::new(), HashSet::new(), None, false);
+        for (server, models) in self.lists().await {
+            match models {
+                Ok(models) => {
+                    is_listed = true;
+                    let is_new =
+                        |model: &&Value| name_of(model).is_none_or(|name| seen.insert(name.to_owned()));
+                    all.extend(models.iter().filter(is_new).cloned());
+                }
+                Err(error) => {
+                    if self.all.len() > 1 {
+                        tracing::warn!(upstream = server.name(), %error, "the models of this upstream are not listed");
+                    }
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure {
+            Some(error) if !is_listed => Err(error),
+            _ => Ok(all),
+        }
+    }
+
+    /// The servers to ask for a model: the one that has it, and those it falls back to. `None` is the first model that answers
+    /// questions.
+    ///
+    /// # Errors
+    /// When no server has the model, or, without a model, none can be asked.
+    pub(super) async fn targets(&self, model: Option<&str>) -> Result<Vec<Target>, UpstreamError> {
+        let (server, model) = match model {
+            Some(model) => self.choose(model).await?,
+            None => {
+                let models = self.models().await?;
+                let first = models.iter().find(|model| answers_questions(model)).or_else(|| models.first());
+                self.choose(first.and_then(name_of).unwrap_or("default")).await?
+            }
+        };
+        let mut targets = vec![Target { server, model }];
+        while let Some(last) = targets.last()
+            && let Some(name) = &last.server.http.settings.fallback
+            && let Some(next) = self.named(name)
+            && !targets.iter().any(|target| target.server.name() == name)
+        {
+            let model = last.server.http.settings.fallback_model.as_ref().unwrap_or(&last.model).clone();
+            targets.push(Target { server: Arc::clone(next), model });
+        }
+        Ok(targets)
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<Server>> {
+        self.all.iter().find(|server| server.name() == name)
+    }
+
+    /// The server for a model, and the model's name there.
+    async fn choose(&self, model: &str) -> Result<(Arc<Server>, String), UpstreamError> {
+        let chosen = |server: &Arc<Server>, model: &str| Ok((Arc::clone(server), model.to_owned()));
+        let addressed = || {
+            let (name, rest) = model.split_once('/')?;
+            Some((self.named(name)?, rest))
+        };
+        if let [only] = self.all.as_slice() {
+            // It may have the model under any name, or not look at the name at all.
+            let is_named = only.name() != UpstreamSettings::DEFAULT_NAME;
+            let (server, model) = addressed().filter(|_| is_named).unwrap_or((only, model));
+            return chosen(server, model);
+        }
+        let lists = self.lists().await;
+        for (server, models) in &lists {
+            if models.as_ref().is_ok_and(|models| has(models, model)) {
+                return chosen(server, model);
+            }
+        }
+        if let Some((server, rest)) = addressed() {
+            return chosen(server, rest);
+        }
+        // In front of equals stands the first.
+        let fitting = self.all.iter().rev().filter_map(|server| Some((server.fit(model)?, server)));
+        if let Some((_, server)) = fitting.max_by_key(|(fit, _)| *fit) {
+            return chosen(server, model);
+        }
+        let away: Vec<&Arc<Server>> =
+            lists.iter().filter(|(_, models)| models.is_err()).map(|(server, _)| *server).collect();
+        for server in &away {
+            if server.had(model).await {
+                return chosen(server, model);
+            }
+        }
+        if let Some(server) = away.iter().find(|server| server.http.settings.models.is_empty()) {
+            return chosen(server, model);
+        }
+        Err(UpstreamError::NoModel(model.to_owned()))
+    }
+}
