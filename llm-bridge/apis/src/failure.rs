@@ -137,13 +137,23 @@ impl Failure {
             504 => FailureKind::Timeout,
             _ => FailureKind::Upstream,
         };
-        let mut failure = Self { upstream: Some(Box::default()), ..Self::new(kind, message) };
+        let failure = Self { upstream: Some(Box::default()), ..Self::new(kind, message) };
         match status {
-            401 | 403 | 407 => failure.should_retry = Some(false),
-            400..500 | 503 => failure.status = status,
-            _ => {}
+            401 | 403 | 407 => failure.not_again(),
+            400..500 | 503 => Self { status, ..failure },
+            _ => failure,
         }
-        failure
+    }
+
+    /// The same, so that no client sends the request again. Some SDKs read `x-should-retry`, others the status alone: 408, 409, 429 and
+    /// all from 500 become 424 (Failed Dependency).
+    #[must_use]
+    pub fn not_again(mut self) -> Self {
+        self.should_retry = Some(false);
+        if matches!(self.status, 408 | 409 | 429 | 500..) {
+            self.status = 424;
+        }
+        self
     }
 }
 
@@ -160,3 +170,19 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n4_what_must_not_be_sent_again_has_a_status_that_no_sdk_sends_again() {
+        for (status, changed) in
+            [(400, 400), (404, 404), (408, 424), (409, 424), (429, 424), (500, 424), (503, 424)]
+        {
+            let failure = Failure::of_status(status, "no").not_again();
+            assert_eq!((failure.status, failure.should_retry), (changed, Some(false)), "{status}");
+            assert_eq!(failure.kind, Failure::of_status(status, "no").kind, "clients read what it is");
+        }
+    }
+}

@@ -13,8 +13,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 use toolrack_apis::{
-    BadRequest, ClientCall, Failure, FinishReason, Message, Passing, Provider, Request, ResponseFormat, Role,
-    TurnEvent, Usage,
+    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Passing, Provider, Request, ResponseFormat,
+    Role, TurnEvent, Usage,
 };
 
 use super::{
@@ -24,6 +24,7 @@ use super::{
     clock::ToolClock,
     history,
     limits::{Meter, Reached},
+    memory::Fingerprint,
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
@@ -104,6 +105,7 @@ pub(super) fn prepare(
 
 pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
     let cancellation = backend.shared.stopping.child_token();
+    let conversation = Fingerprint::of(&request.messages);
     let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
     let settings = backend.settings();
     // Where the server's tools may be called, the answer gets its form when all calls are done.
@@ -117,6 +119,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         backend: backend.clone(),
         offer,
         sent: request.messages.len(),
+        conversation,
         form,
         parallel: request.parallel,
         route: Route::default(),
@@ -160,6 +163,8 @@ pub(super) struct Run {
     pub(super) request: Request,
     /// How many of the messages there were before the turn.
     sent: usize,
+    /// What the client sent.
+    conversation: Fingerprint,
     /// The form of the answer, where the rounds before the last are free of it.
     pub(super) form: Option<Form>,
     /// Whether an answer may have several calls.
@@ -260,12 +265,9 @@ impl Run {
             }
             End::Upstream(error) => {
                 tracing::error!(%error, "the model did not answer");
-                let mut failure = Failure::from(error);
-                if self.has_run_tools {
-                    // Asked again the tools would run again.
-                    failure.should_retry = Some(false);
-                }
-                TurnEvent::Failed(failure)
+                let failure = Failure::from(error);
+                // Asked again the tools would run again.
+                TurnEvent::Failed(if self.has_run_tools { failure.not_again() } else { failure })
             }
             End::Gone => return,
         };
@@ -410,10 +412,12 @@ impl Run {
         if client.is_empty() {
             return None;
         }
-        if must_be_kept {
-            let owner = self.backend.owner(self.offer.context.caller());
-            let ids = client.iter().map(|call| call.call.id.as_str());
-            self.backend.shared.memory.keep(&owner, ids, self.added());
+        let owner = self.backend.owner(self.offer.context.caller());
+        let calls: Vec<&Call> = client.iter().map(|call| &call.call).collect();
+        let memory = &self.backend.shared.memory;
+        match must_be_kept {
+            true => memory.keep(&owner, self.conversation, &calls, self.added()),
+            false => memory.keep_nothing(&owner, self.conversation, &calls),
         }
         Some(match self.send_all(&mut vec![TurnEvent::Calls(client)]).await {
             Ok(()) => End::Answered { reason: FinishReason::ToolCalls },

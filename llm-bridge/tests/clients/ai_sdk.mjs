@@ -1,96 +1,97 @@
-// The Vercel AI SDK with its provider for OpenAI-compatible servers.
+// The Vercel AI SDK with its providers; it runs the client's tools itself.
 
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createGoogleGenerativeAI } from '@ai-sdk/google';
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
-import {
-  DEMO, ORDER, ORDER_DESCRIPTION, ORDER_SCHEMA, QUESTION, RESULT, URL_UNDER_TEST, answered, check, expect, finish,
-  ordered, reported,
-} from './checks.mjs';
+import { Output, generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import { createOllama } from 'ai-sdk-ollama';
+import { serve } from './driver.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
-const provider = createOpenAICompatible({
-  name: 'toolrack', baseURL: `${URL_UNDER_TEST}/v1`, apiKey: 'any', includeUsage: true,
-});
-const { data } = await (await fetch(`${URL_UNDER_TEST}/v1/models`)).json();
-const model = provider(data[0].id);
-const common = { model, maxRetries: 0, ...(DEMO ? {} : { maxOutputTokens: 400, seed: 1 }) };
 
-function ownTools(inputs) {
-  return {
-    order_state: tool({
-      description: ORDER_DESCRIPTION,
-      inputSchema: jsonSchema(ORDER_SCHEMA),
-      execute: async (input) => { inputs.push(input); return RESULT; },
-    }),
-  };
+const PROVIDERS = {
+  chat: ({ url, key, model }) => createOpenAI({ baseURL: `${url}/v1`, apiKey: key }).chat(model),
+  responses: ({ url, key, model }) => createOpenAI({ baseURL: `${url}/v1`, apiKey: key }).responses(model),
+  compatible: ({ url, key, model }) => createOpenAICompatible({
+    name: 'toolrack', baseURL: `${url}/v1`, apiKey: key, includeUsage: true, supportsStructuredOutputs: true,
+  })(model),
+  anthropic: ({ url, key, model }) => createAnthropic({ baseURL: `${url}/v1`, apiKey: key })(model),
+  google: ({ url, key, model }) => createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey: key })(model),
+  ollama: ({ url, key, model }) => createOllama({ baseURL: url, apiKey: key })(model),
+};
+
+function messageOf({ role, text, picture }) {
+  if (!picture) return { role, content: text };
+  return { role, content: [{ type: 'text', text }, { type: 'file', mediaType: 'image/png', data: picture }] };
 }
 
-// The tiny model calls what it likes, without instructions.
-const named = DEMO ? {} : { toolChoice: { type: 'tool', toolName: 'order_state' } };
-const steps = DEMO ? 5 : 1;
+/** A call of one of its tools; those of the server are in the stream, too, where the provider knows them. */
+const isOwn = ({ providerExecuted }) => !providerExecuted;
 
-/** All parts of a stream; the errors among them. */
-async function read(stream) {
-  const parts = [];
-  for await (const part of stream.fullStream) parts.push(part);
-  return { parts, errors: parts.filter((part) => part.type === 'error').map((part) => String(part.error)) };
-}
+function driver(provider, ...cannot) {
+  const all = ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'key'];
 
-await check('chat', async () => {
-  const { text, usage } = await generateText({ ...common, messages: QUESTION });
-  answered(text);
-  expect(usage.totalTokens > 0, usage);
-});
-
-await check('stream, with usage', async () => {
-  const stream = streamText({ ...common, messages: QUESTION });
-  const { errors } = await read(stream);
-  expect(errors.length === 0, errors);
-  answered(await stream.text);
-  expect((await stream.totalUsage).totalTokens > 0, await stream.totalUsage);
-});
-
-await check('its own tool, run by the package', async () => {
-  const inputs = [];
-  const { text, steps: taken } = await generateText({
-    ...common, ...named, messages: ORDER, tools: ownTools(inputs), stopWhen: stepCountIs(steps),
-  });
-  expect(inputs.length === 1, inputs);
-  ordered(taken[0].toolCalls[0].toolName, inputs[0]);
-  reported(text);
-});
-
-await check('its own tool, run by the package, streamed', async () => {
-  const inputs = [];
-  const stream = streamText({
-    ...common, ...named, messages: ORDER, tools: ownTools(inputs), stopWhen: stepCountIs(steps),
-  });
-  const { errors } = await read(stream);
-  expect(errors.length === 0, errors);
-  expect(inputs.length === 1, inputs);
-  ordered('order_state', inputs[0]);
-  reported(await stream.text);
-});
-
-await check("a bad request is the package's error", async () => {
-  const bad = { ...common, messages: QUESTION, providerOptions: { toolrack: { n: 2 } } };
-  const error = await generateText(bad).then(() => null, (error) => error);
-  expect(APICallError.isInstance(error) && error.statusCode === 400 && error.message.includes('`n`'), String(error));
-  const { errors } = await read(streamText({ ...bad, onError() {} }));
-  expect(errors.length === 1 && errors[0].includes('`n`'), errors);
-});
-
-await check('given up in mid-stream, the next request is answered', async () => {
-  const abort = new AbortController();
-  const stream = streamText({ ...common, maxOutputTokens: 100_000, messages: QUESTION, abortSignal: abort.signal });
-  let aborted = false;
-  for await (const part of stream.fullStream) {
-    if (part.type === 'text-delta') abort.abort();
-    if (part.type === 'abort') aborted = true;
+  async function run(wanted, outcome) {
+    const system = wanted.messages.find(({ role }) => role === 'system');
+    const abort = new AbortController();
+    const { choice } = wanted;
+    const asked = {
+      model: PROVIDERS[provider](wanted),
+      maxRetries: wanted.retries,
+      messages: wanted.messages.filter((message) => message !== system).map(messageOf),
+      abortSignal: abort.signal,
+      ...(system && { instructions: system.text }),
+      ...(wanted.tools.length && {
+        tools: Object.fromEntries(wanted.tools.map(({ name, description, schema }) => [name, tool({
+          description, inputSchema: jsonSchema(schema), execute: async () => wanted.results[name],
+        })])),
+      }),
+      ...(choice && { toolChoice: choice.name ? { type: 'tool', toolName: choice.name } : choice }),
+      // A choice is for the first answer; in the next it would ask for a call for ever.
+      prepareStep: ({ stepNumber }) => (stepNumber > 0 && choice ? { toolChoice: 'auto' } : {}),
+      ...(wanted.schema && { output: Output.object({ schema: jsonSchema(wanted.schema) }) }),
+      ...(wanted.stop && { stopSequences: wanted.stop }),
+      ...(wanted.max_tokens && { maxOutputTokens: wanted.max_tokens }),
+      stopWhen: stepCountIs(4),
+      providerOptions: {
+        // What was said is sent again, not referred to.
+        openai: { store: false },
+        // Of a model that it does not know it would ask for a call in place of a form.
+        anthropic: { structuredOutputMode: 'outputFormat' },
+      },
+    };
+    let reply;
+    if (wanted.stream) {
+      const errors = [];
+      reply = streamText({ ...asked, onError: ({ error }) => errors.push(error) });
+      for await (const part of reply.fullStream) {
+        if (part.type === 'tool-input-delta') outcome.seesCall();
+        if (wanted.abort && part.type === 'text-delta') abort.abort();
+      }
+      if (wanted.abort) return;
+      if (errors.length > 0) throw errors[0];
+    } else {
+      reply = await generateText(asked);
+    }
+    outcome.text = await reply.text;
+    const [usage, steps] = [(await reply.totalUsage) ?? (await reply.usage), await reply.steps];
+    outcome.usage = [usage.inputTokens, usage.outputTokens];
+    outcome.calls = steps.flatMap(({ toolCalls }) => toolCalls).filter(isOwn).map(({ toolName, input }) => [toolName, input]);
+    if (wanted.schema) outcome.json = await reply.output;
   }
-  expect(aborted || !DEMO, 'not aborted');
-  const { text } = await generateText({ ...common, messages: QUESTION, abortSignal: AbortSignal.timeout(20_000) });
-  answered(text);
-});
 
-finish();
+  return { can: all.filter((one) => !cannot.includes(one)), run };
+}
+
+await serve({
+  chat: driver('chat'),
+  // The API has no stop sequences.
+  responses: driver('responses', 'stop'),
+  compatible: driver('compatible'),
+  anthropic: driver('anthropic'),
+  // Calls come whole in the API.
+  google: driver('google', 'pieces'),
+  // The API has no choice of tools, and the provider reads an answer that is given up to its end.
+  ollama: driver('ollama', 'abort', 'pieces', 'choice', 'none', 'named'),
+});

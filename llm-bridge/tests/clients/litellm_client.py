@@ -1,99 +1,57 @@
-"""LiteLLM, in its OpenAI-compatible form."""
+"""LiteLLM, for OpenAI-compatible servers and for Ollama."""
 
-import asyncio
 import json
 
 import litellm
 
-from checks import (BOUND, CHOICE, DEMO, ORDER, ORDER_TOOL, QUESTION, RESULT, URL, answered, check, expect, finish,
-                    ordered, reported)
+from driver import Driver, serve
+from openai_client import message, options
 
 litellm.suppress_debug_info = True
 litellm.telemetry = False
-COMMON = {"model": "openai/default" if DEMO else "openai/tiny", "api_base": f"{URL}/v1", "api_key": "any",
-          "num_retries": 0, "timeout": 60}
-# As an ordinary argument the package drops it where the client has no tools of its own.
-SERVER = {} if DEMO else {"extra_body": {"tool_choice": "none"}}
 
 
-def ask(messages, **more):
-    return litellm.completion(messages=messages, **{**COMMON, **BOUND, **more})
+class LiteLlm(Driver):
+    can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "stop", "abort", "whole", "pieces", "key")
+    prefix, path = "openai", "/v1"
+
+    def begin(self, wanted):
+        return [message(one) for one in wanted.messages]
+
+    def ask(self, wanted, messages, outcome):
+        asked = {"model": f"{self.prefix}/{wanted.model}", "api_base": wanted.url + self.path, "api_key": wanted.key, "timeout": 30,
+                 "num_retries": wanted.retries, "messages": messages, **options(wanted)}
+        if not wanted.stream:
+            reply = litellm.completion(**asked)
+        else:
+            chunks = []
+            for chunk in (stream := litellm.completion(**asked, stream=True, stream_options={"include_usage": True})):
+                chunks.append(chunk)
+                if chunk.choices and chunk.choices[0].delta.tool_calls:
+                    outcome.sees_call()
+                if wanted.abort and chunk.choices[0].delta.content:
+                    stream.completion_stream.close()
+                    return []
+            reply = litellm.stream_chunk_builder(chunks, messages=messages)
+        said = reply.choices[0].message
+        outcome.text, outcome.usage = said.content or "", [reply.usage.prompt_tokens, reply.usage.completion_tokens]
+        if wanted.schema:
+            outcome.json = json.loads(outcome.text)
+        messages.append(said.model_dump(exclude_none=True))
+        return [(one.id, one.function.name, json.loads(one.function.arguments)) for one in said.tool_calls or []]
+
+    def give(self, messages, results):
+        messages += [{"role": "tool", "tool_call_id": id, "content": text} for id, _name, _arguments, text in results]
 
 
-@check("models")
-def _():
-    models = litellm.get_valid_models(check_provider_endpoint=True, custom_llm_provider="openai",
-                                      api_base=f"{URL}/v1", api_key="any")
-    expect(len(models) == 1, f"{models}")
+def driver(prefix, path, *cannot):
+    can = tuple(one for one in LiteLlm.can if one not in cannot)
+    return type("Of", (LiteLlm,), {"prefix": prefix, "path": path, "can": can})
 
 
-@check("chat")
-def _():
-    reply = ask(QUESTION, **SERVER)
-    answered(reply.choices[0].message.content)
-    expect(reply.usage.total_tokens > 0, f"{reply.usage}")
-
-
-@check("stream, in the naive loop")
-def _():
-    answered("".join(chunk.choices[0].delta.content or "" for chunk in ask(QUESTION, stream=True, **SERVER)))
-
-
-@check("stream, put together by the package, with usage")
-def _():
-    chunks = list(ask(QUESTION, stream=True, stream_options={"include_usage": True}, **SERVER))
-    whole = litellm.stream_chunk_builder(chunks, messages=QUESTION)
-    answered(whole.choices[0].message.content)
-    expect(chunks[-1].usage.total_tokens > 0, f"{chunks[-1]}")
-
-
-@check("stream, asynchronous")
-def _():
-    async def read():
-        stream = await litellm.acompletion(messages=QUESTION, stream=True, **COMMON, **BOUND, **SERVER)
-        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
-
-    answered(asyncio.run(read()))
-
-
-@check("its own tool, there and back")
-def _():
-    message = ask(ORDER, tools=[ORDER_TOOL], **CHOICE).choices[0].message
-    expect(len(message.tool_calls or []) == 1, f"{message}")
-    call = message.tool_calls[0]
-    ordered(call.function.name, json.loads(call.function.arguments))
-    result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-    reported(ask([*ORDER, message, result], tools=[ORDER_TOOL]).choices[0].message.content)
-
-
-@check("its own tool, there and back, streamed")
-def _():
-    chunks = list(ask(ORDER, tools=[ORDER_TOOL], stream=True, **CHOICE))
-    message = litellm.stream_chunk_builder(chunks, messages=ORDER).choices[0].message
-    call = message.tool_calls[0]
-    ordered(call.function.name, json.loads(call.function.arguments))
-    result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-    chunks = ask([*ORDER, message, result], tools=[ORDER_TOOL], stream=True)
-    reported("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
-
-
-@check("a bad request is the package's error")
-def _():
-    try:
-        ask(QUESTION, n=2)
-    except litellm.BadRequestError as error:
-        expect(error.status_code == 400 and "`n`" in str(error), f"{error!r}")
-    else:
-        raise AssertionError("no error")
-
-
-@check("given up in mid-stream, the next request is answered")
-def _():
-    long = {} if DEMO else {"max_tokens": 100_000, "logit_bias": {"4": -100}}
-    stream = ask(QUESTION, stream=True, **{**SERVER, **long})
-    next(iter(stream))
-    stream.completion_stream.close()
-    answered(ask(QUESTION, timeout=20, **SERVER).choices[0].message.content)
-
-
-finish()
+if __name__ == "__main__":
+    serve({
+        "chat": driver("openai", "/v1"),
+        # It gives up no stream of another provider, and merges calls that come at once in Ollama's.
+        "ollama": driver("ollama_chat", "", "abort", "parallel", "pieces", "choice", "none", "named"),
+    })

@@ -1,120 +1,113 @@
-// The openai package.
+// The openai package: chat completions and Responses.
 
 import OpenAI from 'openai';
-import {
-  DEMO, ORDER, ORDER_DESCRIPTION, ORDER_SCHEMA, QUESTION, RESULT, URL_UNDER_TEST, answered, check, expect, finish,
-  ordered, reported,
-} from './checks.mjs';
+import { abandoned, serve } from './driver.mjs';
 
-const client = new OpenAI({ baseURL: `${URL_UNDER_TEST}/v1`, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
-const model = (await client.models.list()).data[0].id;
-const bound = DEMO ? {} : { max_tokens: 400, seed: 1 };
-const server = DEMO ? {} : { tool_choice: 'none' };
-const named = DEMO ? {} : { tool_choice: { type: 'function', function: { name: 'order_state' } } };
-const tools = [{
-  type: 'function',
-  function: { name: 'order_state', description: ORDER_DESCRIPTION, parameters: ORDER_SCHEMA },
-}];
-const create = (body, options) => client.chat.completions.create({ model, ...bound, ...body }, options);
+const client = ({ url, key, retries }) => new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: retries, timeout: 30_000 });
+const dataUrl = (picture) => `data:image/png;base64,${picture}`;
+const isNamed = (choice) => typeof choice === 'object';
 
-await check('models', async () => {
-  const ids = [];
-  for await (const one of client.models.list()) ids.push(one.id);
-  expect(ids.length === 1 && ids[0], ids);
-});
+const chat = {
+  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'extra', 'key'],
 
-await check('chat', async () => {
-  const reply = await create({ messages: QUESTION, ...server });
-  answered(reply.choices[0].message.content);
-  expect(reply.usage.total_tokens > 0, reply);
-});
+  begin: ({ messages }) => messages.map(({ role, text, picture }) => ({
+    role,
+    content: picture ? [{ type: 'text', text }, { type: 'image_url', image_url: { url: dataUrl(picture) } }] : text,
+  })),
 
-await check('stream, in the naive loop', async () => {
-  let text = '';
-  let events = 0;
-  for await (const chunk of await create({ messages: QUESTION, stream: true, ...server })) {
-    text += chunk.choices[0].delta.content || '';
-    if (chunk.x_toolrack) events += 1;
-  }
-  answered(text);
-  if (DEMO) expect(events >= 2, `${events} events`);
-});
+  async ask(wanted, messages, outcome) {
+    const asked = {
+      model: wanted.model,
+      messages,
+      ...wanted.extra,
+      ...(wanted.tools.length && {
+        tools: wanted.tools.map(({ name, description, schema }) => (
+          { type: 'function', function: { name, description, parameters: schema } })),
+      }),
+      ...(wanted.choice && { tool_choice: isNamed(wanted.choice) ? { type: 'function', function: wanted.choice } : wanted.choice }),
+      ...(wanted.schema && {
+        response_format: { type: 'json_schema', json_schema: { name: 'number', schema: wanted.schema, strict: true } },
+      }),
+      ...(wanted.stop && { stop: wanted.stop }),
+      ...(wanted.max_tokens && { max_tokens: wanted.max_tokens }),
+    };
+    const { completions } = client(wanted).chat;
+    if (wanted.abort) {
+      const abort = new AbortController();
+      const stream = await completions.create({ ...asked, stream: true }, { signal: abort.signal });
+      await abandoned(stream, (chunk) => chunk.choices[0].delta.content, abort);
+      return [];
+    }
+    let reply;
+    if (wanted.stream) {
+      const stream = completions.stream({ ...asked, stream_options: { include_usage: true } });
+      stream.on('tool_calls.function.arguments.delta', () => outcome.seesCall());
+      reply = await stream.finalChatCompletion();
+    } else {
+      reply = await completions.create(asked);
+    }
+    const { message } = reply.choices[0];
+    outcome.text = message.content ?? '';
+    outcome.usage = [reply.usage.prompt_tokens, reply.usage.completion_tokens];
+    if (wanted.schema) outcome.json = JSON.parse(outcome.text);
+    messages.push(message);
+    return (message.tool_calls ?? []).map((call) => [call.id, call.function.name, JSON.parse(call.function.arguments)]);
+  },
 
-await check("stream, in the package's accumulator", async () => {
-  const stream = client.chat.completions.stream({ model, messages: QUESTION, ...bound, ...server });
-  answered(await stream.finalContent() ?? '');
-});
+  give(messages, results) {
+    messages.push(...results.map(([id, , , text]) => ({ role: 'tool', tool_call_id: id, content: text })));
+  },
+};
 
-await check('usage at the end of a stream', async () => {
-  const chunks = [];
-  const stream = await create({
-    messages: QUESTION, stream: true, stream_options: { include_usage: true }, ...server,
-  });
-  for await (const chunk of stream) chunks.push(chunk);
-  const last = chunks.pop();
-  expect(last.choices.length === 0 && last.usage.total_tokens > 0, last);
-  expect(!chunks.some((chunk) => chunk.usage), 'usage in an earlier chunk');
-});
+const responses = {
+  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'abort', 'whole', 'pieces', 'key'],
 
-for (const stream of [false, true]) {
-  await check(`its own tool, run by the package${stream ? ', streamed' : ''}`, async () => {
-    const calls = [];
-    const runner = client.chat.completions.runTools({
-      model,
-      stream,
-      ...bound,
-      messages: ORDER,
-      tools: [{
-        type: 'function',
-        function: {
-          ...tools[0].function,
-          parse: JSON.parse,
-          function: (input) => { calls.push(input); return RESULT; },
-        },
-      }],
-    });
-    // A model of noise may call again and again, or call the server's tools; that the package follows is what counts.
-    const text = await runner.finalContent().catch((error) => { if (DEMO) throw error; return ''; });
-    reported(text ?? '');
-    if (DEMO) expect(calls.length === 1, calls);
-    for (const input of calls) ordered('order_state', input);
-  });
-}
+  begin: ({ messages }) => messages.map(({ role, text, picture }) => ({
+    role,
+    content: picture
+      ? [{ type: 'input_text', text }, { type: 'input_image', image_url: dataUrl(picture), detail: 'auto' }]
+      : text,
+  })),
 
-await check('its own tool, there and back, by hand', async () => {
-  const first = await create({ messages: ORDER, tools, ...named });
-  const { message } = first.choices[0];
-  expect(first.choices[0].finish_reason === 'tool_calls' && message.tool_calls.length === 1, first);
-  const [call] = message.tool_calls;
-  ordered(call.function.name, JSON.parse(call.function.arguments));
-  const result = { role: 'tool', tool_call_id: call.id, content: JSON.stringify(RESULT) };
-  let text = '';
-  for await (const chunk of await create({ messages: [...ORDER, message, result], tools, stream: true })) {
-    text += chunk.choices[0].delta.content ?? '';
-  }
-  reported(text);
-});
+  async ask(wanted, items, outcome) {
+    const asked = {
+      model: wanted.model,
+      input: items,
+      store: false,
+      ...(wanted.tools.length && {
+        tools: wanted.tools.map(({ name, description, schema }) => (
+          { type: 'function', name, description, parameters: schema, strict: false })),
+      }),
+      ...(wanted.choice && { tool_choice: isNamed(wanted.choice) ? { type: 'function', ...wanted.choice } : wanted.choice }),
+      ...(wanted.schema && { text: { format: { type: 'json_schema', name: 'number', schema: wanted.schema, strict: true } } }),
+      ...(wanted.max_tokens && { max_output_tokens: wanted.max_tokens }),
+    };
+    const { responses: api } = client(wanted);
+    if (wanted.abort) {
+      const abort = new AbortController();
+      const stream = await api.create({ ...asked, stream: true }, { signal: abort.signal });
+      await abandoned(stream, (event) => event.type === 'response.output_text.delta', abort);
+      return [];
+    }
+    let reply;
+    if (wanted.stream) {
+      const stream = api.stream(asked);
+      stream.on('response.function_call_arguments.delta', () => outcome.seesCall());
+      reply = await stream.finalResponse();
+    } else {
+      reply = await api.create(asked);
+    }
+    outcome.text = reply.output_text;
+    outcome.usage = [reply.usage.input_tokens, reply.usage.output_tokens];
+    if (wanted.schema) outcome.json = JSON.parse(outcome.text);
+    items.push(...reply.output);
+    return reply.output.filter(({ type }) => type === 'function_call')
+      .map((call) => [call.call_id, call.name, JSON.parse(call.arguments)]);
+  },
 
-await check("a bad request is the package's error", async () => {
-  for (const stream of [false, true]) {
-    const error = await create({ messages: [], stream }).then(() => null, (error) => error);
-    expect(error instanceof OpenAI.BadRequestError, String(error));
-    expect(error.status === 400 && error.param === 'messages' && error.type === 'invalid_request_error', error);
-  }
-});
+  give(items, results) {
+    items.push(...results.map(([id, , , text]) => ({ type: 'function_call_output', call_id: id, output: text })));
+  },
+};
 
-await check('given up in mid-stream, the next request is answered', async () => {
-  const long = DEMO ? {} : { max_tokens: 100_000, logit_bias: { 4: -100 } };
-  const abort = new AbortController();
-  const stream = await create({ messages: QUESTION, stream: true, ...server, ...long }, { signal: abort.signal });
-  let chunks = 0;
-  for await (const _ of stream) {
-    chunks += 1;
-    abort.abort();
-  }
-  expect(chunks >= 1, 'no chunk');
-  const reply = await create({ messages: QUESTION, ...server }, { timeout: 20_000 });
-  answered(reply.choices[0].message.content);
-});
-
-finish();
+await serve({ chat, responses });

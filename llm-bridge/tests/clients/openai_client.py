@@ -1,160 +1,125 @@
-"""The openai package."""
+"""The openai package: chat completions and Responses."""
 
 import json
 
 import openai
 
-from checks import (BOUND, CHOICE, DEMO, ORDER, ORDER_TOOL, QUESTION, RESULT, URL, answered, check, expect, finish,
-                    ordered, reported)
-
-client = openai.OpenAI(base_url=f"{URL}/v1", api_key="any", max_retries=0, timeout=60)
-MODEL = client.models.list().data[0].id
-SERVER = {"tool_choice": "auto" if DEMO else "none"}
+from driver import Driver, serve
 
 
-def ask(messages, **more):
-    return client.chat.completions.create(model=MODEL, messages=messages, **{**BOUND, **more})
+def client(wanted):
+    return openai.OpenAI(base_url=f"{wanted.url}/v1", api_key=wanted.key, max_retries=wanted.retries, timeout=30)
 
 
-@check("models")
-def _():
-    models = client.models.list().data
-    expect(len(models) == 1 and models[0].id and models[0].object == "model", f"{models}")
+class Chat(Driver):
+    can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "stop", "abort", "whole", "pieces", "extra", "functions",
+           "key")
 
+    def begin(self, wanted):
+        return [message(one) for one in wanted.messages]
 
-@check("chat")
-def _():
-    reply = ask(QUESTION, **SERVER)
-    answered(reply.choices[0].message.content)
-    expect(reply.choices[0].finish_reason in ("stop", "length"), f"{reply}")
-    expect(reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0, f"{reply.usage}")
-    if DEMO:
-        kinds = [event["type"] for event in reply.x_toolrack]
-        expect(kinds[0] == "call_started" and kinds[-1] == "call_finished", f"{kinds}")
-
-
-@check("stream, in the naive loop")
-def _():
-    text, events = "", []
-    for chunk in ask(QUESTION, stream=True, **SERVER):
-        text += chunk.choices[0].delta.content or ""
-        events += [chunk.x_toolrack["type"]] if getattr(chunk, "x_toolrack", None) else []
-    answered(text)
-    if DEMO:
-        expect("call_started" in events and "call_finished" in events, f"{events}")
-
-
-@check("stream, in the package's accumulator")
-def _():
-    with client.chat.completions.stream(model=MODEL, messages=QUESTION, **BOUND, **SERVER) as stream:
-        kinds = {event.type for event in stream}
-        answered(stream.get_final_completion().choices[0].message.content)
-    expect("content.delta" in kinds or not DEMO, f"{kinds}")
-
-
-@check("usage at the end of a stream")
-def _():
-    chunks = list(ask(QUESTION, stream=True, stream_options={"include_usage": True}, **SERVER))
-    expect(chunks[-1].choices == [] and chunks[-1].usage.total_tokens > 0, f"{chunks[-1]}")
-    expect(not any(chunk.usage for chunk in chunks[:-1]), "usage in an earlier chunk")
-
-
-@check("usage only where it is asked for")
-def _():
-    expect(not any(chunk.usage for chunk in ask(QUESTION, stream=True, **SERVER)), "usage in a chunk")
-
-
-@check("its own tool, there and back")
-def _():
-    message = ask(ORDER, tools=[ORDER_TOOL], **CHOICE).choices[0].message
-    expect(len(message.tool_calls or []) == 1, f"{message}")
-    call = message.tool_calls[0]
-    ordered(call.function.name, json.loads(call.function.arguments))
-    result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-    reply = ask([*ORDER, message, result], tools=[ORDER_TOOL])
-    reported(reply.choices[0].message.content)
-    expect(reply.choices[0].finish_reason in ("stop", "length"), f"{reply}")
-
-
-@check("its own tool, there and back, streamed")
-def _():
-    with client.chat.completions.stream(
-            model=MODEL, messages=ORDER, tools=[ORDER_TOOL], **BOUND, **CHOICE) as stream:
-        for _event in stream:
-            pass
-        choice = stream.get_final_completion().choices[0]
-    expect(choice.finish_reason == "tool_calls" and len(choice.message.tool_calls) == 1, f"{choice}")
-    call = choice.message.tool_calls[0]
-    ordered(call.function.name, json.loads(call.function.arguments))
-    said = {"role": "assistant", "content": choice.message.content, "tool_calls": [
-        {"id": call.id, "type": "function",
-         "function": {"name": call.function.name, "arguments": call.function.arguments}}]}
-    result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
-    chunks = ask([*ORDER, said, result], tools=[ORDER_TOOL], stream=True)
-    reported("".join(chunk.choices[0].delta.content or "" for chunk in chunks))
-
-
-@check("its own tool in deltas, in the package's accumulator")
-def _():
-    # The demo writes questions of other lengths in other dialects.
-    for more in range(6 if DEMO else 1):
-        order = [{"role": "user", "content": ORDER[0]["content"] + "!" * more}]
-        with client.chat.completions.stream(model=MODEL, messages=order, tools=[ORDER_TOOL], **BOUND, **CHOICE,
-                                            extra_body={"toolrack": {"deltas": True}}) as stream:
-            events = list(stream)
-            choice = stream.get_final_completion().choices[0]
-        expect(choice.finish_reason == "tool_calls" and len(choice.message.tool_calls) == 1, f"{choice}")
-        call = choice.message.tool_calls[0]
-        ordered(call.function.name, json.loads(call.function.arguments))
-        pieces = [event.chunk.choices[0].delta.tool_calls[0] for event in events
-                  if event.type == "chunk" and event.chunk.choices and event.chunk.choices[0].delta.tool_calls]
-        expect(pieces[0].function.name == call.function.name and pieces[0].function.arguments == "", f"{pieces[0]}")
-        expect("".join(piece.function.arguments for piece in pieces) == call.function.arguments, f"{pieces}")
-        expect(all(piece.id is None for piece in pieces[1:]), f"{pieces}")
-
-
-@check("a server's tool and its own in one conversation")
-def _():
-    if not DEMO:
-        return
-    first = ask(QUESTION, tools=[ORDER_TOOL]).choices[0].message
-    answered(first.content)
-    message = ask([*QUESTION, first, *ORDER], tools=[ORDER_TOOL]).choices[0].message
-    ordered(message.tool_calls[0].function.name, json.loads(message.tool_calls[0].function.arguments))
-
-
-@check("a bad request is the package's error")
-def _():
-    for stream in (False, True):
-        try:
-            ask([], stream=stream)
-        except openai.BadRequestError as error:
-            expect(error.status_code == 400 and error.param == "messages", f"{error!r}")
-            expect("messages" in error.message and error.type == "invalid_request_error", f"{error!r}")
+    def ask(self, wanted, messages, outcome):
+        asked = {"model": wanted.model, "messages": messages, "extra_body": wanted.extra, **options(wanted)}
+        create = client(wanted).chat.completions
+        if wanted.abort:
+            with create.create(**asked, stream=True) as stream:
+                return [] if next(chunk for chunk in stream if chunk.choices[0].delta.content) else None
+        if wanted.stream:
+            with create.stream(**asked, stream_options={"include_usage": True}) as stream:
+                for event in stream:
+                    if event.type == "tool_calls.function.arguments.delta":
+                        outcome.sees_call()
+                reply = stream.get_final_completion()
         else:
-            raise AssertionError("no error")
+            reply = create.create(**asked)
+        said = reply.choices[0].message
+        outcome.text, outcome.usage = said.content or "", [reply.usage.prompt_tokens, reply.usage.completion_tokens]
+        if wanted.schema:
+            outcome.json = json.loads(outcome.text)
+        messages.append(said.model_dump(exclude_none=True, exclude={"parsed"}))
+        if said.function_call:
+            return [(None, said.function_call.name, json.loads(said.function_call.arguments))]
+        return [(one.id, one.function.name, json.loads(one.function.arguments)) for one in said.tool_calls or []]
+
+    def give(self, messages, results):
+        for id, name, _arguments, text in results:
+            # Deprecated functions have no ids.
+            result = {"role": "tool", "tool_call_id": id} if id else {"role": "function", "name": name}
+            messages.append({**result, "content": text})
 
 
-@check("what is not there is the package's error")
-def _():
-    try:
-        client.embeddings.create(model=MODEL, input="x", encoding_format="float")
-    except openai.NotFoundError as error:
-        expect(error.type == "not_found", f"{error!r}")
-    else:
-        raise AssertionError("no error")
+def message(one):
+    if "picture" not in one:
+        return {"role": one["role"], "content": one["text"]}
+    url = {"url": f"data:image/png;base64,{one['picture']}"}
+    return {"role": "user", "content": [{"type": "text", "text": one["text"]}, {"type": "image_url", "image_url": url}]}
 
 
-@check("given up in mid-stream, the next request is answered")
-def _():
-    long = {} if DEMO else {"max_tokens": 100_000, "logit_bias": {"4": -100}}
-    for _round in range(3):
-        stream = ask(QUESTION, stream=True, **{**SERVER, **long})
-        next(iter(stream))
-        stream.close()
-    # A model server with one slot is free only if the bridge has given up too.
-    answered(client.with_options(timeout=20).chat.completions.create(
-        model=MODEL, messages=QUESTION, **BOUND, **SERVER).choices[0].message.content)
+def options(wanted):
+    made = {}
+    if wanted.tools:
+        made["tools"] = [
+            {"type": "function", "function": {"name": one["name"], "description": one["description"], "parameters": one["schema"]}}
+            for one in wanted.tools]
+    if wanted.choice:
+        named = isinstance(wanted.choice, dict)
+        made["tool_choice"] = {"type": "function", "function": wanted.choice} if named else wanted.choice
+    if wanted.schema:
+        made["response_format"] = {"type": "json_schema", "json_schema": {"name": "number", "schema": wanted.schema, "strict": True}}
+    if wanted.stop:
+        made["stop"] = wanted.stop
+    if wanted.max_tokens:
+        made["max_tokens"] = wanted.max_tokens
+    return made
 
 
-finish()
+class Responses(Driver):
+    can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "abort", "whole", "pieces", "key")
+
+    def begin(self, wanted):
+        items = []
+        for one in wanted.messages:
+            content = one["text"]
+            if "picture" in one:
+                url = f"data:image/png;base64,{one['picture']}"
+                content = [{"type": "input_text", "text": content}, {"type": "input_image", "image_url": url, "detail": "auto"}]
+            items.append({"role": one["role"], "content": content})
+        return items
+
+    def ask(self, wanted, items, outcome):
+        asked = {"model": wanted.model, "input": items, "store": False}
+        if wanted.tools:
+            asked["tools"] = [
+                {"type": "function", "name": one["name"], "description": one["description"], "parameters": one["schema"], "strict": False}
+                for one in wanted.tools]
+        if wanted.choice:
+            named = isinstance(wanted.choice, dict)
+            asked["tool_choice"] = {"type": "function", **wanted.choice} if named else wanted.choice
+        if wanted.schema:
+            asked["text"] = {"format": {"type": "json_schema", "name": "number", "schema": wanted.schema, "strict": True}}
+        if wanted.max_tokens:
+            asked["max_output_tokens"] = wanted.max_tokens
+        responses = client(wanted).responses
+        if wanted.abort:
+            with responses.create(**asked, stream=True) as stream:
+                return [] if next(event for event in stream if event.type == "response.output_text.delta") else None
+        if wanted.stream:
+            with responses.stream(**asked) as stream:
+                for event in stream:
+                    if event.type == "response.function_call_arguments.delta":
+                        outcome.sees_call()
+                reply = stream.get_final_response()
+        else:
+            reply = responses.create(**asked)
+        outcome.text, outcome.usage = reply.output_text, [reply.usage.input_tokens, reply.usage.output_tokens]
+        if wanted.schema:
+            outcome.json = json.loads(outcome.text)
+        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
+        return [(one.call_id, one.name, json.loads(one.arguments)) for one in reply.output if one.type == "function_call"]
+
+    def give(self, items, results):
+        items += [{"type": "function_call_output", "call_id": id, "output": text} for id, _name, _arguments, text in results]
+
+
+if __name__ == "__main__":
+    serve({"chat": Chat, "responses": Responses})

@@ -100,7 +100,7 @@ fn read_media(part: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Med
     let (inline, file) = ("inlineData", "fileData");
     let (name, mut object, source) = if let Some(mut object) = take_object(part, inline)? {
         let data = required(&mut object, "data")?;
-        (inline, object, MediaSource::Data(data))
+        (inline, object, MediaSource::Data(standard_base64(data)))
     } else if let Some(mut object) = take_object(part, file)? {
         let uri = required(&mut object, "fileUri")?;
         (file, object, MediaSource::Url(uri))
@@ -117,6 +117,21 @@ fn read_media(part: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Med
     let media = Media { media_type, name: object.string("displayName")?, ..Media::new(kind, source) };
     object.leave(name, passing);
     Ok(Some(media))
+}
+
+/// Base64 in the usual alphabet and padded. Google's SDK for Python sends the one for URLs, which other servers refuse.
+fn standard_base64(data: String) -> String {
+    if !data.contains(['-', '_']) {
+        return data;
+    }
+    let digits = data.trim_end_matches('=');
+    let padding = digits.len().wrapping_neg() % 4;
+    let digits = digits.chars().map(|digit| match digit {
+        '-' => '+',
+        '_' => '/',
+        digit => digit,
+    });
+    digits.chain(std::iter::repeat_n('=', padding)).collect()
 }
 
 fn read_call(mut call: Object<'_>, ids: &mut CallIds, passing: &mut Passing) -> Result<Call, BadRequest> {

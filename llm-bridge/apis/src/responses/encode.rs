@@ -330,8 +330,10 @@ impl Encode for ResponseEncoder {
     }
 
     fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
-        if let TurnEvent::Model(name) = &event {
-            self.model.clone_from(name);
+        // The model server may still refuse, and an answer that has not begun can have that as its status.
+        if let TurnEvent::Model(name) = event {
+            self.model = name;
+            return;
         }
         self.begin(out);
         match event {

@@ -564,7 +564,7 @@ fn n5_an_upstream_error_keeps_its_words() {
     let reply = OpenAiFront.failure(&refused(401, "{\"error\":\"no key\"}"));
     assert_eq!(
         (reply.status().as_u16(), &reply.headers()["x-should-retry"]),
-        (502, &"false".parse().unwrap())
+        (424, &"false".parse().unwrap())
     );
     for (status, kept) in [(404, 404), (429, 429), (503, 503), (500, 502)] {
         assert_eq!(refused(status, "no").status, kept);

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Call, Content, CountTokens, Decoded, Effort, Front, Passing, RawJson, Request, ResponseFormat, Thinking,
-    ToolChoice, ToolInput, gemini::GeminiFront,
+    Call, Content, CountTokens, Decoded, Effort, Front, MediaSource, Passing, RawJson, Request,
+    ResponseFormat, Thinking, ToolChoice, ToolInput, gemini::GeminiFront,
 };
 
 use super::{
@@ -112,6 +112,17 @@ fn issue16_gemini_calls_without_ids_find_their_results() {
     assert_eq!(g.parts, [Content::Text("{\"temperature\":7}".into()).into()]);
     assert_eq!(f.parts, [Content::Text("{\"code\":5}".into()).into()]);
     assert_eq!(request.messages[4].plain_text(), "So?");
+}
+
+#[test]
+fn issue16_gemini_base64_for_urls_becomes_the_usual() {
+    for (sent, passed) in [("-_-_", "+/+/"), ("a-_", "a+/="), ("_w==", "/w=="), ("_w", "/w=="), ("+/", "+/")]
+    {
+        let data = json!({"inlineData": {"mimeType": "image/png", "data": sent}});
+        let request = decoded(&json!({"contents": [{"parts": [data]}]}));
+        let Content::Media(media) = &request.messages[0].parts[0].content else { panic!("{request:?}") };
+        assert_eq!(media.source, MediaSource::Data(passed.to_owned()));
+    }
 }
 
 #[test]
