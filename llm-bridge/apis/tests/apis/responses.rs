@@ -289,7 +289,12 @@ fn request() -> impl Strategy<Value = Request> {
             Request {
                 model,
                 messages: instructions.into_iter().chain(messages).collect(),
-                conversation: Conversation { previous_response_id, store, has_instructions },
+                conversation: Conversation {
+                    previous_response_id,
+                    store,
+                    has_instructions,
+                    ..Conversation::default()
+                },
                 tools,
                 choice,
                 parallel,
