@@ -50,6 +50,7 @@ impl Two {
         (reported.status, names(&self.rack.upstream), names(&self.other))
     }
 
+    /// The models, without their names for requests without the server's tools.
     async fn models(&self) -> Vec<String> {
         let reply = within(self.rack.client.get(self.rack.url("/v1/models")).send()).await.unwrap();
         let list: Value = reply.json().await.unwrap();
@@ -58,6 +59,7 @@ impl Two {
             .unwrap()
             .iter()
             .map(|model| model["id"].as_str().unwrap().to_owned())
+            .filter(|name| !name.ends_with(":plain"))
             .collect()
     }
 }
