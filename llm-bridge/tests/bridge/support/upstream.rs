@@ -342,7 +342,8 @@ async fn serve(
 ) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
-    if asked.head.starts_with("get ") {
+    // One with a query is asked of something else than a model server, such as a search engine, and is in the script.
+    if asked.head.starts_with("get ") && !asked.path.contains('?') {
         let (server, page) = {
             let mut state = state.lock().unwrap();
             state.looked.push(asked.path.clone());
