@@ -53,6 +53,7 @@ pub(crate) enum ToolChange {
 
 impl ToolChange {
     /// The tool's name.
+    #[cfg(feature = "cli")]
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Register(spec) => &spec.tool_name,

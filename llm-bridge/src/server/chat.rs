@@ -118,8 +118,8 @@ fn operation(endpoint: &Endpoint) -> Operation {
              `x_toolrack`, or where the API has another place for it. A failure after the first word is an event of the stream.",
         )
         .header(TOOLS_HEADER, "`none` for a request without the server's tools, as with a model's name that ends with `:plain`.")
-        .refuses("4XX", "What the model server says to the request (`upstream_error`).")
-        .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
+        .refuses("4XX", "What the model server says to the request (`upstream_error`); 424 if it refuses this server, or fails after tools have run.")
+        .refuses(502, "The model server does not answer (`upstream_error`).")
         .refuses(503, "The model server is busy (`upstream_error`), or this one is being stopped (`server_stopping`).")
         .refuses(504, "The model server has fallen silent (`upstream_error`).");
     let operation = match endpoint.path.contains("{*call}") {

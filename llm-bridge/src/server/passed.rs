@@ -97,7 +97,7 @@ fn operation(passed: Passed) -> Operation {
         .answers_with(200, "*/*", "")
         .refuses("4XX", "What the model server says to the request.")
         .refuses(501, "There is no model server, only the built-in demo model (`not_supported`).")
-        .refuses(502, "The model server does not answer, or refuses this server (`upstream_error`).")
+        .refuses(502, "The model server does not answer (`upstream_error`).")
         .refuses(504, "The model server has fallen silent (`upstream_error`).")
 }
 

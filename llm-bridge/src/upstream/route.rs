@@ -67,7 +67,7 @@ impl Route {
     }
 
     /// Asks the server. The request has to name [`model`](Self::model), and the definitions of the server's tools have to be in the
-    /// form of [`api`](Self::api): separated by commas, without brackets.
+    /// form of the server's API: separated by commas, without brackets.
     ///
     /// # Errors
     /// When the server cannot be reached or refuses.
