@@ -97,9 +97,9 @@ impl Offer {
         mut context: ToolContext,
     ) -> Result<Self, BadRequest> {
         let mut client = request.tools.clone();
-        // Beside a grammar there is no room for calls.
-        let is_bound =
-            request.passing.to(Provider::OpenAi).iter().any(|(name, _)| GRAMMARS.contains(&&**name));
+        // Beside a grammar there is no room for calls, unless the request names the tools.
+        let is_bound = request.extension.allowed_tools.is_none()
+            && request.passing.to(Provider::OpenAi).iter().any(|(name, _)| GRAMMARS.contains(&&**name));
         let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
         let registry = backend.registry();
         if is_bound {

@@ -145,7 +145,9 @@ def rows(made, tools):
 
 def ask(address, question, approve=False, **more):
     """A streamed chat: the text, and what happened. A person approves what is asked, or refuses it."""
-    body = {"messages": [{"role": "user", "content": question}], "stream": True, **more}
+    # Of a client without tools only calls of tools that are offered are calls; the others are its own text.
+    own = [{"type": "function", "function": {"name": "clients_own"}}]
+    body = {"messages": [{"role": "user", "content": question}], "stream": True, "tools": own, **more}
     request = urllib.request.Request(f"{address}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     text, events = "", []
     with DIRECT.open(request, timeout=120) as reply:

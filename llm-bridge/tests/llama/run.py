@@ -143,7 +143,7 @@ def text_calls(interpreter):
                 expect([one["success"] for one in done] == [True, True, False, False], f"{done}")
                 expect(done[0]["name"] == "calculate" and "483" in json.dumps(done[0]["result"]), f"{done[0]}")
                 # The model says the same again and again, which is brought to an end.
-                expect(STOPPED in got["content"] and got["finish"] == "stop", f"{got}")
+                expect(STOPPED in got["content"] and got["finish"] == "length", f"{got}")
                 expect(got["usage"]["completion_tokens"] > 0, f"{got['usage']}")
                 if form == "thought before":
                     expect("A <b>sum</b>." in got["reasoning"], f"{got}")
@@ -344,7 +344,9 @@ def deep_analysis(interpreter):
 
     def events(address, **more):
         """The tools' events of a streamed chat that calls the tool, each with the time at which it came. Whoever stops reading goes away."""
-        body = {"messages": QUESTION, "stream": True, "seed": 1, "grammar": "root ::= " + json.dumps(call_it), **more}
+        body = {"messages": QUESTION, "stream": True, "seed": 1, "grammar": "root ::= " + json.dumps(call_it),
+                # Beside a grammar only tools that are named are offered.
+                "toolrack": {"allowed_tools": ["deep_analysis"]}, **more}
         request = urllib.request.Request(f"{address}/v1/chat/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         with DIRECT.open(request, timeout=120) as reply:

@@ -47,19 +47,22 @@ fn some_tools() -> Value {
 }
 
 shapes! {
-    /// An error: <https://platform.openai.com/docs/guides/error-codes>.
+    /// An error: <https://platform.openai.com/docs/guides/error-codes>. At the addresses of other APIs it has their shape.
     Error(_schemas): {
         "type": "object",
-        "properties": {"error": {
-            "type": "object",
-            "properties": {
-                "message": {"type": "string", "description": "What is wrong and what to do."},
-                "type": {"type": "string", "description": "The kind of error, such as `invalid_request_error`."},
-                "param": {"type": ["string", "null"], "description": "The field at fault."},
-                "code": {"type": "null"},
+        "properties": {"error": {"anyOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "message": {"type": "string", "description": "What is wrong and what to do."},
+                    "type": {"type": "string", "description": "The kind of error, such as `invalid_request_error`."},
+                    "param": {"type": ["string", "null"], "description": "The field at fault."},
+                    "code": {"description": "The model server's own; Gemini's is the status."},
+                },
+                "required": ["message"],
             },
-            "required": ["message", "type", "param", "code"],
-        }},
+            {"type": "string", "description": "Ollama's: what is wrong and what to do."},
+        ]}},
         "required": ["error"],
     }
 
@@ -157,14 +160,13 @@ shapes! {
         "type": "object",
     }
 
-    /// The models: <https://platform.openai.com/docs/api-reference/models/list>.
+    /// The models: <https://platform.openai.com/docs/api-reference/models/list>. For the SDKs of Anthropic and Gemini in their form.
     ModelList(_schemas): {
         "type": "object",
         "properties": {
             "object": {"const": "list"},
             "data": {"type": "array", "items": {"type": "object"}},
         },
-        "required": ["object", "data"],
     }
 
     /// A message of JSON-RPC 2.0: <https://www.jsonrpc.org/specification>.
