@@ -48,6 +48,7 @@
 //! ```
 
 pub mod anthropic;
+mod call_ids;
 mod decoder;
 mod definition;
 mod event;
@@ -75,6 +76,7 @@ mod rules;
 mod schema;
 mod wire;
 
+pub use call_ids::CallIds;
 pub use definition::{Definer, Definitions, Hints, LeftOut, Loss, Subject, snapshot};
 pub use event::{CallPiece, ClientCall, FinishReason, FinishedTool, Piece, ToolStatus, TurnEvent, Usage};
 pub use extension::Extension;
@@ -82,8 +84,8 @@ pub use failure::{BadRequest, Failure, FailureKind, UpstreamDetails};
 pub use frame::{Frame, FrameDecoder, FrameTooLong, Framing};
 pub use front::{CountTokens, Decoded, Encode, Front};
 pub use message::{
-    Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal,
-    SealKind, ToolResult,
+    Call, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Reasoning, Role, Seal, SealKind,
+    ToolResult,
 };
 pub use models::{ListModels, ListedModel};
 pub use number::whole_number;

@@ -1,50 +1,35 @@
 //! The chat APIs: each is a front of `toolrack-apis` before the same turn.
 
-use std::{convert::Infallible, time::Duration};
-
 use axum::{
     Extension,
-    body::{Body, Bytes},
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, Method, header},
+    response::Response,
 };
-use futures_util::{FutureExt, stream};
-use tokio::{sync::Semaphore, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Semaphore;
 use toolrack_apis::{
-    BadRequest, Decoded, Encode, Failure, FailureKind, Provider, ToolStatus, TurnEvent,
-    anthropic::AnthropicFront, gemini::GeminiFront, ollama::OllamaFront, openai::OpenAiFront,
-    responses::ResponsesFront,
+    BadRequest, Decoded, Provider, anthropic::AnthropicFront, gemini::GeminiFront, ollama::OllamaFront,
+    openai::OpenAiFront, responses::ResponsesFront,
 };
 
 use super::{
     App,
+    answering::{Answering, streamed, whole},
     api_error::ApiError,
-    conversations::{self, Keeping},
-    counts,
+    conversations, counts,
     fronts::{StaticFront, read, reply},
     identity::Identity,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
     routes::Routes,
 };
-use crate::turn::Turn;
 
 /// The header that switches the server's tools off for a request.
 pub(super) const TOOLS_HEADER: &str = "x-toolrack-tools";
 
-/// How long the status of a streamed answer waits for the model server's first word.
-const FIRST_WORD: Duration = Duration::from_secs(5);
-/// How often a silent stream says that it is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes.
-const PART: usize = 64 * 1024;
 /// A larger body is decoded beside the runtime, in bytes.
 const SMALL_BODY: usize = 256 * 1024;
 /// How many of those are decoded at once; each takes a multiple of its size in memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
-
-const CLOSED: &str = "the server was stopped before the answer was finished";
 
 /// An address of a chat API.
 struct Endpoint {
@@ -185,7 +170,7 @@ async fn answer(
         Ok(turn) => turn,
         Err(fault) => return Ok(bad(fault)),
     };
-    let answering = Answering { base, keeping, ..Answering::new(turn, encoder) };
+    let answering = Answering::new(turn, encoder, base, keeping);
     Ok(match stream {
         true => streamed(front, answering, app.closing).await,
         false => whole(front, answering, app.closing).await,
@@ -223,231 +208,4 @@ pub(super) fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
 fn base_of(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
     Some(format!("http://{host}"))
-}
-
-/// An answer on its way to the client.
-struct Answering {
-    turn: Turn,
-    encoder: Box<dyn Encode>,
-    /// What is encoded and not sent yet.
-    out: Vec<u8>,
-    base: Option<String>,
-    over: bool,
-    /// Whether the client has been sent text.
-    has_text: bool,
-    model: String,
-    /// Where the answer is kept, if it is.
-    keeping: Option<Keeping>,
-    /// The last event, while the answer is being kept: the client may go on from it at once.
-    last: Option<(JoinHandle<()>, TurnEvent)>,
-}
-
-impl Answering {
-    fn new(turn: Turn, encoder: Box<dyn Encode>) -> Self {
-        Self {
-            turn,
-            encoder,
-            out: Vec::new(),
-            base: None,
-            over: false,
-            has_text: false,
-            model: String::new(),
-            keeping: None,
-            last: None,
-        }
-    }
-
-    /// Waits for the next event and encodes it. Nothing is lost when this is dropped while it waits.
-    async fn next(&mut self) -> Result<(), Failure> {
-        if let Some((kept, _)) = &mut self.last {
-            // A failure of it is logged.
-            let _ = kept.await;
-        }
-        if let Some((_, event)) = self.last.take() {
-            return self.encode(event);
-        }
-        match self.turn.next().await {
-            Some(event @ TurnEvent::Finished { .. }) => match self.keep() {
-                Some(kept) => {
-                    self.last = Some((kept, event));
-                    Ok(())
-                }
-                None => self.encode(event),
-            },
-            Some(event) => self.encode(event),
-            None => {
-                self.over = true;
-                Ok(())
-            }
-        }
-    }
-
-    /// Begins to keep the answer.
-    fn keep(&mut self) -> Option<JoinHandle<()>> {
-        let keeping = self.keeping.take()?;
-        let (id, model) = (self.encoder.id()?.to_owned(), std::mem::take(&mut self.model));
-        Some(tokio::spawn(keeping.keep(id, model, self.turn.take_answer())))
-    }
-
-    /// Encodes an event; a failure is handed back.
-    fn encode(&mut self, event: TurnEvent) -> Result<(), Failure> {
-        self.has_text |= matches!(event, TurnEvent::Text(_) | TurnEvent::Message { .. });
-        if let TurnEvent::Model(name) = &event {
-            self.model.clone_from(name);
-        }
-        let waits = self.waits(&event);
-        match event {
-            TurnEvent::Failed(failure) => {
-                self.over = true;
-                return Err(failure);
-            }
-            TurnEvent::Finished { .. } => {
-                self.over = true;
-                self.encoder.event(event, &mut self.out);
-                self.encoder.finish(&mut self.out);
-            }
-            event => self.encoder.event(event, &mut self.out),
-        }
-        if let Some(message) = waits {
-            self.encoder.event(message, &mut self.out);
-            self.has_text = true;
-        }
-        Ok(())
-    }
-
-    /// A client that knows nothing of approvals shows this text while the call waits.
-    fn waits(&self, event: &TurnEvent) -> Option<TurnEvent> {
-        let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
-            return None;
-        };
-        let base = self.base.as_deref().unwrap_or_default();
-        let before = if self.has_text { "\n\n" } else { "" };
-        let text = format!(
-            "{before}[Waiting: a person has to allow `{name}`. To answer: POST {{\"approve\": true}} to {base}/api/approvals/{approval}]\n\n"
-        );
-        Some(TurnEvent::Message { id: id.clone(), text })
-    }
-
-    /// Ends a stream that cannot go on.
-    fn fail(&mut self, failure: Failure) {
-        self.over = true;
-        self.encoder.event(TurnEvent::Failed(failure), &mut self.out);
-        self.encoder.finish(&mut self.out);
-    }
-
-    fn content_type(&self) -> HeaderValue {
-        HeaderValue::from_static(self.encoder.content_type())
-    }
-}
-
-async fn whole(front: StaticFront, mut answering: Answering, closing: CancellationToken) -> Response {
-    while !answering.over {
-        let next = tokio::select! {
-            next = answering.next() => next,
-            () = closing.cancelled() => Err(closed()),
-        };
-        if let Err(failure) = next {
-            return reply(front.failure(&failure));
-        }
-    }
-    let kind = answering.content_type();
-    ([(header::CONTENT_TYPE, kind)], answering.out).into_response()
-}
-
-async fn streamed(front: StaticFront, mut answering: Answering, closing: CancellationToken) -> Response {
-    // A model server that refuses does so at once; its refusal is the status of the reply.
-    let first = tokio::time::timeout(FIRST_WORD, async {
-        while answering.out.is_empty() && !answering.over {
-            answering.next().await?;
-        }
-        Ok::<_, Failure>(())
-    });
-    if let Ok(Err(failure)) = first.await {
-        return reply(front.failure(&failure));
-    }
-    let kind = answering.content_type();
-    let stream = stream::unfold((answering, closing), |(mut answering, closing)| async move {
-        let part = answering.next_part(&closing).await?;
-        Some((Ok::<_, Infallible>(part), (answering, closing)))
-    });
-    let mut response = Body::from_stream(stream).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, kind);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies would hold the stream back until it is whole.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-impl Answering {
-    /// The next part of a stream.
-    async fn next_part(&mut self, closing: &CancellationToken) -> Option<Bytes> {
-        while self.out.is_empty() && !self.over {
-            let next = tokio::select! {
-                next = self.next() => next,
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    self.encoder.keep_alive(&mut self.out);
-                    Ok(())
-                }
-                () = closing.cancelled() => Err(closed()),
-            };
-            if let Err(failure) = next {
-                self.fail(failure);
-            }
-        }
-        // What has come meanwhile goes along.
-        while self.out.len() < PART
-            && !self.over
-            && let Some(next) = self.next().now_or_never()
-        {
-            if let Err(failure) = next {
-                self.fail(failure);
-            }
-        }
-        // Copied, so that the buffer stays as large as parts are.
-        let part = (!self.out.is_empty()).then(|| Bytes::copy_from_slice(&self.out));
-        self.out.clear();
-        part
-    }
-}
-
-fn closed() -> Failure {
-    Failure::new(FailureKind::Stopping, CLOSED)
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::StatusCode;
-    use registry_core::{Caller, Permission, Registry};
-    use toolrack_apis::{Front, Message, Request, Role};
-
-    use super::*;
-    use crate::{
-        turn::{Backend, ChatSettings},
-        upstream::Upstream,
-    };
-
-    /// A turn that ends before its first word.
-    async fn dead() -> Answering {
-        let registry = Registry::builder().without_compiled().build().unwrap();
-        let upstream = Upstream::http("http://127.0.0.1:9/v1", None, FIRST_WORD).unwrap();
-        let backend = Backend::new(registry, upstream, ChatSettings::default());
-        backend.stop().await;
-        let request = Request { messages: vec![Message::text(Role::User, "Go.")], ..Request::default() };
-        let turn = backend.start(request, Caller::new("ada", Permission::User)).unwrap();
-        let (parts, ()) = axum::http::Request::new(()).into_parts();
-        let body = br#"{"messages": [{"role": "user", "content": "Go."}]}"#;
-        let encoder = OpenAiFront.decode(&parts, body).unwrap().encoder;
-        Answering::new(turn, encoder)
-    }
-
-    #[tokio::test]
-    async fn a_turn_that_dies_is_no_answer() {
-        let closing = CancellationToken::new();
-        assert_eq!(
-            whole(&OpenAiFront, dead().await, closing.clone()).await.status(),
-            StatusCode::BAD_GATEWAY
-        );
-        assert_eq!(streamed(&OpenAiFront, dead().await, closing).await.status(), StatusCode::BAD_GATEWAY);
-    }
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod admin;
+mod answering;
 mod api_error;
 mod approvals;
 mod body;
