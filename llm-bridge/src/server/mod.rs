@@ -293,6 +293,8 @@ pub async fn serve(
         });
     };
     let listener = Connections { listener, write_timeout };
+    // A router by itself is built anew, with all its routes, for every connection.
+    let router = router.into_make_service();
     let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
     let served = tokio::select! {
         served = serving => served.map_err(|error| error.to_string()),
