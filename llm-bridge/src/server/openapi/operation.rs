@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::shapes::Error;
-use crate::server::{access::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
+use crate::server::{api_error::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
 
 const JSON: &str = "application/json";
 /// The content type of uploaded files.
