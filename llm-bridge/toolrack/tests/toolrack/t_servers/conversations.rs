@@ -19,6 +19,7 @@ fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
         previous: previous.map(str::to_owned),
         model: "demo".to_owned(),
         messages: "[]".into(),
+        given: "".into(),
         created_at: Timestamp::now(),
     }
 }
