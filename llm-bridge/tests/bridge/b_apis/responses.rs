@@ -37,7 +37,7 @@ fn ids(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn issue16_a_kept_response_comes_back_as_it_was_given() {
+async fn b13_a_kept_response_comes_back_as_it_was_given() {
     for stream in [false, true] {
         let call = Answer::new().call("c", "math_gcd", &json!({"a": 12, "b": 18}));
         let rack = Setup::new().start([call.into(), Answer::text("6").usage(5, 7).into()]).await;
@@ -84,7 +84,7 @@ async fn issue16_a_kept_response_comes_back_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn issue16_the_items_of_a_conversation_are_listed_in_pages() {
+async fn b13_the_items_of_a_conversation_are_listed_in_pages() {
     let rack = Setup::bare().start(["a", "b", "c"].map(Reply::text)).await;
     let first = create(&rack, json!({"model": "m", "input": "one"})).await;
     let input = json!([
@@ -146,7 +146,7 @@ async fn issue16_the_items_of_a_conversation_are_listed_in_pages() {
 }
 
 #[tokio::test]
-async fn issue16_items_are_referred_to_by_their_ids() {
+async fn b13_items_are_referred_to_by_their_ids() {
     let call = Answer::text("I look.").call("c", "weather", &json!({"city": "Oslo"}));
     let rack = Setup::new().start([call.into(), Reply::text("Grey."), Reply::text("Bye.")]).await;
     let tools = json!([{"type": "function", "name": "weather", "parameters": {"type": "object"}}]);
@@ -193,7 +193,7 @@ async fn issue16_items_are_referred_to_by_their_ids() {
 }
 
 #[tokio::test]
-async fn issue16_nobody_sees_the_responses_of_others() {
+async fn b13_nobody_sees_the_responses_of_others() {
     let setup = Setup::bare().with(|setup| setup.access.key_required = true);
     let store = setup.store.clone();
     let rack = setup.start([Reply::text("a")]).await;
@@ -233,7 +233,7 @@ async fn issue16_nobody_sees_the_responses_of_others() {
 }
 
 #[tokio::test]
-async fn issue16_what_an_earlier_version_has_kept_is_continued() {
+async fn b13_what_an_earlier_version_has_kept_is_continued() {
     let setup = Setup::bare();
     let store = setup.store.clone();
     let rack = setup.start([Reply::text("b")]).await;

@@ -34,7 +34,7 @@ async fn dribble(rack: &Rack, begin: &str) -> (String, Duration) {
 }
 
 #[tokio::test]
-async fn issue16_a_request_that_never_ends_holds_no_connection() {
+async fn a_request_that_never_ends_holds_no_connection() {
     let rack = rack().await;
     let (reply, took) =
         dribble(&rack, "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-slow: ").await;
@@ -80,7 +80,7 @@ async fn issue16_a_request_that_never_ends_holds_no_connection() {
 }
 
 #[tokio::test]
-async fn issue16_a_large_request_has_more_time_and_an_answer_is_waited_for() {
+async fn a_large_request_has_more_time_and_an_answer_is_waited_for() {
     let rack = Setup::new()
         .with(|setup| setup.request_timeout = TIMEOUT)
         .start([Reply::stream([
