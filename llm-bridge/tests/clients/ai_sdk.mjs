@@ -80,8 +80,8 @@ function driver(provider, ...cannot) {
     if (wanted.abort) return;
     await read(reply);
     if (wanted.again) {
-      const { messages } = await reply.response;
-      reply = await asks([...asked.messages, ...messages, { role: 'user', content: wanted.again }]);
+      const said = await reply.responseMessages;
+      reply = await asks([...asked.messages, ...said, { role: 'user', content: wanted.again }]);
       await read(reply);
     }
     outcome.text = await reply.text;
