@@ -39,6 +39,21 @@ def step_of(messages):
     return sum(message["role"] == "assistant" for message in messages[asked:])
 
 
+def whole(step):
+    """The completion of a step, for a client that wants it in one."""
+    message, calls = {"role": "assistant", "content": ""}, {}
+    for delta in step["pieces"]:
+        message["content"] += delta.get("content") or ""
+        for piece in delta.get("tool_calls", ()):
+            known = calls.setdefault(piece["index"], {**piece, "function": {"name": "", "arguments": ""}})
+            for field, text in piece["function"].items():
+                known["function"][field] += text
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    choice = {"index": 0, "message": message, "finish_reason": step["finish"]}
+    return {"object": "chat.completion", "id": "c", "created": 1, "model": "scripted", "choices": [choice], "usage": USAGE}
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -52,7 +67,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "status" in step:
             return self.reply(step["status"], {"error": step["error"]}, step.get("headers", {}))
         try:
-            self.stream(step)
+            if request.get("stream"):
+                self.stream(step)
+            else:
+                self.reply(200, whole(step), {})
         except (BrokenPipeError, ConnectionResetError):
             pass
         finally:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -69,9 +70,9 @@ async def over_http(mode, key=None, **options):
 
 
 @asynccontextmanager
-async def over_stdio(mode, **options):
+async def over_stdio(mode, settings=None, **options):
     # As in a host's configuration: a command and its arguments.
-    server = StdioServerParameters(command=PROGRAM, args=["mcp", *SETTINGS], env={"TOOLRACK_LOG": "warn"})
+    server = StdioServerParameters(command=PROGRAM, args=["mcp", *(settings or SETTINGS)], env={"TOOLRACK_LOG": "warn"})
     async with Client(server, mode=MODES[mode], cache=None, **options) as client:
         yield client
 
@@ -112,8 +113,8 @@ async def until(holds, what):
 async def _(connect, mode):
     async with connect(mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        expect(list(tools) == sorted(tools) and {"calculate", "house.burn"} <= set(tools), f"{list(tools)}")
-        calculate, burn = tools["calculate"], tools["house.burn"]
+        expect(list(tools) == sorted(tools) and {"calculate", "house_burn"} <= set(tools), f"{list(tools)}")
+        calculate, burn = tools["calculate"], tools["house_burn"]
         expect(calculate.title and calculate.annotations.read_only_hint and calculate.output_schema, f"{calculate}")
         expect(burn.annotations.destructive_hint and not burn.annotations.read_only_hint, f"{burn.annotations}")
         before = len(audit("calculate"))
@@ -209,7 +210,7 @@ async def _(connect, mode):
 
         name = f"{connect.__name__} {mode} {action} {content}"
         async with connect(mode, elicitation_callback=answer) as client:
-            result = await client.call_tool("house.burn", {"name": name})
+            result = await client.call_tool("house_burn", {"name": name})
         expect(len(asked) == 1 and "house.burn" in asked[0].message and name in asked[0].message, f"{asked}")
         expect(result.is_error == (reported is None) and (reported is None or reported in text(result)), f"{action}: {result}")
 
@@ -226,6 +227,7 @@ async def _(connect, mode):
         async with anyio.create_task_group() as group:
 
             async def call():
+                # Its own name is understood as well.
                 results.append(await client.call_tool("house.burn", {"name": name}))
 
             group.start_soon(call)
@@ -245,11 +247,11 @@ def _():
 
     for mode in MODES:
         of_guest, of_user = (asyncio.run(names(key, mode)) for key in (guest, user))
-        expect(of_guest < of_user and "house.keys" in of_user - of_guest, f"{of_guest} {of_user}")
+        expect(of_guest < of_user and "house_keys" in of_user - of_guest, f"{of_guest} {of_user}")
 
     async def refused():
         async with over_http("modern", guest) as client:
-            return await client.call_tool("house.keys", {})
+            return await client.call_tool("house_keys", {})
 
     result = asyncio.run(refused())
     expect(result.is_error and audit("house.keys")[-1]["error"] == "permission_denied", f"{result}")
@@ -279,6 +281,51 @@ def _():
     for header, status in (({"Origin": "http://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
         found, body = request("POST", "/mcp", INITIALIZE, **header)
         expect(found == status, f"{header}: {found} {body}")
+
+
+@asynccontextmanager
+async def beside(mode, server):
+    """A client over standard input and output, of a program whose only MCP server is this command, and how long its first list took."""
+    with tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as folder:
+        file = Path(folder) / "toolrack.toml"
+        file.write_text(f"[mcp_servers.other]\ncommand = {json.dumps(server[0])}\nargs = {json.dumps(server[1:])}\ncwd = \"{folder}\"\n")
+        async with over_stdio(mode, settings=["--config", str(file), "--data-dir", folder]) as client:
+            began = time.monotonic()
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            yield client, names, time.monotonic() - began
+
+
+for mode in MODES:
+
+    @check(f"stdio, {mode}: the first list has the tools of a server that starts slowly")
+    def _(mode=mode):
+        async def run():
+            slow = f"sleep 1.5; exec '{PROGRAM}' mcp --config /dev/null --data-dir inner"
+            async with beside(mode, ["sh", "-c", slow]) as (client, names, took):
+                expect("other_calculate" in names and took > 1, f"{took:.1f} s: {names}")
+                result = await client.call_tool("other_calculate", {"expression": "6*7"})
+                expect("42" in text(result), f"{result}")
+
+        asyncio.run(run())
+
+    @check(f"stdio, {mode}: a server that never answers delays the first list alone, for a bounded time")
+    def _(mode=mode):
+        async def run():
+            async with beside(mode, ["sleep", "600"]) as (client, names, took):
+                expect("calculate" in names and 3.5 < took < 4.8, f"{took:.1f} s: {names}")
+                began = time.monotonic()
+                await client.list_tools()
+                expect(time.monotonic() - began < 1, f"the second list took {time.monotonic() - began:.1f} s")
+
+        asyncio.run(run())
+
+    @check(f"stdio, {mode}: a server that fails delays nothing")
+    def _(mode=mode):
+        async def run():
+            async with beside(mode, ["false"]) as (_client, names, took):
+                expect("calculate" in names and took < 2, f"{took:.1f} s: {names}")
+
+        asyncio.run(run())
 
 
 finish()
