@@ -39,6 +39,11 @@ def step_of(messages):
     return sum(message["role"] == "assistant" for message in messages[asked:])
 
 
+def vector(text):
+    """An embedding: how often each letter stands in the text."""
+    return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
 def whole(step):
     """The completion of a step, for a client that wants it in one."""
     message, calls = {"role": "assistant", "content": ""}, {}
@@ -63,6 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/embeddings"):
+            texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+            vectors = [{"object": "embedding", "index": index, "embedding": vector(text)} for index, text in enumerate(texts)]
+            return self.reply(200, {"object": "list", "data": vectors, "model": request["model"], "usage": USAGE}, {})
         step = self.server.model.next(request)
         if "status" in step:
             return self.reply(step["status"], {"error": step["error"]}, step.get("headers", {}))

@@ -312,7 +312,7 @@ for mode in MODES:
     def _(mode=mode):
         async def run():
             async with beside(mode, ["sleep", "600"]) as (client, names, took):
-                expect("calculate" in names and 3.5 < took < 4.8, f"{took:.1f} s: {names}")
+                expect("calculate" in names and 3.5 < took < 10, f"{took:.1f} s: {names}")
                 began = time.monotonic()
                 await client.list_tools()
                 expect(time.monotonic() - began < 1, f"the second list took {time.monotonic() - began:.1f} s")
@@ -323,7 +323,7 @@ for mode in MODES:
     def _(mode=mode):
         async def run():
             async with beside(mode, ["false"]) as (_client, names, took):
-                expect("calculate" in names and took < 2, f"{took:.1f} s: {names}")
+                expect("calculate" in names and took < 3.5, f"{took:.1f} s: {names}")
 
         asyncio.run(run())
 
