@@ -31,8 +31,8 @@ os.environ.setdefault("TOOLRACK_CLIENT", "MCP")
 
 import checks
 import environment
+import framework
 from checks import check, expect
-from model import Model, call, say
 
 PACKAGES = [HERE / "package.json", HERE / "package-lock.json"]
 RELEASE = environment.TARGET / "release"
@@ -122,13 +122,6 @@ def toolrack(search="http://127.0.0.1:9", program=environment.TOOLRACK):
         with environment.running(command, r"(http://127\.0\.0\.1:\d+)/ ") as address:
             yield address, folder
 
-
-# A server that takes its time to start, as most do that are fetched first.
-SLOW = """
-[mcp_servers.slow]
-command = "sh"
-args = ["-c", "sleep 1.5; exec {program} mcp --config /dev/null --data-dir {folder}/slow"]
-"""
 
 SERVERS = """
 [user]
@@ -342,43 +335,27 @@ def client():
     return int(last[1]), int(last[2])
 
 
-# The names that OpenAI accepts.
-LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
-def through(name, command, model):
-    """A framework gives a model the tools of the server, over both transports, and runs the call of one with a module."""
-    with toolrack() as (address, folder), tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as beside:
-        file = Path(beside) / "toolrack.toml"
-        file.write_text(CONFIGURATION.format(search="http://127.0.0.1:9") + SLOW.format(program=environment.TOOLRACK, folder=beside))
-        program = {"command": str(environment.TOOLRACK), "args": ["mcp", "--config", str(file), "--data-dir", beside]}
-        for way, server, more in (("HTTP", {"url": f"{address}/mcp"}, set()), ("stdio", program, {"slow_calculate"})):
-
-            @check(f"{name}, {way}: names are legal for a model, and one is called")
-            def _(server=server, more=more):
-                model.play([call(("house_keys", {})), say("", repeats=True)])
-                variables = {**os.environ, "TOOLRACK_MCP": json.dumps(server), "TOOLRACK_UPSTREAM": model.address, "NO_PROXY": "127.0.0.1",
-                             "no_proxy": "127.0.0.1", "PYTHONDONTWRITEBYTECODE": "1"}
-                done = subprocess.run([str(part) for part in command], env=variables, stdin=subprocess.DEVNULL, capture_output=True,
-                                      text=True, timeout=120, check=False)
-                expect(done.returncode == 0, f"exit {done.returncode}: {done.stdout[-1000:]} {done.stderr[-3000:]}")
-                names = {tool["function"]["name"] for tool in model.asked[0]["tools"]}
-                expect({"calculate", "house_keys", *more} <= names and all(LEGAL.fullmatch(one) for one in names), f"{names}")
-                expect("under the mat" in json.loads(done.stdout.splitlines()[-1])["text"], done.stdout)
+def through(frameworks):
+    """A framework after the other with the tools of a server, over both transports."""
+    with toolrack() as (address, _), tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as folder:
+        program = framework.program(folder, CONFIGURATION.format(search="http://127.0.0.1:9"))
+        for name, command in frameworks:
+            framework.checks_of(name, command, {"HTTP": {"url": f"{address}/mcp"}, "stdio": program})
 
 
 def ai_sdk():
     clients, script = HERE.parent / "clients", HERE / "frameworks" / "ai_sdk_agent.mjs"
     folder = environment.node("node", [clients / "package.json", clients / "package-lock.json", script])
-    through("AI SDK", [folder / "node_modules/.bin/node", folder / script.name], Model())
+    through([("AI SDK", [folder / "node_modules/.bin/node", folder / script.name])])
 
 
 def frameworks():
-    model = Model()
-    for packages, name, script in (("langchain", "LangChain", "langchain_agent.py"), ("agents", "openai-agents", "openai_agent.py"),
-                                   ("agents", "pydantic-ai", "pydantic_ai_agent.py")):
+    def python(packages, script):
         requirements = HERE.parent / "clients" / f"requirements-{packages}.txt"
-        through(name, [environment.python(f"python-{packages}", requirements), HERE / "frameworks" / script], model)
+        return [environment.python(f"python-{packages}", requirements), HERE / "frameworks" / script]
+
+    through([("LangChain", python("langchain", "langchain_agent.py")), ("openai-agents", python("agents", "openai_agent.py")),
+             ("pydantic-ai", python("agents", "pydantic_ai_agent.py"))])
 
 
 def main():
