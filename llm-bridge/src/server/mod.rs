@@ -7,6 +7,7 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod connections;
 mod conversations;
 mod counts;
 mod document_reading;
@@ -42,9 +43,7 @@ mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse, serve::ListenerExt,
-};
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
 use registry_core::{
     Caller, Permission,
     store::{Conversations, Store},
@@ -57,6 +56,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
 use api_error::ApiError;
+use connections::Connections;
 pub use documents::Upload;
 use identity::Identities;
 use openapi::Document;
@@ -75,6 +75,9 @@ pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The default time that a request may take to come.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The default time for which a client may take nothing of what is sent to it.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the last bytes of cancelled answers may take.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -119,6 +122,8 @@ pub struct ServerSettings {
     /// How long the head of a request may take to come, and how long its body, which gets a second more for every 16 KiB. A connection
     /// without a request is kept as long.
     pub request_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it before its connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl ServerSettings {
@@ -143,6 +148,7 @@ impl ServerSettings {
             schedule: None,
             grace: GRACE,
             request_timeout: REQUEST_TIMEOUT,
+            write_timeout: WRITE_TIMEOUT,
         }
     }
 }
@@ -295,7 +301,8 @@ pub async fn serve(
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
-    let (closing, grace, timeout) = (CancellationToken::new(), settings.grace, settings.request_timeout);
+    let (request_timeout, write_timeout) = (settings.request_timeout, settings.write_timeout);
+    let (closing, grace) = (CancellationToken::new(), settings.grace);
     let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
     let (stopping, closed) = (stop.clone(), closing.clone());
     tokio::spawn(async move {
@@ -304,10 +311,9 @@ pub async fn serve(
         tokio::time::sleep(grace).await;
         closing.cancel();
     });
-    // A small packet of a stream must not wait for the acknowledgement of the one before.
-    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let listener = Connections { listener, write_timeout };
     tokio::select! {
-        () = serving::serve(listener, router, timeout, stop) => {}
+        () = serving::serve(listener, router, request_timeout, stop) => {}
         // Does not wait for a client that reads nothing.
         () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => {}
     }

@@ -114,6 +114,7 @@ pub struct Setup {
     pub access: Access,
     pub caller: Caller,
     pub grace: Duration,
+    pub write_timeout: Duration,
     pub idle: Duration,
     pub upstream_key: Option<String>,
     pub public_url: Option<PublicUrl>,
@@ -147,6 +148,7 @@ impl Setup {
             access: Access::default(),
             caller: Caller::new("ada", Permission::Owner),
             grace: Duration::from_secs(10),
+            write_timeout: server::WRITE_TIMEOUT,
             idle: Duration::from_secs(20),
             upstream_key: None,
             public_url: None,
@@ -242,6 +244,7 @@ impl Setup {
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             grace: self.grace,
+            write_timeout: self.write_timeout,
             ..ServerSettings::new(self.caller, self.store)
         };
         let stop = CancellationToken::new();
