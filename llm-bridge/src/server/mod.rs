@@ -72,7 +72,8 @@ pub const GRACE: Duration = Duration::from_secs(10);
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// The settings of a server.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ServerSettings({access:?})")]
 pub struct ServerSettings {
     /// The caller of requests without a key.
     pub caller: Caller,
@@ -126,12 +127,6 @@ impl ServerSettings {
             schedule: None,
             grace: GRACE,
         }
-    }
-}
-
-impl std::fmt::Debug for ServerSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerSettings").field("access", &self.access).finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A model server that is asked over HTTP.
 
 use std::{
-    fmt, io,
+    io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -28,6 +28,8 @@ const MAX_REPLY: usize = 4 * 1024 * 1024;
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A model server.
+#[derive(derive_more::Debug)]
+#[debug("HttpUpstream({base})")]
 pub(super) struct HttpUpstream {
     pub(super) client: reqwest::Client,
     pub(super) base: String,
@@ -36,13 +38,6 @@ pub(super) struct HttpUpstream {
     /// Held by whoever finds out which kind of server it is.
     pub(super) recognizing: tokio::sync::Mutex<()>,
     metrics: UpstreamMetrics,
-}
-
-/// Without the key.
-impl fmt::Debug for HttpUpstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream").field("base", &self.base).finish_non_exhaustive()
-    }
 }
 
 impl HttpUpstream {

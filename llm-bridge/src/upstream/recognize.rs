@@ -1,6 +1,6 @@
 //! Finds out which kind of server stands at an address.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -20,6 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is known of a server.
+#[derive(derive_more::Debug)]
+#[debug("Recognized({:?})", self.id())]
 pub(super) struct Recognized {
     /// Its kind, if it is one of the table.
     pub(super) kind: Option<&'static ServerKind>,
@@ -33,12 +35,6 @@ pub(super) struct Recognized {
     pub(super) list: ModelList,
     /// When it is looked at again; `None` for never.
     until: Option<Instant>,
-}
-
-impl fmt::Debug for Recognized {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recognized").field("kind", &self.id()).finish_non_exhaustive()
-    }
 }
 
 impl Recognized {
