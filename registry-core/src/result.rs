@@ -14,7 +14,6 @@ use crate::{
 
 /// What a tool gives back when it has more to say than a value: a word to the user, what it changed, notes for the audit.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[must_use]
 pub struct ToolResult {
     /// Whether the tool did what it was asked.
     pub success: bool,
@@ -42,24 +41,28 @@ impl ToolResult {
     }
 
     /// Adds a word to the user.
+    #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
     /// Adds something to show.
+    #[must_use]
     pub fn with_content(mut self, content: Content) -> Self {
         self.content.push(content);
         self
     }
 
     /// Adds something that was changed.
+    #[must_use]
     pub fn with_side_effect(mut self, side_effect: impl Into<String>) -> Self {
         self.side_effects.push(side_effect.into());
         self
     }
 
     /// Adds a note for the audit record.
+    #[must_use]
     pub fn with_audit(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.audit.insert(key.into(), value.into());
         self
