@@ -27,6 +27,8 @@ pub struct Request {
     pub thinking: Option<Thinking>,
     /// The form of the answer; `None` for free text.
     pub format: Option<ResponseFormat>,
+    /// Whether a grammar in [`passing`](Self::passing) constrains the answer, which leaves no room for calls.
+    pub has_grammar: bool,
     /// The field `toolrack`.
     pub extension: Extension,
     /// What only the client's API knows of the request.

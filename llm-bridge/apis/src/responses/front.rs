@@ -60,6 +60,7 @@ impl Front for ResponsesFront {
             },
             thinking,
             format: read_text(&mut body, &mut passing)?,
+            has_grammar: false,
             extension: Extension::take(&mut body, stream)?,
             passing: body.rest_with(passing),
         };

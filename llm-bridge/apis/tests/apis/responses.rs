@@ -311,19 +311,19 @@ fn request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn issue16_responses_a_request_survives_the_front(request in request()) {
+    fn b13_responses_a_request_survives_the_front(request in request()) {
         prop_assert_eq!(decoded(&body(&request)), request);
     }
 
     #[test]
-    fn issue16_responses_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
+    fn b13_responses_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
         let _ = decode(body.as_bytes());
         let _ = decode(&bytes);
     }
 
     /// Whatever happens in a turn: indexes and numbers have no gap, and each item ends once, as in the response.
     #[test]
-    fn issue16_responses_any_turn_is_a_stream_without_gaps(picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>()) {
+    fn b13_responses_any_turn_is_a_stream_without_gaps(picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>()) {
         let mut turn = vec![TurnEvent::Model("m".into())];
         turn.extend(picks.iter().enumerate().flat_map(|(at, pick)| {
             let id = format!("c{at}");
@@ -480,7 +480,7 @@ pub(crate) fn mixed_turn() -> Vec<TurnEvent> {
 }
 
 #[test]
-fn issue16_responses_a_stream_has_these_events() {
+fn b13_responses_a_stream_has_these_events() {
     let events = events(&encoded(json!({"stream": true}), mixed_turn()));
     let expected = [
         "created",
@@ -563,7 +563,7 @@ fn issue16_responses_a_stream_has_these_events() {
 }
 
 #[test]
-fn issue16_responses_reasoning_is_a_summary_for_who_asks_for_one() {
+fn b13_responses_reasoning_is_a_summary_for_who_asks_for_one() {
     let seal = |api| Some(Seal { api, kind: SealKind::Encrypted, data: "sealed".into() });
     let turn = |api| {
         vec![
@@ -599,7 +599,7 @@ fn issue16_responses_reasoning_is_a_summary_for_who_asks_for_one() {
 }
 
 #[test]
-fn issue16_responses_an_end_says_why() {
+fn b13_responses_an_end_says_why() {
     for (reason, status, details) in [
         (FinishReason::Stop, "completed", Value::Null),
         (FinishReason::StopSequence("x".into()), "completed", Value::Null),
@@ -625,7 +625,7 @@ fn issue16_responses_an_end_says_why() {
 }
 
 #[test]
-fn issue16_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
+fn b13_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
     let failure = Failure::new(FailureKind::ContextLength, "too long");
     let reply = ResponsesFront.failure(&failure);
     let error: Value = serde_json::from_slice(reply.body()).unwrap();
@@ -649,7 +649,7 @@ fn issue16_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
 }
 
 #[test]
-fn issue16_responses_a_failed_tool_says_why() {
+fn b13_responses_a_failed_tool_says_why() {
     let events = events(&encoded(
         json!({"stream": true}),
         vec![started("s"), finished("s", false), end(FinishReason::Stop)],
@@ -664,7 +664,7 @@ fn issue16_responses_a_failed_tool_says_why() {
 }
 
 #[test]
-fn issue16_responses_an_answer_repeats_what_was_asked() {
+fn b13_responses_an_answer_repeats_what_was_asked() {
     let asked = json!({
         "instructions": "be brief", "temperature": 0.5, "metadata": {"a": "b"}, "store": false,
         "previous_response_id": "resp_1", "tools": [{"type": "function", "name": "f"}], "max_output_tokens": 7,
@@ -689,7 +689,7 @@ fn issue16_responses_an_answer_repeats_what_was_asked() {
 }
 
 #[test]
-fn issue16_responses_items_of_an_answer_become_one_message() {
+fn b13_responses_items_of_an_answer_become_one_message() {
     let input = json!([
         {"role": "user", "content": "hi"},
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "r"}]},
@@ -732,7 +732,7 @@ fn issue16_responses_items_of_an_answer_become_one_message() {
 }
 
 #[test]
-fn issue16_responses_a_malformed_body_names_the_field() {
+fn b13_responses_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"input": "hi"});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

@@ -285,7 +285,7 @@ async fn p6_tools_that_ask_the_model_are_off_where_there_is_only_the_demo() {
 }
 
 #[test]
-fn issue16_what_is_kept_of_conversations_can_be_set_and_switched_off() {
+fn b13_what_is_kept_of_conversations_can_be_set_and_switched_off() {
     use registry_core::store::ConversationLimits;
 
     assert_eq!(Settings::default().conversations.limits(), ConversationLimits::default());

@@ -220,9 +220,9 @@ async fn too_much_is_refused(asked: &Asked<'_>) {
 }
 
 #[tokio::test]
-async fn issue16_every_store_keeps_conversations_alike() {
+async fn b13_every_store_keeps_conversations_alike() {
     conversations_contract(&MemoryStore::default()).await;
-    for place in Place::all("issue16_every_store_keeps_conversations_alike") {
+    for place in Place::all("b13_every_store_keeps_conversations_alike") {
         let store = place.open("main").await;
         conversations_contract(&store).await;
         assert_eq!(store.revision().await, Ok(0), "registrations are not read again for a response");
@@ -269,16 +269,16 @@ async fn removal_contract<S: Store + ConversationStore>(store: &S) {
 }
 
 #[tokio::test]
-async fn issue16_conversations_go_with_their_user() {
+async fn b13_conversations_go_with_their_user() {
     removal_contract(&MemoryStore::default()).await;
-    for place in Place::all("issue16_conversations_go_with_their_user") {
+    for place in Place::all("b13_conversations_go_with_their_user") {
         removal_contract(&place.open("main").await).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn issue16_servers_that_keep_at_once_keep_within_the_limits() {
-    for place in Place::all("issue16_servers_that_keep_at_once_keep_within_the_limits") {
+async fn b13_servers_that_keep_at_once_keep_within_the_limits() {
+    for place in Place::all("b13_servers_that_keep_at_once_keep_within_the_limits") {
         let servers = [place.open("one").await, place.open("two").await];
         let limits = ConversationLimits { max_chain_responses: 100, ..LIMITS };
         let kept = (0..40_usize).map(|number| {
@@ -304,8 +304,8 @@ async fn issue16_servers_that_keep_at_once_keep_within_the_limits() {
 }
 
 #[tokio::test]
-async fn issue16_a_database_of_the_version_before_gets_the_tables() {
-    for place in Place::all("issue16_a_database_of_the_version_before_gets_the_tables") {
+async fn b13_a_database_of_the_version_before_gets_the_tables() {
+    for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
         for statement in
             ["DROP TABLE responses", "DROP TABLE conversations", "UPDATE toolrack_schema SET version = 6"]
@@ -320,8 +320,8 @@ async fn issue16_a_database_of_the_version_before_gets_the_tables() {
 }
 
 #[tokio::test]
-async fn issue16_more_than_one_sweep_of_expired_conversations_is_deleted() {
-    for place in Place::all("issue16_more_than_one_sweep_of_expired_conversations_is_deleted") {
+async fn b13_more_than_one_sweep_of_expired_conversations_is_deleted() {
+    for place in Place::all("b13_more_than_one_sweep_of_expired_conversations_is_deleted") {
         let store = place.open("main").await;
         let limits = ConversationLimits { max_user_conversations: 1000, max_user_bytes: 1 << 30, ..LIMITS };
         let kept = (0..600).map(|number| {
@@ -340,7 +340,7 @@ async fn issue16_more_than_one_sweep_of_expired_conversations_is_deleted() {
 }
 
 #[tokio::test]
-async fn issue16_what_is_kept_can_be_switched_off() {
+async fn b13_what_is_kept_can_be_switched_off() {
     let store = Arc::new(MemoryStore::default());
     let time = |time: &str| -> Arc<TestClock> { Arc::new(TestClock::at(at(time))) };
     let on = Conversations::new(store.clone(), LIMITS);

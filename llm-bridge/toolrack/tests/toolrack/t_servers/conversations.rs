@@ -24,7 +24,7 @@ fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn issue16_conversations_go_with_their_user_and_when_none_are_kept() {
+async fn b13_conversations_go_with_their_user_and_when_none_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolrack.db");
     let url = format!("url = 'sqlite:{}'", file.display());
