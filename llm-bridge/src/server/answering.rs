@@ -22,8 +22,9 @@ use crate::turn::Turn;
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes.
-const PART: usize = 64 * 1024;
+/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes. Up to 16 of them
+/// wait for a client that does not read.
+const PART: usize = 4 * 1024;
 const CLOSED: &str = "the server was stopped before the answer was finished";
 
 /// An answer on its way to the client.

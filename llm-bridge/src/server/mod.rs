@@ -7,6 +7,7 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod connections;
 mod conversations;
 mod counts;
 mod document_reading;
@@ -38,9 +39,7 @@ mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse, serve::ListenerExt,
-};
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
 use registry_core::{
     Caller, Permission,
     store::{Conversations, Store},
@@ -53,6 +52,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
 use api_error::ApiError;
+use connections::Connections;
 pub use documents::Upload;
 use identity::Identities;
 use openapi::Document;
@@ -67,6 +67,9 @@ use crate::{mcp::McpSettings, metrics::Metrics, turn::Backend};
 const MAX_BODY: usize = 32 * 1024 * 1024;
 /// The default grace period of open answers when the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// The default time for which a client may take nothing of what is sent to it.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the last bytes of cancelled answers may take.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -107,6 +110,8 @@ pub struct ServerSettings {
     pub schedule: Option<Schedule>,
     /// The grace period of open answers when the server stops.
     pub grace: Duration,
+    /// How long a client may take nothing of what is sent to it before its connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl ServerSettings {
@@ -129,6 +134,7 @@ impl ServerSettings {
             module_name: "toolrack".to_owned(),
             schedule: None,
             grace: GRACE,
+            write_timeout: WRITE_TIMEOUT,
         }
     }
 }
@@ -272,7 +278,7 @@ pub async fn serve(
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
-    let (closing, grace) = (CancellationToken::new(), settings.grace);
+    let (closing, grace, write_timeout) = (CancellationToken::new(), settings.grace, settings.write_timeout);
     let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
     let closed = closing.clone();
     let stopping = async move {
@@ -283,8 +289,7 @@ pub async fn serve(
             closing.cancel();
         });
     };
-    // A small packet of a stream must not wait for the acknowledgement of the one before.
-    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let listener = Connections { listener, write_timeout };
     let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
     let served = tokio::select! {
         served = serving => served.map_err(|error| error.to_string()),

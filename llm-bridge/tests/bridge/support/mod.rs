@@ -114,6 +114,7 @@ pub struct Setup {
     pub access: Access,
     pub caller: Caller,
     pub grace: Duration,
+    pub write_timeout: Duration,
     pub idle: Duration,
     pub upstream_key: Option<String>,
     audit: Arc<MemoryAudit>,
@@ -144,6 +145,7 @@ impl Setup {
             access: Access::default(),
             caller: Caller::new("ada", Permission::Owner),
             grace: Duration::from_secs(10),
+            write_timeout: server::WRITE_TIMEOUT,
             idle: Duration::from_secs(20),
             upstream_key: None,
             audit,
@@ -235,6 +237,7 @@ impl Setup {
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             grace: self.grace,
+            write_timeout: self.write_timeout,
             ..ServerSettings::new(self.caller, store)
         };
         let stop = CancellationToken::new();
