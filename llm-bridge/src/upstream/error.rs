@@ -49,7 +49,7 @@ impl UpstreamError {
     pub(crate) fn is_about_server(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) => true,
-            Self::Refused { status, .. } => matches!(status, 429 | 500..=599),
+            Self::Refused { status, .. } => is_about_server(*status),
             Self::Failed(failure) => matches!(
                 failure.kind,
                 FailureKind::Upstream
@@ -68,6 +68,11 @@ impl UpstreamError {
             Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) | Self::NoModel(_) => None,
         }
     }
+}
+
+/// Whether a status says that another server may do better with the same request.
+pub(super) fn is_about_server(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
 }
 
 /// The failure as a client is informed of it: with the server's own code and type.
