@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::common::{every, offered, parsed, rebuilt, scan};
+use crate::common::{every, offered, parsed, rebuilt, scan, written};
 use serde_json::{Value, json};
 use toolrack_dialects::{Dialect, Offered, OfferedTool, Parsed, ScanOptions, dialect, dialects};
 
@@ -73,7 +73,7 @@ fn forecast() -> Arc<Offered> {
 
 fn call(row: &Dialect) -> String {
     let arguments = json!({"city": "Oslo Vest", "days": 31});
-    row.call("forecast", arguments.as_object().unwrap()).unwrap()
+    written(row, "forecast", &arguments)
 }
 
 fn read(text: &str) -> Parsed {
@@ -150,9 +150,9 @@ fn cells(line: &str) -> Vec<String> {
 #[test]
 fn b1_the_page_shows_every_dialect_as_it_is_written() {
     let arguments = json!({"city": "Oslo"});
-    let written: Vec<(String, String)> = dialects()
+    let as_written: Vec<(String, String)> = dialects()
         .map(|row| {
-            let call = row.call("weather", arguments.as_object().unwrap()).unwrap().replace('\n', "⏎");
+            let call = written(row, "weather", &arguments).replace('\n', "⏎");
             let code = if call.contains('`') { format!("`` {call} ``") } else { format!("`{call}`") };
             (format!("`{}`", row.name), code)
         })
@@ -171,8 +171,8 @@ fn b1_the_page_shows_every_dialect_as_it_is_written() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(shown, written);
-    let count = format!("[{} dialects]", written.len());
+    assert_eq!(shown, as_written);
+    let count = format!("[{} dialects]", as_written.len());
     assert!(include_str!("../../../../README.md").contains(&count), "README.md does not say {count}");
 }
 
