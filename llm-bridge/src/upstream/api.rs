@@ -1,4 +1,4 @@
-//! The APIs that model servers are asked in. What is special about one is said here and nowhere else in the bridge.
+//! The APIs that model servers are asked in. What is special about one is said here.
 
 use serde::Deserialize;
 use toolrack_apis::{Wire, ollama::OllamaWire, openai::OpenAiWire};
