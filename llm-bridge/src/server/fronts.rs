@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn n4_errors_at_every_chat_address_have_the_shape_of_its_api() {
+    fn errors_at_every_chat_address_have_the_shape_of_its_api() {
         for endpoint in ENDPOINTS {
             let path = endpoint.path.replace("{*call}", "m:generateContent");
             for path in [path.clone(), format!("{path}/"), format!("{path}/more")] {
