@@ -30,11 +30,12 @@ mod tools;
 mod users;
 mod webhooks;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{Caller, DEFAULT_TENANT, Origin, Permission, Resources, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
+use toolrack_remote::mcp::McpServers;
 use tracing_subscriber::EnvFilter;
 
 use program::{Opened, Program};
@@ -214,14 +215,14 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if Stores::are_there(settings) {
                 let list = async |opened: &Opened| {
                     let caller = opened.caller(&arguments.caller, settings).await?;
-                    tools::list(&arguments, caller, opened.registry())
+                    tools::list(&arguments, caller, opened.registry(), settings.mcp)
                 };
                 return program.with_tools(arguments.caller.tenant(), list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
             let caller = arguments.caller.caller(settings, None).await?;
-            let list = async { tools::list(&arguments, caller, &registry) };
+            let list = async { tools::list(&arguments, caller, &registry, settings.mcp) };
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
         Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
@@ -242,7 +243,15 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::Mcp(arguments) => {
             let opened = program.opened(arguments.caller.tenant()).await?;
             let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
-            let serve = |_| mcp::run(caller, registry.clone());
+            let modules = opened.modules().clone();
+            let asked = tokio::spawn(async move { modules.ready().await });
+            let serve = |servers: McpServers| {
+                let answered = async move {
+                    // A task that fails has nothing more to wait for.
+                    let _ = tokio::join!(asked, servers.settled(Duration::MAX));
+                };
+                mcp::run(caller, registry.clone(), settings.mcp, answered)
+            };
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     definition::subject,
     listing::{self, Row},
+    mcp::{self, McpSettings},
     registering::{ToolChange, read_spec},
 };
 
@@ -72,6 +73,7 @@ pub(super) fn list(
     arguments: &ListArguments,
     caller: Caller,
     registry: &Registry,
+    mcp: McpSettings,
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller);
     if let Some(module) = &arguments.module
@@ -98,6 +100,10 @@ pub(super) fn list(
         let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
         let definer = Definer::new(provider);
         let definer = if arguments.strict { definer.strict() } else { definer };
+        let definer = match provider {
+            Provider::Mcp => definer.with_names(mcp::names(registry, mcp)),
+            _ => definer,
+        };
         return print_definitions(&definer.definitions(tools.map(subject)));
     }
     let mut rows = match &query {

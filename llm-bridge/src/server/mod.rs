@@ -61,7 +61,7 @@ use routes::Routes;
 use toolrack_remote::module::Modules;
 use unrouted::RouteList;
 
-use crate::{metrics::Metrics, turn::Backend};
+use crate::{mcp::McpSettings, metrics::Metrics, turn::Backend};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
@@ -90,6 +90,8 @@ pub struct ServerSettings {
     pub metrics: Metrics,
     /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
+    /// How the tools are offered to MCP clients.
+    pub mcp: McpSettings,
     /// The conversations that are kept for clients of OpenAI's Responses; `None` for none.
     pub conversations: Option<Conversations>,
     /// The documents that tools search.
@@ -118,6 +120,7 @@ impl ServerSettings {
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
+            mcp: McpSettings::default(),
             conversations: None,
             documents: None,
             upload: Upload::default(),
@@ -172,9 +175,8 @@ fn routes(
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let with_tools = Routes::new();
-    let with_tools =
-        with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
+    let mcp = mcp::Mcp::new(&settings, stopping, closing.clone(), backend.tasks())?;
+    let with_tools = Routes::new().merge(mcp::routes(mcp));
     if let Some(schedule) = settings.schedule.clone() {
         let owners = schedule::Owners(Arc::clone(&identities));
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));

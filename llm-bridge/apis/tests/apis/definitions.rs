@@ -39,7 +39,7 @@ fn c5_one_tool_has_the_documented_shape() {
             Provider::Anthropic,
             json!({"name": "travel_weather", "description": "Does it.", "input_schema": schema}),
         ),
-        (Provider::Mcp, json!({"name": "travel.weather", "description": "Does it.", "inputSchema": schema})),
+        (Provider::Mcp, json!({"name": "travel_weather", "description": "Does it.", "inputSchema": schema})),
     ] {
         assert_eq!(Definer::new(provider).definition(tool.subject()).unwrap(), expected, "{provider}");
         let all = definitions(provider, std::slice::from_ref(&tool));

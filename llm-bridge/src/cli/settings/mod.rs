@@ -46,6 +46,7 @@ pub use webhooks::WebhookSettings;
 use super::address;
 use crate::{
     identifier::check_identifier,
+    mcp::McpSettings,
     server::{Access, AllowedOrigin, ServerSettings},
     turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
     upstream::Upstream,
@@ -99,6 +100,8 @@ pub struct Settings {
     pub webhooks: Vec<WebhookSettings>,
     /// MCP servers by the prefix of their tools.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
+    /// How the tools are offered to MCP clients.
+    pub mcp: McpSettings,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
     /// Tools that are left out of prompts until a search finds them.
@@ -147,6 +150,7 @@ impl Default for Settings {
             guard: Guard::default(),
             gate: None,
             mcp_servers: BTreeMap::new(),
+            mcp: McpSettings::default(),
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),
             module_name: "toolrack".to_owned(),
@@ -448,6 +452,7 @@ impl Settings {
             },
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
+            mcp: self.mcp,
             module_name: self.module_name.clone(),
             level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)
