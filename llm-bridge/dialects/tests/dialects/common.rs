@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 pub use crate::cases::{Dice, lines};
 use serde_json::Value;
-use toolrack_dialects::{Abort, Call, Dialect, Event, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
+use toolrack_dialects::{Abort, Call, Event, Offered, OfferedTool, Parsed, ScanOptions, Scanner};
 
 /// An event that owns its text; neighbours of one kind are joined, as how they were cut means nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,14 +118,4 @@ pub fn same_calls(calls: &[Call], expected: &[Value]) -> bool {
             let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
             call.name == expected["name"].as_str().unwrap() && same(&arguments, &expected["arguments"])
         })
-}
-
-/// A call as the row writes it. A row whose call is not read back writes none.
-pub fn written(row: &Dialect, name: &str, arguments: &Value) -> String {
-    row.call(name, arguments.as_object().unwrap()).unwrap_or_else(|| {
-        panic!(
-            "{}: its call is not read back; `cargo test -p toolrack-dialects --lib renders` shows it",
-            row.name
-        )
-    })
 }

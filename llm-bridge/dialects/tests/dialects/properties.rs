@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan, written};
+use crate::{
+    common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan},
+    rows::written,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolrack_dialects::{Form, Offered, OfferedTool, ParseOptions, ScanOptions, Tag, dialects, parse};

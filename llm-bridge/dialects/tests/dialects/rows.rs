@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::common::{every, offered, parsed, rebuilt, scan, written};
+use crate::common::{every, offered, parsed, rebuilt, scan};
 use serde_json::{Value, json};
 use toolrack_dialects::{Dialect, Offered, OfferedTool, Parsed, ScanOptions, dialect, dialects};
 
@@ -69,6 +69,16 @@ fn forecast() -> Arc<Offered> {
     let schema = json!({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
     let tool = OfferedTool { name: "forecast".into(), schema: Some(schema.into()), tag: None };
     Arc::new(Offered::new([tool]))
+}
+
+/// A call as the row writes it. A row whose call is not read back writes none.
+pub fn written(row: &Dialect, name: &str, arguments: &Value) -> String {
+    row.call(name, arguments.as_object().unwrap()).unwrap_or_else(|| {
+        panic!(
+            "{}: its call is not read back; `cargo test -p toolrack-dialects --lib renders` shows it",
+            row.name
+        )
+    })
 }
 
 fn call(row: &Dialect) -> String {
