@@ -10,9 +10,9 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 
 use super::{
@@ -22,9 +22,6 @@ use super::{
     key::SentKey,
     origins::AllowedOrigin,
 };
-
-/// The challenge of a 401: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
-pub(super) const CHALLENGE: &str = "Bearer realm=\"toolrack\"";
 
 /// How requests authenticate.
 #[derive(Clone, Default)]
@@ -142,21 +139,11 @@ pub(super) async fn check_key(
     State(identities): State<Arc<Identities>>,
     mut request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     let key = request.extensions().get::<SentKey>().cloned().unwrap_or_default();
-    match identities.of(&key, request.headers()).await {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        Err(error) => {
-            let mut response = ApiError::from(error).into_response();
-            if response.status() == StatusCode::UNAUTHORIZED {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
-            }
-            response
-        }
-    }
+    let identity = identities.of(&key, request.headers()).await?;
+    request.extensions_mut().insert(identity);
+    Ok(next.run(request).await)
 }
 
 impl From<IdentityError> for ApiError {

@@ -3,7 +3,7 @@
 use axum::{
     Extension,
     extract::{Request, State},
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, Method},
     response::Response,
 };
 use tokio::sync::Semaphore;
@@ -20,6 +20,7 @@ use super::{
     fronts::{StaticFront, is_at, read, reply},
     identity::Identity,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
+    public_url::PublicUrl,
     routes::Routes,
 };
 
@@ -151,13 +152,22 @@ async fn answer(
         return counts::count(&GeminiFront, app, identity, request).await;
     }
     let (parts, body) = read(front, request).await?;
-    let (base, headers) = (base_of(&parts.headers), parts.headers.clone());
+    let (base, headers) = (PublicUrl::of(app.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
-    let Decoded { mut request, encoder } =
-        match decode(body.len(), move || front.decode(&parts, &body)).await? {
+    let (size, sent) = (body.len(), body.clone());
+    let mut decoded = match decode(size, move || front.decode(&parts, &body)).await? {
+        Ok(decoded) => decoded,
+        Err(fault) => return Ok(bad(fault)),
+    };
+    let missing = std::mem::take(&mut decoded.request.conversation.missing_items);
+    if !missing.is_empty() {
+        let with_items = conversations::with_items(app.conversations.as_ref(), &identity, sent, missing);
+        decoded = match with_items.await {
             Ok(decoded) => decoded,
-            Err(fault) => return Ok(bad(fault)),
+            Err(fault) => return fault.answered(front),
         };
+    }
+    let Decoded { mut request, encoder } = decoded;
     let identity = match request.extension.persona.take() {
         Some(persona) => identity.under_persona(persona).await?,
         None => identity,
@@ -169,7 +179,7 @@ async fn answer(
         Provider::Responses => {
             match conversations::begin(app.conversations.as_ref(), &identity, &mut request).await {
                 Ok(keeping) => keeping,
-                Err(failure) => return Ok(reply(front.failure(&failure))),
+                Err(fault) => return fault.answered(front),
             }
         }
         _ => None,
@@ -212,10 +222,4 @@ pub(super) fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
             Err(ApiError::invalid(TOOLS_HEADER, message))
         }
     }
-}
-
-/// The address of this server, as the client reaches it.
-fn base_of(headers: &HeaderMap) -> Option<String> {
-    let host = headers.get(header::HOST)?.to_str().ok()?;
-    Some(format!("http://{host}"))
 }

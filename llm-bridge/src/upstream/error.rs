@@ -41,7 +41,7 @@ impl UpstreamError {
     pub(crate) fn is_about_server(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) => true,
-            Self::Refused { status, .. } => matches!(status, 429 | 500..=599),
+            Self::Refused { status, .. } => is_about_server(*status),
             Self::Failed(failure) => matches!(
                 failure.kind,
                 FailureKind::Upstream
@@ -60,6 +60,11 @@ impl UpstreamError {
             Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) | Self::NoModel(_) => None,
         }
     }
+}
+
+/// Whether a status says that another server may do better with the same request.
+pub(super) fn is_about_server(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
 }
 
 impl fmt::Display for UpstreamError {

@@ -33,6 +33,11 @@ def fail(status, **error):
     return {"status": status, "error": {"message": f"scripted {status}", **error}}
 
 
+def reply(body):
+    """A step that is a whole reply, where there is no chat."""
+    return {"status": 200, "body": body}
+
+
 def step_of(messages):
     """How often the model has answered since the user's last words."""
     asked = max((at for at, message in enumerate(messages) if message["role"] == "user"), default=-1)
@@ -74,7 +79,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, {"object": "list", "data": vectors, "model": request["model"], "usage": USAGE}, {})
         step = self.server.model.next(request)
         if "status" in step:
-            return self.reply(step["status"], {"error": step["error"]}, step.get("headers", {}))
+            return self.reply(step["status"], step.get("body") or {"error": step["error"]}, step.get("headers", {}))
         try:
             if request.get("stream"):
                 self.stream(step)
@@ -142,10 +147,11 @@ class Model:
     def next(self, request):
         with self.lock:
             self.asked.append(request)
-            at = step_of(request["messages"])
+            messages = request.get("messages", [])
+            at = step_of(messages)
             step = self.script[at] if at < len(self.script) else fail(500, code=f"no step {at}")
             self.streams += "status" not in step
-        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        results = [message["content"] for message in messages if message["role"] == "tool"]
         if step.get("repeats") and results:
             return {**step, "pieces": [{"content": f"The tools say: {' and '.join(map(str, results))}"}]}
         return step

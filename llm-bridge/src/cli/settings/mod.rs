@@ -47,7 +47,7 @@ use super::address;
 use crate::{
     identifier::check_identifier,
     mcp::McpSettings,
-    server::{Access, AllowedOrigin, ServerSettings},
+    server::{Access, AllowedOrigin, PublicUrl, ServerSettings},
     turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
     upstream::Upstream,
 };
@@ -78,6 +78,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// The address at which clients reach this server; `None` for the one that they name.
+    pub public_url: Option<PublicUrl>,
     /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
@@ -140,6 +142,7 @@ impl Default for Settings {
             api_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            public_url: None,
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
@@ -450,6 +453,7 @@ impl Settings {
                 allowed_hosts: self.allowed_hosts.clone(),
                 allowed_origins: self.allowed_origins.clone(),
             },
+            public_url: self.public_url.clone(),
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
             mcp: self.mcp,
