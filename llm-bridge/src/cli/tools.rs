@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{Table, presets};
 use registry_core::{Caller, Permission, Query, Registry, Tool};
 use serde_json::Value;
@@ -38,15 +39,20 @@ pub(super) struct ListArguments {
     /// Only tools with this tag; repeat it for tools with all of several tags
     #[arg(long, value_name = "T")]
     tag: Vec<String>,
-    /// Print the definitions of the ready tools in a provider's format: openai, responses, ollama, gemini, anthropic or mcp. What
-    /// the format cannot express is reported on standard error
-    #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
+    /// Print the definitions of the ready tools in a provider's format. What the format cannot express is reported on standard error
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "json", value_parser = provider())]
     format: Option<Provider>,
     /// Use strict schemas if the provider has them
     #[arg(long, requires = "format")]
     strict: bool,
     #[command(flatten)]
     pub(super) caller: CallerArguments,
+}
+
+/// Reads the name of a provider; the help lists them.
+fn provider() -> impl TypedValueParser<Value = Provider> {
+    PossibleValuesParser::new(Provider::ALL.iter().map(|provider| provider.name()))
+        .try_map(|name| name.parse::<Provider>())
 }
 
 impl ListArguments {
