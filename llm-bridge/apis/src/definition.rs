@@ -278,7 +278,7 @@ fn describe(
 /// The definition of a tool for every provider and what each cannot express, as one text to compare in a test.
 pub fn snapshot(tool: &Subject<'_>) -> String {
     let mut text = String::new();
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let _ = writeln!(text, "# {provider}");
         let defined = Definer::new(provider).definitions([tool.clone()]);
         if let Some(left_out) = defined.left_out.first() {

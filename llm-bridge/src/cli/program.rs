@@ -11,8 +11,8 @@ use toolrack_remote::module::Modules;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 
 use super::{
-    Host, Settings, caller::CallerArguments, made_by_operator, mcp_servers, names, store::Stores, tools,
-    webhooks,
+    Host, Settings, caller::CallerArguments, made_by_operator, mcp_servers, names, store::Stores,
+    tool_changes, webhooks,
 };
 use crate::registering::ToolChange;
 
@@ -101,7 +101,7 @@ impl Program<'_> {
         modules.ready().await;
         let changed = async {
             let recorded = change.recorded(tenant);
-            let made = tools::change(change, stored);
+            let made = tool_changes::change(change, stored);
             for event in made_by_operator(&stores, Some(recorded), made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;

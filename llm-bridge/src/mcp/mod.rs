@@ -11,7 +11,6 @@ mod progress;
 mod settings;
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -54,7 +53,8 @@ pub struct Visitor {
 type Identify = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
 
 /// The server. Cheap to clone; one serves any number of clients.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("McpServer")]
 pub struct McpServer {
     identify: Identify,
     /// The caller of the one request that this instance serves, if the transport has identified it before.
@@ -71,12 +71,6 @@ pub struct McpServer {
     /// Ends subscriptions.
     stopping: CancellationToken,
     closing: CancellationToken,
-}
-
-impl fmt::Debug for McpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServer").finish_non_exhaustive()
-    }
 }
 
 impl McpServer {

@@ -24,9 +24,10 @@ use super::{
 };
 
 /// How requests authenticate.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct Access {
     /// The configured user's key.
+    #[debug(skip)]
     pub api_key: Option<String>,
     /// Whether every request needs a key, as it does if `api_key` is set. Otherwise a request without one is the configured user's,
     /// which is for loopback only.
@@ -35,15 +36,6 @@ pub struct Access {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it. Without a key they act as the configured user.
     pub allowed_origins: Vec<AllowedOrigin>,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access")
-            .field("allowed_hosts", &self.allowed_hosts)
-            .field("allowed_origins", &self.allowed_origins)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Access {

@@ -83,7 +83,8 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// The settings of a server.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ServerSettings({access:?})")]
 pub struct ServerSettings {
     /// The caller of requests without a key.
     pub caller: Caller,
@@ -150,12 +151,6 @@ impl ServerSettings {
             request_timeout: REQUEST_TIMEOUT,
             write_timeout: WRITE_TIMEOUT,
         }
-    }
-}
-
-impl std::fmt::Debug for ServerSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerSettings").field("access", &self.access).finish_non_exhaustive()
     }
 }
 

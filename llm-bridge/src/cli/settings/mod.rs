@@ -8,6 +8,7 @@ mod gate;
 mod language_model;
 mod modules;
 mod store;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod unknown_key;
@@ -22,9 +23,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{
-    Caller, Concurrency, Permission, ToolPattern, guard::approval::APPROVAL_TIMEOUT, store::Store,
-};
+use registry_core::{Caller, Permission, ToolPattern, store::Store};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
@@ -38,7 +37,8 @@ pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub(super) use store::Place;
 pub use store::StoreSettings;
-use toolrack_dialects::{self as dialect, ParseOptions};
+pub use tables::{Chat, Guard, User};
+use toolrack_dialects as dialect;
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use upstreams::UpstreamTable;
 pub use webhooks::WebhookSettings;
@@ -48,7 +48,7 @@ use crate::{
     identifier::check_identifier,
     mcp::McpSettings,
     server::{Access, AllowedOrigin, PublicUrl, ServerSettings},
-    turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
+    turn::{ChatSettings, Limits, Models, known_dialect},
     upstream::Upstream,
 };
 
@@ -166,78 +166,6 @@ impl Default for Settings {
             opened_documents: Arc::default(),
         }
     }
-}
-
-/// The user of requests without a key.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct User {
-    /// The user's id.
-    pub id: String,
-    /// The user's level; by default admin while the server is on loopback without keys, else user.
-    pub level: Option<Permission>,
-    /// The modules that the user may use; all by default.
-    pub allowed_modules: Option<Vec<String>>,
-}
-
-impl Default for User {
-    fn default() -> Self {
-        Self { id: "local".into(), level: None, allowed_modules: None }
-    }
-}
-
-/// Approval, concurrency and audit of calls.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Guard {
-    /// Whether destructive calls require human approval.
-    pub approve_destructive: bool,
-    /// How long an approval can be answered, in seconds.
-    pub approval_seconds: u64,
-    /// Calls that run at once; 0 for no limit.
-    pub max_running: usize,
-    /// Calls that wait in the queue.
-    pub max_waiting: usize,
-    /// Whether the audit has the arguments of calls, not only their hash.
-    pub audit_arguments: bool,
-}
-
-impl Guard {
-    /// The limits of concurrent calls.
-    pub fn concurrency(&self) -> Concurrency {
-        Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
-    }
-}
-
-impl Default for Guard {
-    fn default() -> Self {
-        let Concurrency { max_running, max_waiting } = Concurrency::default();
-        Self {
-            approve_destructive: true,
-            approval_seconds: APPROVAL_TIMEOUT.as_secs(),
-            max_running,
-            max_waiting,
-            audit_arguments: false,
-        }
-    }
-}
-
-/// How chats are conducted; see [`ChatSettings`].
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Chat {
-    /// For conversations without a system message and without tools.
-    pub system_prompt: Option<String>,
-    /// The same with tools.
-    pub system_prompt_with_tools: Option<String>,
-    /// `auto`, `native` or `prompt`.
-    pub tool_style: ToolStyle,
-    /// The only dialect in which text calls are parsed; all by default.
-    pub dialect: Option<String>,
-    /// Whether the model server's template begins with open thinking.
-    pub thinking: bool,
-    /// Parsing options of text calls.
-    pub parsing: ParseOptions,
 }
 
 impl Settings {
