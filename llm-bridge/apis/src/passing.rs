@@ -20,6 +20,10 @@ impl RawJson {
     pub fn get(&self) -> &str {
         self.0.get()
     }
+
+    pub(crate) fn raw(&self) -> &RawValue {
+        &self.0
+    }
 }
 
 impl From<&RawValue> for RawJson {
@@ -39,7 +43,7 @@ impl Eq for RawJson {}
 /// Fields that only one API knows. They stand beside a canonical value and go back to the same API only, at the same place; to
 /// another they are an [`Omission`](crate::Omission). A field that is canonical in its API is never among them.
 ///
-/// A field that is canonical but has unknown fields inside is kept under its name with these alone: `{"json_schema": {"x": 1}}`.
+/// A field that is canonical but has unknown fields inside is kept under its name with these alone: `{"stream_options": {"x": 1}}`.
 ///
 /// As JSON: `{"api": "openai", "fields": {"x": 1}}`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

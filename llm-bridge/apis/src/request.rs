@@ -1,8 +1,10 @@
 //! The request of a client, whatever its API.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::{Extension, Message, Passing};
+use crate::{Extension, Message, Passing, RawJson};
 
 /// A request for an answer of a model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +29,8 @@ pub struct Request {
     pub thinking: Option<Thinking>,
     /// The form of the answer; `None` for free text.
     pub format: Option<ResponseFormat>,
+    /// Whether a grammar in [`passing`](Self::passing) constrains the answer, which leaves no room for calls.
+    pub has_grammar: bool,
     /// The field `toolrack`.
     pub extension: Extension,
     /// What only the client's API knows of the request.
@@ -36,13 +40,14 @@ pub struct Request {
 /// How a request takes part in a conversation that the server keeps, as in OpenAI's Responses.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
-    /// The answer that the messages continue; its id is [`Encode::id`](crate::Encode::id). Whoever keeps conversations takes this out
-    /// and puts in what was before.
+    /// The id of the answer that the messages continue. Whoever keeps conversations takes this out and puts in what was before.
     pub previous_response_id: Option<String>,
     /// The messages before those of the request, which stand behind its instructions.
     pub earlier: Vec<Message>,
-    /// Whether the answer is to be kept; `None` for the API's default, which is to keep it.
-    pub store: Option<bool>,
+    /// The input of a request that is to be kept with its answer.
+    pub input: Option<RawJson>,
+    /// The ids of kept items that the input refers to, and that have to be known before it is whole.
+    pub missing_items: Vec<String>,
     /// Whether the first message has instructions for this request only, which are not kept.
     pub has_instructions: bool,
 }
@@ -65,15 +70,15 @@ pub struct ClientTool {
 pub enum ToolInput {
     /// A JSON object.
     Json {
-        /// JSON Schema of the object, if the tool has one.
-        schema: Option<Value>,
+        /// JSON Schema of the object, if the tool has one; shared, because it may be large.
+        schema: Option<Arc<Value>>,
         /// Whether the model server has to keep to the schema; `None` for its default.
         strict: Option<bool>,
     },
     /// Free text, as in OpenAI's custom tools.
     Text {
         /// The grammar of the text in OpenAI's form, if the tool has one.
-        format: Option<Value>,
+        format: Option<Arc<Value>>,
     },
 }
 

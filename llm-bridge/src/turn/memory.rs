@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn issue16_a_turn_is_found_without_ids_by_what_the_client_sees() {
+    fn b13_a_turn_is_found_without_ids_by_what_the_client_sees() {
         let memory = Memory::default();
         let sent = [Message::text(Role::User, "hi")];
         let kept = [calls(&["s", "c"]), result("s")];

@@ -16,7 +16,7 @@ use toolrack_dialects::{Offered, OfferedTool, Tag};
 use super::{
     Backend,
     found::Found,
-    prepared::{Definition, Prepared},
+    prepared::{Definition, FOR_PROMPTS, Prepared},
     prompt,
 };
 
@@ -76,19 +76,6 @@ pub(super) enum Target {
     Client,
 }
 
-/// Fields of a request that bind every word of the answer: of llama.cpp, and of vLLM and SGLang.
-const GRAMMARS: [&str; 9] = [
-    "grammar",
-    "json_schema",
-    "guided_choice",
-    "guided_grammar",
-    "guided_json",
-    "guided_regex",
-    "structured_outputs",
-    "regex",
-    "ebnf",
-];
-
 impl Offer {
     /// Puts together what the request and the server have to offer.
     pub(super) fn new(
@@ -98,8 +85,7 @@ impl Offer {
     ) -> Result<Self, BadRequest> {
         let mut client = request.tools.clone();
         // Beside a grammar there is no room for calls, unless the request names the tools.
-        let is_bound = request.extension.allowed_tools.is_none()
-            && request.passing.to(Provider::OpenAi).iter().any(|(name, _)| GRAMMARS.contains(&&**name));
+        let is_bound = request.has_grammar && request.extension.allowed_tools.is_none();
         let mut names = WireNames::reserving(client.iter().map(|tool| tool.name.as_str()));
         let registry = backend.registry();
         if is_bound {
@@ -181,7 +167,7 @@ impl Offer {
         if let Some(Demand::Named(name)) = &offer.demand {
             let mine = offer.server.iter().find(|(_, wire)| wire == name);
             // A schema that this API cannot take no other can; which one the model server has may not be known yet.
-            if mine.is_some_and(|(tool, _)| offer.definition(tool, Provider::OpenAi).is_none()) {
+            if mine.is_some_and(|(tool, _)| offer.definition(tool, FOR_PROMPTS).is_none()) {
                 let message = format!(
                     "`tool_choice` names `{name}`, whose schema cannot be sent to a model; the server's log says why"
                 );
@@ -233,7 +219,7 @@ impl Offer {
     /// The tools of a round for a prompt, each as `{"name", "description", "parameters"}`. What this turn's searches have found is
     /// in their results.
     pub(super) fn functions(&self, round: Round) -> Vec<Value> {
-        let server = self.definitions_with(round, self.found.names_before(), Provider::OpenAi);
+        let server = self.definitions_with(round, self.found.names_before(), FOR_PROMPTS);
         let server = server.map(|(definition, wire)| definition.function(wire));
         let client = self.client_tools(round).into_iter().map(|tool| function_of(&tool));
         server.chain(client).collect()
@@ -326,10 +312,7 @@ impl Offer {
         let text = outcome.for_model();
         let Err(error) = &outcome.result else { return text };
         let names = error.nearest().iter().chain([&outcome.tool_name]);
-        names.fold(text, |text, name| match self.names.wire(name) {
-            Some(wire) if wire != name => text.replace(&format!("`{name}`"), &format!("`{wire}`")),
-            _ => text,
-        })
+        self.names.in_message(text, names.map(String::as_str))
     }
 
     /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.
@@ -343,7 +326,7 @@ impl Offer {
         let mut functions = String::new();
         for tool in tools {
             if let (Some(definition), Some(wire)) =
-                (self.definition(tool, Provider::OpenAi), self.names.wire(tool.name()))
+                (self.definition(tool, FOR_PROMPTS), self.names.wire(tool.name()))
             {
                 functions.push('\n');
                 functions.push_str(&definition.function(wire).to_string());
@@ -381,7 +364,7 @@ fn offered(
     let client = client.iter().map(|tool| OfferedTool {
         name: tool.name.clone(),
         schema: match &tool.input {
-            ToolInput::Json { schema, .. } => schema.clone().map(Arc::new),
+            ToolInput::Json { schema, .. } => schema.clone(),
             ToolInput::Text { .. } => None,
         },
         tag: None,
@@ -392,7 +375,9 @@ fn offered(
 /// A client's tool for a prompt. One that takes free text is called with that in one argument.
 fn function_of(tool: &ClientTool) -> Value {
     let parameters = match &tool.input {
-        ToolInput::Json { schema, .. } => schema.clone().unwrap_or_else(|| json!({"type": "object"})),
+        ToolInput::Json { schema, .. } => {
+            schema.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}))
+        }
         ToolInput::Text { .. } => {
             json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]})
         }

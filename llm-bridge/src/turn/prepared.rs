@@ -45,6 +45,9 @@ struct Kept {
     definition: Option<Definition>,
 }
 
+/// Whose definitions are written into prompts: models have learned them in this shape.
+pub(crate) const FOR_PROMPTS: Provider = Provider::OpenAi;
+
 /// The JSON of a definition before and after the tool's name.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition(Arc<(String, String)>);
@@ -98,7 +101,7 @@ impl Definition {
         json.push_str(after);
     }
 
-    /// The function in a definition of OpenAI's: `{"name", "description", "parameters"}`.
+    /// The function in a definition [for prompts](FOR_PROMPTS): `{"name", "description", "parameters"}`.
     pub(crate) fn function(&self, name: &str) -> Value {
         self.to_value(name).get_mut("function").map(Value::take).unwrap_or_default()
     }
@@ -128,7 +131,7 @@ mod tests {
     fn b11_a_definition_is_made_once_and_is_that_of_the_provider() {
         // A list of anything is not taken without saying so.
         let tool = tool(json!({"type": "object", "properties": {"list": {"type": "array"}}}));
-        for api in [Provider::OpenAi, Provider::Ollama, Provider::Anthropic, Provider::Gemini] {
+        for &api in Provider::ALL {
             let all = Prepared::default();
             let prepared = all.of(api);
             assert!(Arc::ptr_eq(&prepared, &all.of(api)));

@@ -13,8 +13,8 @@ use tokio_util::{
     task::TaskTracker,
 };
 use toolrack_apis::{
-    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Passing, Provider, Request, ResponseFormat,
-    Role, TurnEvent, Usage,
+    BadRequest, Call, ClientCall, Failure, FinishReason, Message, Provider, Request, ResponseFormat, Role,
+    TurnEvent, Usage,
 };
 
 use super::{
@@ -36,9 +36,6 @@ use crate::upstream::{Route, UpstreamError};
 const EVENTS_AHEAD: usize = 32;
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
-/// The fields of an answer's form that only OpenAI's API knows.
-const FORMAT_FIELDS: [&str; 2] = ["response_format", "json_schema"];
-
 /// What a turn has added to the conversation.
 type Answer = Arc<Mutex<Vec<Message>>>;
 
@@ -109,7 +106,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
     let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
     let settings = backend.settings();
     // Where the server's tools may be called, the answer gets its form when all calls are done.
-    let form = offer.has_server_tools().then(|| Form::take(&mut request)).flatten();
+    let form = offer.has_server_tools().then(|| request.format.take()).flatten();
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let answer = Arc::default();
     let run = Run {
@@ -165,8 +162,8 @@ pub(super) struct Run {
     sent: usize,
     /// What the client sent.
     conversation: Fingerprint,
-    /// The form of the answer, where the rounds before the last are free of it.
-    pub(super) form: Option<Form>,
+    /// The form of the answer, which is asked for when all calls are done: a grammar leaves no room for calls.
+    pub(super) form: Option<ResponseFormat>,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     /// Where the model is asked.
@@ -189,32 +186,9 @@ pub(super) struct Run {
     pub(super) events: mpsc::Sender<TurnEvent>,
 }
 
-/// The form of an answer that is asked for when all calls are done: a grammar leaves no room for calls.
-pub(super) struct Form {
-    pub(super) format: ResponseFormat,
-    passing: Passing,
-}
-
-impl Form {
-    fn take(request: &mut Request) -> Option<Self> {
-        let format = request.format.take()?;
-        let passing = request.passing.clone();
-        for field in FORMAT_FIELDS {
-            request.passing.remove(field);
-        }
-        Some(Self { format, passing })
-    }
-
-    /// Whether a text has the form already.
-    fn fits(&self, text: &str) -> bool {
-        self.format == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
-    }
-
-    /// Asks for the form from now on.
-    fn put_back(self, request: &mut Request) {
-        request.format = Some(self.format);
-        request.passing = self.passing;
-    }
+/// Whether a text has the form without having been asked for it.
+fn fits(form: &ResponseFormat, text: &str) -> bool {
+    *form == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
 }
 
 /// Why a turn ends.
@@ -292,8 +266,8 @@ impl Run {
                 self.usage.add(usage, self.api);
             }
             if reader.calls.is_empty() {
-                if let Some(form) = self.form.take_if(|form| !form.fits(&reader.text)) {
-                    form.put_back(&mut self.request);
+                if let Some(form) = self.form.take_if(|form| !fits(form, &reader.text)) {
+                    self.request.format = Some(form);
                     continue;
                 }
                 if !reader.text.is_empty() || !reader.native_reasoning.is_empty() {

@@ -4,7 +4,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 
 use super::{
-    API,
+    API, FORMAT_REST, SCHEMA_REST,
     client_tools::{read_function, read_function_choice, read_tool, read_tool_choice},
     encode::{StreamEncoder, WholeEncoder},
     messages::read_messages,
@@ -15,6 +15,18 @@ use crate::{
     front::{failure_reply, read_tools},
     json::{Field, Object},
 };
+
+/// Fields by which llama.cpp, vLLM and SGLang take a grammar for the answer.
+const GRAMMARS: [&str; 8] = [
+    "grammar",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "structured_outputs",
+    "regex",
+    "ebnf",
+];
 
 /// OpenAI's chat completions, spoken by clients.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,6 +80,7 @@ impl Front for OpenAiFront {
             sampling: read_sampling(&mut body)?,
             thinking: read_thinking(&mut body, &mut passing)?,
             format: read_format(&mut body, &mut passing)?,
+            has_grammar: GRAMMARS.iter().any(|name| body.get(name).is_some()),
             extension,
             passing: body.rest_with(passing),
             ..Request::default()
@@ -164,9 +177,15 @@ fn read_thinking(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<
     Ok(effort)
 }
 
-/// Reads `response_format`. A type that only some server knows passes.
+/// Reads `response_format`, or `json_schema` as llama.cpp knows it. A type that only some server knows passes.
 fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<ResponseFormat>, BadRequest> {
-    let Some(field) = body.take("response_format") else { return Ok(None) };
+    let only_schema =
+        |schema| ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None };
+    let (field, schema) = (body.take("response_format"), body.value("json_schema")?);
+    let Some(field) = field else { return Ok(schema.map(only_schema)) };
+    if schema.is_some() {
+        return Err(body.bad("json_schema", "and `response_format` cannot both be sent"));
+    }
     let source = field.source();
     let mut format = field.object()?;
     let read = match format.string("type")?.as_deref() {
@@ -174,9 +193,7 @@ fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Re
         Some("text") => None,
         // llama.cpp takes a schema here, too.
         Some("json_object") => Some(match format.value("schema")? {
-            Some(schema) => {
-                ResponseFormat::JsonSchema { name: None, description: None, schema, strict: None }
-            }
+            Some(schema) => only_schema(schema),
             None => ResponseFormat::JsonObject,
         }),
         Some("json_schema") => {
@@ -188,7 +205,7 @@ fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Re
                 schema: inner.value("schema")?.ok_or_else(|| inner.bad("schema", "is missing"))?,
                 strict: inner.bool("strict")?,
             };
-            inner.leave("json_schema", passing);
+            inner.leave(SCHEMA_REST, passing);
             Some(read)
         }
         Some(_) => {
@@ -196,6 +213,6 @@ fn read_format(body: &mut Object<'_>, passing: &mut Passing) -> Result<Option<Re
             return Ok(None);
         }
     };
-    format.leave("response_format", passing);
+    format.leave(FORMAT_REST, passing);
     Ok(read)
 }

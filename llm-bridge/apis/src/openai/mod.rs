@@ -33,6 +33,9 @@ const API: Provider = Provider::OpenAi;
 /// What stands in front of a passing field of a choice, and of a message or delta.
 const OF_CHOICE: &str = "choice.";
 const OF_MESSAGE: &str = "message.";
+/// What passes of a request's `response_format` whose type is canonical, and of the `json_schema` in it.
+const FORMAT_REST: &str = "response_format.rest";
+const SCHEMA_REST: &str = "response_format.json_schema";
 
 /// A JSON object.
 type Object = Map<String, Value>;

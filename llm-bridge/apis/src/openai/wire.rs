@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
-    API,
+    API, FORMAT_REST, SCHEMA_REST,
     client_tools::ToolJson,
     decode::{failure_of, read_answer, read_frame},
     message_json::{MessageJson, is_content, messages_of},
@@ -152,11 +152,9 @@ impl<'a> Body<'a> {
     fn of(request: &'a Request) -> Self {
         let sampling = &request.sampling;
         let (passing, format) = (&request.passing, request.format.as_ref());
-        let but: &[&str] = match (format, request.thinking) {
-            (None, None) => &["stream_options", "json_schema"],
-            (None, Some(_)) => &["stream_options", "json_schema", "reasoning_effort"],
-            (Some(_), None) => &["stream_options", "json_schema", "response_format"],
-            (Some(_), Some(_)) => &["stream_options", "json_schema", "response_format", "reasoning_effort"],
+        let but: &[&str] = match request.thinking {
+            None => &["stream_options", FORMAT_REST, SCHEMA_REST],
+            Some(_) => &["stream_options", FORMAT_REST, SCHEMA_REST, "reasoning_effort"],
         };
         Self {
             model: request.model.as_deref(),
@@ -185,8 +183,8 @@ impl<'a> Body<'a> {
             }),
             response_format: format.map(|format| FormatJson {
                 format,
-                inner: Leftover(passing.get(API, "json_schema")),
-                outer: Leftover(passing.get(API, "response_format")),
+                inner: Leftover(passing.get(API, SCHEMA_REST)),
+                outer: Leftover(passing.get(API, FORMAT_REST)),
             }),
             passing: Fields { fields: passing.to(API), but },
         }

@@ -1,12 +1,20 @@
 //! Requests of clients, and errors as they go to them.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 
-use super::{API, encode::ResponseEncoder, input::read_input, namespace::read_tools};
+use super::{
+    API,
+    encode::ResponseEncoder,
+    input::{ReadInput, read_input},
+    kept::KeptItems,
+    namespace::read_tools,
+};
 use crate::{
     BadRequest, ClientTool, Conversation, Decoded, Effort, Extension, Failure, Front, Message, Passing,
-    Provider, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
+    Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
     front::{failure_reply, read_name},
     json::{Field, Object},
     openai::{
@@ -25,19 +33,37 @@ impl Front for ResponsesFront {
     }
 
     fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        self.decode_with(body, &KeptItems::new())
+    }
+
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
+        failure_reply(failure, &error_body(failure))
+    }
+}
+
+impl ResponsesFront {
+    /// Decodes a request that refers to kept items.
+    ///
+    /// # Errors
+    /// As [`decode`](Front::decode).
+    pub fn decode_with(&self, body: &[u8], kept: &KeptItems) -> Result<Decoded, BadRequest> {
         let mut body = Object::from_body(body)?;
         let mut passing = Passing::of(API);
         refuse(&mut body)?;
         let echo = echo(&body)?;
         let instructions = body.string("instructions")?.filter(|text| !text.is_empty());
+        let input = body.take("input").ok_or_else(|| body.bad("input", "is missing"))?;
+        let is_kept = body.bool("store")?.unwrap_or(true);
+        let ReadInput { messages, resolved, missing } = read_input(&input, kept)?;
         let conversation = Conversation {
             previous_response_id: body.string("previous_response_id")?,
-            store: body.bool("store")?,
             has_instructions: instructions.is_some(),
+            input: is_kept.then(|| resolved.unwrap_or_else(|| RawJson::from(input.source()))),
+            missing_items: missing,
             earlier: Vec::new(),
         };
         let instructions = instructions.map(|text| Message::text(Role::System, text));
-        let messages = instructions.into_iter().chain(read_input(&mut body)?).collect();
+        let messages = instructions.into_iter().chain(messages).collect();
         let stream = body.bool("stream")?.unwrap_or(false);
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
         let (tools, namespaces) = read_tools(body.items("tools")?)?;
@@ -60,15 +86,12 @@ impl Front for ResponsesFront {
             },
             thinking,
             format: read_text(&mut body, &mut passing)?,
+            has_grammar: false,
             extension: Extension::take(&mut body, stream)?,
             passing: body.rest_with(passing),
         };
         let encoder = ResponseEncoder::new(stream, has_summary, echo, namespaces);
         Ok(Decoded { request, encoder: Box::new(encoder) })
-    }
-
-    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
-        failure_reply(failure, &error_body(failure))
     }
 }
 
@@ -125,7 +148,7 @@ pub(super) fn read_tool(kind: Option<&str>, mut tool: Object<'_>) -> Result<Clie
         Some("custom") => Ok(ClientTool {
             name: read_name(&mut tool)?,
             description: tool.string("description")?,
-            input: ToolInput::Text { format: tool.value("format")? },
+            input: ToolInput::Text { format: tool.value("format")?.map(Arc::new) },
             passing: tool.rest(API),
         }),
         None => Err(tool.bad("type", "is missing; send `function` or `custom`")),

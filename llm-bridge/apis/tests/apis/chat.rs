@@ -1,5 +1,7 @@
 //! OpenAI chat completions: requests and answers through the canonical types and back.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -97,10 +99,11 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tool() -> impl Strategy<Value = ClientTool> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let json = (schema, option::of(any::<bool>()), leftover("function"))
         .prop_map(|(schema, strict, passing)| (ToolInput::Json { schema, strict }, passing));
-    let custom = (option::of(Just(json!({"type": "text"}))), leftover("custom"))
+    let custom = (option::of(Just(Arc::new(json!({"type": "text"})))), leftover("custom"))
         .prop_map(|(format, passing)| (ToolInput::Text { format }, passing));
     (name(), option::of(text()), prop_oneof![json.boxed(), custom.boxed()])
         .prop_map(|(name, description, (input, passing))| ClientTool { name, description, input, passing })
@@ -142,6 +145,7 @@ fn request() -> impl Strategy<Value = Request> {
     );
     (asked, proptest::collection::vec(message(), 1..5), tools, passing).prop_map(
         |((model, choice, parallel, sampling, thinking, format), messages, tools, passing)| Request {
+            has_grammar: passing.get(Provider::OpenAi, "grammar").is_some(),
             model,
             messages,
             tools,
@@ -159,7 +163,7 @@ fn request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn issue16_a_request_survives_the_wire_and_the_front(request in request()) {
+    fn b13_a_request_survives_the_wire_and_the_front(request in request()) {
         let encoded = OpenAiWire.request(&request, "");
         prop_assert_eq!(&encoded.omissions, &[]);
         let back = decode(encoded.http.body()).unwrap();
@@ -167,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn issue16_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
+    fn b13_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
         let _ = decode(body.as_bytes());
         let _ = decode(&bytes);
         for content_type in ["text/event-stream", "application/json"] {
@@ -179,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn issue16_an_answer_survives_the_front_and_the_wire(
+    fn b13_an_answer_survives_the_front_and_the_wire(
         texts in proptest::collection::vec((any::<bool>(), text()), 0..6), size in 1_usize..40, whole in any::<bool>(),
     ) {
         let mut expected = Vec::new();
@@ -259,7 +263,7 @@ fn chunks(stream: &[u8]) -> Vec<Value> {
 }
 
 #[test]
-fn issue16_what_cannot_be_said_is_reported() {
+fn b13_what_cannot_be_said_is_reported() {
     let seal = Seal { api: Provider::Anthropic, kind: SealKind::Signature, data: "s".into() };
     let mut passing = Passing::of(Provider::Anthropic);
     passing.push("cache_control", RawJson::of(&json!({"type": "ephemeral"})));
@@ -307,7 +311,7 @@ fn issue16_what_cannot_be_said_is_reported() {
 }
 
 #[test]
-fn issue16_definitions_stand_before_the_tools_of_the_client() {
+fn b13_definitions_stand_before_the_tools_of_the_client() {
     let request = decoded(&json!({
         "messages": [{"role": "user", "content": "hi"}],
         "tools": [{"type": "function", "function": {"name": "mine"}}],
@@ -323,7 +327,7 @@ fn issue16_definitions_stand_before_the_tools_of_the_client() {
 }
 
 #[test]
-fn issue16_a_malformed_body_names_the_field() {
+fn b13_a_malformed_body_names_the_field() {
     let messages = json!([{"role": "user", "content": "hi"}]);
     let with = |fields: Value| {
         let mut body = json!({"messages": messages});
@@ -365,6 +369,7 @@ fn issue16_a_malformed_body_names_the_field() {
         (with(json!({"stop": 1})), "stop"),
         (with(json!({"stop": [1]})), "stop[0]"),
         (with(json!({"response_format": {}})), "response_format.type"),
+        (with(json!({"response_format": {"type": "json_object"}, "json_schema": {}})), "json_schema"),
         (with(json!({"response_format": {"type": "json_schema"}})), "response_format.json_schema"),
         (with(json!({"tools": {}})), "tools"),
         (with(json!({"tools": [{"type": "function"}]})), "tools[0].function"),
@@ -471,7 +476,7 @@ fn n15_an_answer_to_functions_has_one_call_and_reports_the_others() {
 }
 
 #[test]
-fn issue16_a_call_of_a_custom_tool_comes_in_deltas_of_its_input() {
+fn b13_a_call_of_a_custom_tool_comes_in_deltas_of_its_input() {
     let begun = TurnEvent::CallBegun {
         id: "c".into(),
         name: "f".into(),
@@ -489,7 +494,7 @@ fn issue16_a_call_of_a_custom_tool_comes_in_deltas_of_its_input() {
 }
 
 #[test]
-fn issue16_each_result_in_a_message_is_sent() {
+fn b13_each_result_in_a_message_is_sent() {
     let result = |id: &str| {
         let parts = vec![Content::Text(format!("of {id}")).into()];
         Content::Result(ToolResult { call_id: id.into(), parts, ..ToolResult::default() }).into()
@@ -572,7 +577,7 @@ fn n5_an_upstream_error_keeps_its_words() {
 }
 
 #[test]
-fn issue16_local_servers_may_deviate() {
+fn b13_local_servers_may_deviate() {
     let stream = concat!(
         ": ping\n\ndata: keep-alive\n\n",
         "data: {\"id\":\"x\",\"timings\":{\"ms\":1},\"choices\":[{\"index\":0,\"logprobs\":{\"content\":[]},\"delta\":",
@@ -631,7 +636,7 @@ fn issue16_local_servers_may_deviate() {
 }
 
 #[test]
-fn issue16_passing_fields_of_an_answer_go_with_the_next_chunk() {
+fn b13_passing_fields_of_an_answer_go_with_the_next_chunk() {
     let passing = |ms: u64| {
         let mut passing = Passing::of(Provider::OpenAi);
         passing.push("timings", RawJson::of(&json!({ "ms": ms })));
@@ -659,7 +664,7 @@ fn issue16_passing_fields_of_an_answer_go_with_the_next_chunk() {
 }
 
 #[test]
-fn issue16_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
+fn b13_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
     let finished = |success, message: Option<&str>| {
         let message = message.map(str::to_owned);
         let tool =
@@ -681,7 +686,7 @@ fn issue16_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
 }
 
 #[test]
-fn issue16_a_failure_ends_a_stream_without_done() {
+fn b13_a_failure_ends_a_stream_without_done() {
     let failure = Failure::new(FailureKind::Stopping, "stopped");
     let out = encoded(true, vec![TurnEvent::Text("a".into()), TurnEvent::Failed(failure)]);
     let text = String::from_utf8(out).unwrap();

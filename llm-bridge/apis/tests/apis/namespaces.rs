@@ -19,7 +19,7 @@ fn namespace(name: &str, tools: &[Value]) -> Value {
 }
 
 #[test]
-fn issue16_responses_a_tool_in_a_namespace_has_one_name_for_the_model() {
+fn b13_responses_a_tool_in_a_namespace_has_one_name_for_the_model() {
     let body = json!({
         "input": [
             {"role": "user", "content": "Close it."},
@@ -62,7 +62,7 @@ fn issue16_responses_a_tool_in_a_namespace_has_one_name_for_the_model() {
 }
 
 #[test]
-fn issue16_responses_a_bad_namespace_names_the_field() {
+fn b13_responses_a_bad_namespace_names_the_field() {
     for (tools, param, reported) in [
         (json!([namespace("a", &[namespace("b", &[])])]), "tools[0].tools[0].type", "not offered"),
         (json!([{"type": "namespace", "tools": []}]), "tools[0].name", "missing"),

@@ -1,5 +1,7 @@
 //! Ollama's own API: requests and answers through the canonical types and back.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -63,7 +65,8 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let tool = (option::of(text()), schema).prop_map(|(description, schema)| ClientTool {
         name: String::new(),
         description,
@@ -113,7 +116,7 @@ fn request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn issue16_ollama_a_request_survives_the_wire_and_the_front(request in request()) {
+    fn b13_ollama_a_request_survives_the_wire_and_the_front(request in request()) {
         let encoded = OllamaWire::default().request(&request, "");
         prop_assert_eq!(&encoded.omissions, &[]);
         prop_assert_eq!(encoded.http.uri().path(), "/api/chat");
@@ -121,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn issue16_ollama_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
+    fn b13_ollama_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
         for front in [OllamaFront::Chat, OllamaFront::Generate] {
             let _ = decode(front, body.as_bytes());
             let _ = decode(front, &bytes);
@@ -135,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn issue16_ollama_an_answer_survives_the_front_and_the_wire(
+    fn b13_ollama_an_answer_survives_the_front_and_the_wire(
         texts in proptest::collection::vec((any::<bool>(), text()), 0..6), size in 1_usize..40, stream in any::<bool>(),
     ) {
         let mut events = vec![TurnEvent::Model("m".into())];
@@ -230,7 +233,7 @@ fn said(text: &str) -> Value {
 }
 
 #[test]
-fn issue16_ollama_a_stream_has_these_lines() {
+fn b13_ollama_a_stream_has_these_lines() {
     let text = |text: &str| TurnEvent::Text(text.into());
     let finished =
         |reason| TurnEvent::Finished { reason, usage: Usage { input: 3, output: 2, ..Usage::default() } };
@@ -280,14 +283,12 @@ fn issue16_ollama_a_stream_has_these_lines() {
             status("notice"),
             None,
             None,
-            None,
             None
         ]
     );
-    let with_call = |id: &str| {
-        let call = json!({"id": id, "function": {"name": "f", "arguments": {"a": 1}}});
-        message_line(json!({"role": "assistant", "content": "", "tool_calls": [call]}))
-    };
+    let call = |index: u32, id: &str| json!({"id": id, "function": {"index": index, "name": "f", "arguments": {"a": 1}}});
+    let with_calls =
+        json!({"role": "assistant", "content": "", "tool_calls": [call(0, "c1"), call(1, "c2")]});
     let end = lines.pop().unwrap();
     let mut with_logprobs = said("a");
     with_logprobs["logprobs"] = json!([{"token": "a"}]);
@@ -300,8 +301,7 @@ fn issue16_ollama_a_stream_has_these_lines() {
             said("Found."),
             said(""),
             with_logprobs,
-            with_call("c1"),
-            with_call("c2"),
+            message_line(with_calls),
         ]
     );
     assert_eq!((&end["done"], &end["done_reason"]), (&json!(true), &json!("stop")));
@@ -327,7 +327,7 @@ fn issue16_ollama_a_stream_has_these_lines() {
 }
 
 #[test]
-fn issue16_ollama_a_failure_has_its_shape_before_and_after_the_first_word() {
+fn b13_ollama_a_failure_has_its_shape_before_and_after_the_first_word() {
     let failure = Failure::new(FailureKind::NotFound, "no such model");
     let reply = OllamaFront::Chat.failure(&failure);
     assert_eq!(
@@ -340,7 +340,7 @@ fn issue16_ollama_a_failure_has_its_shape_before_and_after_the_first_word() {
 }
 
 #[test]
-fn issue16_ollama_generate_has_a_response_in_place_of_a_message() {
+fn b13_ollama_generate_has_a_response_in_place_of_a_message() {
     let body = json!({"model": "m", "prompt": "hi", "system": "be brief", "images": ["aGk="], "think": "low", "stream": false});
     let request = decode(OllamaFront::Generate, body.to_string().as_bytes()).unwrap().request;
     let image = Content::Media(Media::new(MediaKind::Image, MediaSource::Data("aGk=".into())));
@@ -372,7 +372,7 @@ fn issue16_ollama_generate_has_a_response_in_place_of_a_message() {
 }
 
 #[test]
-fn issue16_ollama_a_malformed_body_names_the_field() {
+fn b13_ollama_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"messages": [{"role": "user", "content": "hi"}]});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -437,7 +437,7 @@ fn issue16_ollama_a_malformed_body_names_the_field() {
 }
 
 #[test]
-fn issue16_ollama_what_cannot_be_said_is_reported() {
+fn b13_ollama_what_cannot_be_said_is_reported() {
     let seal = Seal { api: Provider::Anthropic, kind: SealKind::Signature, data: "s".into() };
     let url = Media::new(MediaKind::Image, MediaSource::Url("https://a".into()));
     let mut passing = Passing::of(Provider::OpenAi);
@@ -518,7 +518,7 @@ fn issue16_ollama_what_cannot_be_said_is_reported() {
 }
 
 #[test]
-fn issue16_ollama_the_operator_sets_what_the_client_does_not() {
+fn b13_ollama_the_operator_sets_what_the_client_does_not() {
     let wire = OllamaWire { num_ctx: Some(16_384), keep_alive: Some("1h".into()) };
     let sent = |body: Value, definitions: &str| {
         let request = chat(&body).unwrap().request;
@@ -542,7 +542,7 @@ fn issue16_ollama_the_operator_sets_what_the_client_does_not() {
 }
 
 #[test]
-fn issue16_ollama_servers_may_deviate() {
+fn b13_ollama_servers_may_deviate() {
     let stream = concat!(
         "{\"model\":\"m\",\"created_at\":\"x\",\"message\":{\"role\":\"assistant\",\"thinking\":\"hm\",\"content\":\"\"},\"done\":false}\r\n",
         "\n{\"message\":{\"content\":\"a\\ud83d\",\"x\":1},\"logprobs\":[1],\"done\":false}\n",
@@ -604,7 +604,7 @@ fn issue16_ollama_servers_may_deviate() {
 }
 
 #[test]
-fn issue16_ollama_shapes_of_models_are_those_of_the_server() {
+fn b13_ollama_shapes_of_models_are_those_of_the_server() {
     let list: models::ModelList = serde_json::from_value(json!({"models": [{
         "name": "m:latest", "model": "m:latest", "modified_at": "2026-01-01T00:00:00Z", "size": 1, "digest": "d",
         "details": {"format": "gguf", "families": null}, "expires_at": "x",

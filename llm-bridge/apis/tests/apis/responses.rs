@@ -1,13 +1,16 @@
 //! OpenAI's Responses API: requests into the canonical types, and turns as its events.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
     BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, Effort, Encode,
     Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
-    Passing, Provider, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
-    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire, openai::OpenAiWire,
-    responses::ResponsesFront,
+    Passing, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
+    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    openai::OpenAiWire,
+    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, added_messages, response_of_item},
 };
 
 use crate::strategies::{name, passing, sampling, text};
@@ -153,12 +156,13 @@ fn body(request: &Request) -> Value {
         Thinking::Effort(effort) => effort.as_str(),
         _ => "none",
     });
+    let input: Vec<Value> = messages.iter().skip(skipped).flat_map(items).collect();
     let body = json!({
         "model": model,
         "instructions": instructions,
-        "input": messages.iter().skip(skipped).flat_map(items).collect::<Vec<_>>(),
+        "input": input,
         "previous_response_id": conversation.previous_response_id,
-        "store": conversation.store,
+        "store": conversation.input.is_some(),
         "tools": tools.iter().map(tool).collect::<Vec<_>>(),
         "tool_choice": choice,
         "parallel_tool_calls": parallel,
@@ -233,10 +237,12 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let json =
         (schema, option::of(any::<bool>())).prop_map(|(schema, strict)| ToolInput::Json { schema, strict });
-    let custom = option::of(Just(json!({"type": "text"}))).prop_map(|format| ToolInput::Text { format });
+    let custom =
+        option::of(Just(Arc::new(json!({"type": "text"})))).prop_map(|format| ToolInput::Text { format });
     let tool = (option::of(text()), prop_oneof![json, custom], passing(API, &["defer_loading"]));
     proptest::collection::vec(tool, 0..3).prop_map(|tools| {
         let tools = tools.into_iter().enumerate();
@@ -277,7 +283,7 @@ fn request() -> impl Strategy<Value = Request> {
         top_p,
         ..Sampling::default()
     });
-    let kept = (option::of(name()), option::of(any::<bool>()), option::of(text()));
+    let kept = (option::of(name()), any::<bool>(), option::of(text()));
     let asked =
         (option::of(name()), choice, option::of(any::<bool>()), sampling, option::of(thinking), format);
     let said = (proptest::collection::vec(message(), 1..5), tools());
@@ -288,13 +294,13 @@ fn request() -> impl Strategy<Value = Request> {
             let instructions = instructions.map(|text| Message::text(Role::System, text));
             Request {
                 model,
-                messages: instructions.into_iter().chain(messages).collect(),
                 conversation: Conversation {
                     previous_response_id,
-                    store,
+                    input: store.then(|| input_of(&messages)),
                     has_instructions,
                     ..Conversation::default()
                 },
+                messages: instructions.into_iter().chain(messages).collect(),
                 tools,
                 choice,
                 parallel,
@@ -309,21 +315,27 @@ fn request() -> impl Strategy<Value = Request> {
     )
 }
 
+/// Messages as the input of a request.
+fn input_of(messages: &[Message]) -> RawJson {
+    let items: Vec<Value> = messages.iter().flat_map(items).collect();
+    (&*serde_json::value::to_raw_value(&items).unwrap()).into()
+}
+
 proptest! {
     #[test]
-    fn issue16_responses_a_request_survives_the_front(request in request()) {
+    fn b13_responses_a_request_survives_the_front(request in request()) {
         prop_assert_eq!(decoded(&body(&request)), request);
     }
 
     #[test]
-    fn issue16_responses_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
+    fn b13_responses_a_body_of_anything_never_panics(body in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>()) {
         let _ = decode(body.as_bytes());
         let _ = decode(&bytes);
     }
 
     /// Whatever happens in a turn: indexes and numbers have no gap, and each item ends once, as in the response.
     #[test]
-    fn issue16_responses_any_turn_is_a_stream_without_gaps(picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>()) {
+    fn b13_responses_any_turn_is_a_stream_without_gaps(picks in proptest::collection::vec(0..10_usize, 0..12), length in any::<bool>()) {
         let mut turn = vec![TurnEvent::Model("m".into())];
         turn.extend(picks.iter().enumerate().flat_map(|(at, pick)| {
             let id = format!("c{at}");
@@ -480,7 +492,7 @@ pub(crate) fn mixed_turn() -> Vec<TurnEvent> {
 }
 
 #[test]
-fn issue16_responses_a_stream_has_these_events() {
+fn b13_responses_a_stream_has_these_events() {
     let events = events(&encoded(json!({"stream": true}), mixed_turn()));
     let expected = [
         "created",
@@ -563,7 +575,7 @@ fn issue16_responses_a_stream_has_these_events() {
 }
 
 #[test]
-fn issue16_responses_reasoning_is_a_summary_for_who_asks_for_one() {
+fn b13_responses_reasoning_is_a_summary_for_who_asks_for_one() {
     let seal = |api| Some(Seal { api, kind: SealKind::Encrypted, data: "sealed".into() });
     let turn = |api| {
         vec![
@@ -599,7 +611,7 @@ fn issue16_responses_reasoning_is_a_summary_for_who_asks_for_one() {
 }
 
 #[test]
-fn issue16_responses_an_end_says_why() {
+fn b13_responses_an_end_says_why() {
     for (reason, status, details) in [
         (FinishReason::Stop, "completed", Value::Null),
         (FinishReason::StopSequence("x".into()), "completed", Value::Null),
@@ -625,7 +637,7 @@ fn issue16_responses_an_end_says_why() {
 }
 
 #[test]
-fn issue16_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
+fn b13_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
     let failure = Failure::new(FailureKind::ContextLength, "too long");
     let reply = ResponsesFront.failure(&failure);
     let error: Value = serde_json::from_slice(reply.body()).unwrap();
@@ -649,7 +661,7 @@ fn issue16_responses_a_failure_has_its_shape_before_and_after_the_first_word() {
 }
 
 #[test]
-fn issue16_responses_a_failed_tool_says_why() {
+fn b13_responses_a_failed_tool_says_why() {
     let events = events(&encoded(
         json!({"stream": true}),
         vec![started("s"), finished("s", false), end(FinishReason::Stop)],
@@ -664,7 +676,7 @@ fn issue16_responses_a_failed_tool_says_why() {
 }
 
 #[test]
-fn issue16_responses_an_answer_repeats_what_was_asked() {
+fn b13_responses_an_answer_repeats_what_was_asked() {
     let asked = json!({
         "instructions": "be brief", "temperature": 0.5, "metadata": {"a": "b"}, "store": false,
         "previous_response_id": "resp_1", "tools": [{"type": "function", "name": "f"}], "max_output_tokens": 7,
@@ -680,16 +692,107 @@ fn issue16_responses_an_answer_repeats_what_was_asked() {
         (&reply["parallel_tool_calls"], &reply["tool_choice"], &reply["tools"]),
         (&json!(true), &json!("auto"), &json!([]))
     );
-    let mut encoder = encoder(json!({}));
-    let id = encoder.id().unwrap().to_owned();
-    let mut out = Vec::new();
-    encoder.event(end(FinishReason::Stop), &mut out);
-    encoder.finish(&mut out);
-    assert_eq!(serde_json::from_slice::<Value>(&out).unwrap()["id"], id);
 }
 
 #[test]
-fn issue16_responses_items_of_an_answer_become_one_message() {
+fn b13_responses_an_answer_is_kept_as_it_was_given() {
+    for stream in [false, true] {
+        let mut encoder = encoder(json!({"stream": stream, "metadata": {"a": "b"}}));
+        let mut out = Vec::new();
+        for event in [model(), TurnEvent::Text("hi".into())] {
+            encoder.event(event, &mut out);
+        }
+        assert_eq!(encoder.take_response(), None);
+        out.clear();
+        encoder.event(end(FinishReason::Stop), &mut out);
+        encoder.finish(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        let last = text.lines().rev().find_map(|line| line.strip_prefix("data: "));
+        let given: Value = serde_json::from_str(last.unwrap_or(&text)).unwrap();
+        let given = if stream { given["response"].clone() } else { given };
+        assert_eq!(encoder.take_response(), Some(given.clone()));
+        assert_eq!(encoder.take_response(), None);
+        let item = given["output"][0]["id"].as_str().unwrap();
+        assert_eq!(response_of_item(item).as_deref(), given["id"].as_str());
+    }
+    let mut encoder = encoder(json!({}));
+    encoder.event(TurnEvent::Failed(Failure::of_upstream("no")), &mut Vec::new());
+    assert_eq!(encoder.take_response(), None);
+}
+
+fn kept(items: &[Value]) -> KeptItems {
+    let raw = |item: &Value| (&*serde_json::value::to_raw_value(item).unwrap()).into();
+    items.iter().map(|item| (item["id"].as_str().unwrap().to_owned(), raw(item))).collect()
+}
+
+#[test]
+fn b13_responses_references_are_read_as_the_items_themselves() {
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "a", "annotations": []}]});
+    let call =
+        json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"});
+    let result = json!({"type": "function_call_output", "call_id": "c1", "output": "one"});
+    let user = json!({"role": "user", "content": "hi"});
+    let referring = json!({"input": [
+        user, {"type": "item_reference", "id": "msg_1"}, {"id": "fc_1"}, {"type": "item_reference", "id": "fc_1"}, result,
+    ]})
+    .to_string();
+    let whole = decoded(&json!({"input": [user, said, call, result]}));
+
+    let missing = decode(referring.as_bytes()).unwrap().request.conversation;
+    assert_eq!((missing.missing_items, missing.input.is_some()), (vec!["msg_1".into(), "fc_1".into()], true));
+    let some = ResponsesFront.decode_with(referring.as_bytes(), &kept(std::slice::from_ref(&said))).unwrap();
+    assert_eq!(some.request.conversation.missing_items, ["fc_1"]);
+    let all = ResponsesFront.decode_with(referring.as_bytes(), &kept(&[said, call])).unwrap();
+    assert_eq!(all.request, whole);
+    // One that stands for itself ends.
+    let own = json!({"type": "item_reference", "id": "x"});
+    let own = ResponsesFront.decode_with(json!({ "input": [own] }).to_string().as_bytes(), &kept(&[own]));
+    assert!(own.is_err());
+}
+
+#[test]
+fn b13_responses_what_is_kept_is_read_again() {
+    let input = json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a"},
+        {"type": "message", "id": "msg_x", "role": "user", "status": "incomplete", "content": [{"type": "input_text", "text": "b"}]},
+        {"type": "function_call_output", "call_id": "c1", "output": "one"},
+    ]);
+    let request = decoded(&json!({ "input": input }));
+    let answer = [Message::text(Role::Assistant, "c")];
+    let addition = Addition { input: request.conversation.input.as_ref().unwrap(), answer: &answer };
+    let addition = serde_json::to_string(&addition).unwrap();
+    assert_eq!(added_messages(&addition).unwrap(), [&request.messages[..], &answer].concat());
+    let given = json!({"output": [{"id": "msg_y", "type": "message"}]}).to_string();
+    let response =
+        KeptResponse { id: "resp_0123456789abcdef0123456789abcdef", addition: &addition, given: &given };
+    let id = |prefix: &str, number: u64| format!("{prefix}_0123456789abcdef0123456789abcdef{number:016x}");
+    assert_eq!(
+        Value::from(response.input().unwrap()),
+        json!([
+            {"id": id("msg", 0), "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}], "status": "completed"},
+            {"id": id("msg", 1), "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}], "status": "completed"},
+            input[2],
+            {"id": id("fco", 3), "type": "function_call_output", "call_id": "c1", "output": "one"},
+        ])
+    );
+    assert_eq!(Value::from(response.output().unwrap()), json!([{"id": "msg_y", "type": "message"}]));
+    let text = json!({"input": "hi", "answer": []}).to_string();
+    let response = KeptResponse { addition: &text, given: "", ..response };
+    assert_eq!(response.input().unwrap()[0]["content"], json!([{"type": "input_text", "text": "hi"}]));
+    assert_eq!(response.output().unwrap(), Vec::<Value>::new());
+
+    // As earlier versions kept it.
+    let messages = serde_json::to_string(&request.messages).unwrap();
+    assert_eq!(added_messages(&messages).unwrap(), request.messages);
+    assert!(KeptResponse { addition: &messages, ..response }.input().unwrap().is_empty());
+    for other in ["", "{}", "[1]", r#"{"input": 1, "answer": []}"#] {
+        assert!(added_messages(other).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn b13_responses_items_of_an_answer_become_one_message() {
     let input = json!([
         {"role": "user", "content": "hi"},
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "r"}]},
@@ -732,7 +835,7 @@ fn issue16_responses_items_of_an_answer_become_one_message() {
 }
 
 #[test]
-fn issue16_responses_a_malformed_body_names_the_field() {
+fn b13_responses_a_malformed_body_names_the_field() {
     let with = |fields: Value| {
         let mut body = json!({"input": "hi"});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -757,7 +860,7 @@ fn issue16_responses_a_malformed_body_names_the_field() {
         (part(json!({"type": "input_image"})), "input[0].content[0].image_url"),
         (part(json!({"type": "input_file"})), "input[0].content[0].file_data"),
         (part(json!({"type": "input_audio"})), "input[0].content[0].input_audio"),
-        (item(json!({"type": "item_reference", "id": "x"})), "input[0].type"),
+        (item(json!({"type": "item_reference"})), "input[0].id"),
         (item(json!({"type": "web_search_call"})), "input[0].type"),
         (item(json!({"type": "computer_call_output"})), "input[0].type"),
         (item(json!({"type": "mcp_approval_response"})), "input[0].type"),

@@ -22,13 +22,13 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn issue16_stored_messages_are_read_as_they_were_written(messages in proptest::collection::vec(message(), 0..5)) {
+    fn b13_stored_messages_are_read_as_they_were_written(messages in proptest::collection::vec(message(), 0..5)) {
         let text = serde_json::to_string(&messages).unwrap();
         prop_assert_eq!(serde_json::from_str::<Vec<Message>>(&text).unwrap(), messages);
     }
 
     #[test]
-    fn issue16_stored_messages_of_anything_never_panic(text in "[\\[\\]{}:,\"a-z0-9 ]{0,60}") {
+    fn b13_stored_messages_of_anything_never_panic(text in "[\\[\\]{}:,\"a-z0-9 ]{0,60}") {
         let _ = serde_json::from_str::<Vec<Message>>(&text);
     }
 }
@@ -39,7 +39,7 @@ fn raw(text: &str) -> RawJson {
 
 /// One of everything. The form is stored, so this text may get new fields, but what stands here has to be read by every later version.
 #[test]
-fn issue16_stored_messages_have_a_stable_form() {
+fn b13_stored_messages_have_a_stable_form() {
     let mut passing = Passing::of(Provider::Responses);
     passing.push("phase", raw("1.00"));
     passing.push("id", raw("\"m\""));
@@ -94,13 +94,13 @@ fn issue16_stored_messages_have_a_stable_form() {
     );
     assert_eq!(serde_json::to_string(&messages).unwrap(), text);
     assert_eq!(serde_json::from_str::<Vec<Message>>(text).unwrap(), messages);
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         assert_eq!(serde_json::to_value(provider).unwrap(), json!(provider.name()));
     }
 }
 
 #[test]
-fn issue16_stored_messages_of_a_newer_version_are_read() {
+fn b13_stored_messages_of_a_newer_version_are_read() {
     let newer = json!([{
         "role": "assistant", "new": {},
         "passing": {"api": "ollama", "fields": {"b": 1, "a": 2}, "new": 1},

@@ -15,7 +15,7 @@ fn setup(name: &str) -> (&'static Agent, Setup) {
 }
 
 #[test]
-fn issue16_launch_reports_everything_but_the_key() {
+fn b13_launch_reports_everything_but_the_key() {
     for agent in &AGENTS {
         let (target, setup) = (target(), (agent.setup)(&target()));
         let report = report(agent, &setup, &target);
@@ -26,7 +26,7 @@ fn issue16_launch_reports_everything_but_the_key() {
 }
 
 #[test]
-fn issue16_launch_quotes_names_of_models() {
+fn b13_launch_quotes_names_of_models() {
     let (_, codex) = setup("codex");
     assert_eq!(codex.arguments[1], r#"model="org/qwen \"3\"""#);
     for argument in codex.arguments.iter().skip(1).step_by(2) {
@@ -42,7 +42,7 @@ fn issue16_launch_quotes_names_of_models() {
 /// A shell that runs the printed lines sets what the launched program would see.
 #[cfg(unix)]
 #[test]
-fn issue16_launch_prints_lines_for_a_shell() {
+fn b13_launch_prints_lines_for_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target { folder: folder.path().join("with 'quotes'"), ..target() };
     let agent = AGENTS.iter().find(|agent| agent.name == "gemini").unwrap();
@@ -61,7 +61,7 @@ fn issue16_launch_prints_lines_for_a_shell() {
 }
 
 #[test]
-fn issue16_launch_leaves_a_file_that_exists() {
+fn b13_launch_leaves_a_file_that_exists() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new/settings.json");
     create(&file, "first").unwrap();

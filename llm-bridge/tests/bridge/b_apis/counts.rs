@@ -18,7 +18,7 @@ fn message(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn issue16_tokens_are_counted_by_the_tokenizer_of_llama_cpp() {
+async fn b13_tokens_are_counted_by_the_tokenizer_of_llama_cpp() {
     let replies = [json!({"prompt": "<|user|>Hi"}), json!({"tokens": [1, 2, 3, 4, 5]})];
     let rack = Setup::new().start(replies.map(|reply| Reply::json(200, &reply))).await;
     assert_eq!(count(&rack, ANTHROPIC, &message("Hi"), true).await, (200, json!({"input_tokens": 5})));
@@ -31,7 +31,7 @@ async fn issue16_tokens_are_counted_by_the_tokenizer_of_llama_cpp() {
 }
 
 #[tokio::test]
-async fn issue16_tokens_are_counted_by_the_tokenizer_of_vllm() {
+async fn b13_tokens_are_counted_by_the_tokenizer_of_vllm() {
     let replies = [
         Reply::error(404, "Not Found"),
         Reply::json(200, &json!({"count": 7, "max_model_len": 9, "tokens": []})),
@@ -46,7 +46,7 @@ async fn issue16_tokens_are_counted_by_the_tokenizer_of_vllm() {
 }
 
 #[tokio::test]
-async fn issue16_without_a_tokenizer_a_token_is_four_bytes() {
+async fn b13_without_a_tokenizer_a_token_is_four_bytes() {
     // The script is at its end: every address is an error.
     let rack = Setup::new().start([]).await;
     for (text, tokens) in [("", 1), ("a", 1), ("abcd", 1), ("abcde", 2), (&"x".repeat(401), 101)] {

@@ -21,7 +21,7 @@ const ANTHROPIC: &[(&str, &str)] = &[("anthropic-version", "2023-06-01")];
 const GEMINI: &[(&str, &str)] = &[("x-goog-api-key", "k")];
 
 #[tokio::test]
-async fn issue16_each_sdk_gets_the_models_in_its_form() {
+async fn b13_each_sdk_gets_the_models_in_its_form() {
     let rack = rack_before(None, []).await;
     let all = ["scripted", "org/scripted:8b", "embed-vectors", "scripted:plain", "org/scripted:8b:plain"];
     let (status, list) = get(&rack, "/v1/models", &[]).await;
@@ -49,7 +49,7 @@ async fn issue16_each_sdk_gets_the_models_in_its_form() {
 }
 
 #[tokio::test]
-async fn issue16_one_model_is_found_by_a_name_with_slashes_and_colons() {
+async fn b13_one_model_is_found_by_a_name_with_slashes_and_colons() {
     let rack = rack_before(None, []).await;
     for name in ["scripted", "org/scripted:8b", "org%2Fscripted%3A8b", "org/scripted:8b:plain", "scripted/"] {
         let id = name.replace("%2F", "/").replace("%3A", ":");
@@ -63,7 +63,7 @@ async fn issue16_one_model_is_found_by_a_name_with_slashes_and_colons() {
 }
 
 #[tokio::test]
-async fn issue16_an_unknown_model_is_a_404_in_the_form_of_the_sdk() {
+async fn b13_an_unknown_model_is_a_404_in_the_form_of_the_sdk() {
     let rack = rack_before(None, []).await;
     let (status, error) = get(&rack, "/v1/models/scriptd", &[]).await;
     assert_eq!((status, &error["error"]["type"]), (404, &json!("invalid_request_error")));

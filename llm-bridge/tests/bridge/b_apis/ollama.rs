@@ -18,7 +18,7 @@ async fn post(rack: &Rack, path: &str, body: &Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn issue16_ollamas_lists_are_made_of_what_the_server_lists() {
+async fn b13_ollamas_lists_are_made_of_what_the_server_lists() {
     let rack = rack_before(None, []).await;
     let tags = get(&rack, "/api/tags").await;
     let names: Vec<&Value> = tags["models"].as_array().unwrap().iter().map(|model| &model["name"]).collect();
@@ -41,7 +41,7 @@ async fn issue16_ollamas_lists_are_made_of_what_the_server_lists() {
 }
 
 #[tokio::test]
-async fn issue16_ollamas_vectors_are_made_by_the_embeddings_of_openai() {
+async fn b13_ollamas_vectors_are_made_by_the_embeddings_of_openai() {
     let vectors = json!({"data": [{"index": 1, "embedding": [3, 4]}, {"index": 0, "embedding": [1, 2]}], "usage": {"prompt_tokens": 7}});
     let one = json!({"data": [{"index": 0, "embedding": [1, 2]}]});
     let rack = rack_before(
@@ -73,7 +73,7 @@ async fn issue16_ollamas_vectors_are_made_by_the_embeddings_of_openai() {
 }
 
 #[tokio::test]
-async fn issue16_what_is_for_an_ollama_is_passed_on_to_it() {
+async fn b13_what_is_for_an_ollama_is_passed_on_to_it() {
     let shown = json!({"capabilities": ["completion"], "model_info": {"llama.context_length": 8192}});
     let embedded = json!({"model": "e", "embeddings": [[1.0]], "x": 1});
     let rack = rack_before(Some("ollama"), [Reply::json(200, &shown), Reply::json(200, &embedded)]).await;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{Act, Reply, Setup, within};
 
 #[tokio::test]
-async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
+async fn b13_json_goes_to_the_model_server_and_its_answer_comes_back() {
     let setup = Setup::new().with(|setup| {
         setup.access.api_key = Some("sesame".into());
         setup.upstream_key = Some("upstreams".into());
@@ -59,7 +59,7 @@ async fn issue16_json_goes_to_the_model_server_and_its_answer_comes_back() {
 }
 
 #[tokio::test]
-async fn issue16_a_stream_and_a_form_are_passed_on_as_they_are() {
+async fn b13_a_stream_and_a_form_are_passed_on_as_they_are() {
     let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
     let acts = vec![
         Act::Send(b"data: 1\n\n".to_vec()),
@@ -87,7 +87,7 @@ async fn issue16_a_stream_and_a_form_are_passed_on_as_they_are() {
 }
 
 #[tokio::test]
-async fn issue16_what_a_model_server_cannot_answer_is_said() {
+async fn b13_what_a_model_server_cannot_answer_is_said() {
     // It refuses this server's key, falls silent, breaks off.
     let cut = Reply::stream([Act::Send(b"{".to_vec()), Act::Cut]);
     let replies = [Reply::error(401, "wrong key"), Reply::stream([Act::Stall]), cut];
@@ -104,7 +104,7 @@ async fn issue16_what_a_model_server_cannot_answer_is_said() {
 }
 
 #[tokio::test]
-async fn issue16_the_demo_model_passes_nothing_on() {
+async fn b13_the_demo_model_passes_nothing_on() {
     let registry = Registry::builder().without_compiled().build().unwrap();
     let backend = Backend::new(registry, Upstream::demo(), ChatSettings::default());
     let settings = ServerSettings::new(

@@ -87,6 +87,16 @@ async fn n12_beside_a_grammar_no_tools_are_added() {
 }
 
 #[tokio::test]
+async fn n12_a_schema_as_llama_cpp_takes_it_is_a_form() {
+    let schema = json!({"type": "object", "properties": {"gcd": {"type": "integer"}}});
+    let rack = Setup::new().start([Reply::text("It is 6."), Reply::text("{\"gcd\": 6}")]).await;
+    rack.ask_with(true, json!({"json_schema": schema})).await.expect("{\"gcd\": 6}");
+    let asked = rack.upstream.asked();
+    assert_eq!((asked[0].tools().len(), asked[0].body.get("response_format")), (2, None));
+    assert_eq!(asked[1].body["response_format"]["json_schema"]["schema"], schema);
+}
+
+#[tokio::test]
 async fn n14_a_model_by_its_plain_name_gets_no_tools() {
     let rack = Setup::new().start([Reply::text("A title")]).await;
     rack.chat(json!({"model": "m:plain", "messages": [user("Title?")]})).await.expect("A title");

@@ -56,7 +56,7 @@ fn reported(output: &Output) -> String {
 }
 
 #[test]
-fn issue16_launch_starts_the_program_with_address_key_and_model() {
+fn b13_launch_starts_the_program_with_address_key_and_model() {
     let server = server();
     let script =
         "echo \"$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN $ANTHROPIC_MODEL [$ANTHROPIC_API_KEY] $*\"; exit 7";
@@ -75,7 +75,7 @@ fn issue16_launch_starts_the_program_with_address_key_and_model() {
 }
 
 #[test]
-fn issue16_launch_prints_what_it_would_start() {
+fn b13_launch_prints_what_it_would_start() {
     let server = server();
     let (folder, mut command) =
         launch("gemini", "echo started", &["--url", &server, "--model", "m", "--print"]);
@@ -87,7 +87,7 @@ fn issue16_launch_prints_what_it_would_start() {
 }
 
 #[test]
-fn issue16_launch_hands_signals_to_the_program() {
+fn b13_launch_hands_signals_to_the_program() {
     let server = server();
     let arguments = ["--url", &server, "--model", "m"];
     let (_folder, mut command) = launch("qwen", "echo started; exec sleep 60", &arguments);
@@ -100,7 +100,7 @@ fn issue16_launch_hands_signals_to_the_program() {
 }
 
 #[test]
-fn issue16_launch_says_what_is_missing() {
+fn b13_launch_says_what_is_missing() {
     let server = server();
     let run = |arguments: &[&str]| {
         let (folder, mut command) = launch("opencode", "exit 0", arguments);

@@ -35,6 +35,7 @@ fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
         previous: previous.map(str::to_owned),
         model: "qwen3".to_owned(),
         messages: format!(r#"["{id} ü \u0000 '\""]"#).into(),
+        given: format!(r#"{{"id": "{id} ü \u0000 '\""}}"#).into(),
         created_at: at("11:00:00.5"),
     }
 }
@@ -210,7 +211,8 @@ async fn too_much_is_refused(asked: &Asked<'_>) {
     let error = asked.chain("lea", "4", "17:01:00").await.unwrap_err();
     assert_eq!(error, ConversationError::TooLong { responses: 3, bytes: 1 << 20 });
     assert!(error.to_string().contains("more than 3 responses"), "{error}");
-    let size = response("lea", "1", None).size() + response("lea", "2", Some("1")).size();
+    let size =
+        ["1", "2"].map(|id| u64::try_from(response("lea", id, None).messages.len()).unwrap()).iter().sum();
     let of_bytes = |max_chain_bytes| ConversationLimits { max_chain_bytes, ..asked.limits };
     for (limits, fits) in [(of_bytes(size), true), (of_bytes(size - 1), false)] {
         let chain = asked.store.response_chain("default", "lea", "2", at("16:30:00"), &limits).await;
@@ -220,9 +222,9 @@ async fn too_much_is_refused(asked: &Asked<'_>) {
 }
 
 #[tokio::test]
-async fn issue16_every_store_keeps_conversations_alike() {
+async fn b13_every_store_keeps_conversations_alike() {
     conversations_contract(&MemoryStore::default()).await;
-    for place in Place::all("issue16_every_store_keeps_conversations_alike") {
+    for place in Place::all("b13_every_store_keeps_conversations_alike") {
         let store = place.open("main").await;
         conversations_contract(&store).await;
         assert_eq!(store.revision().await, Ok(0), "registrations are not read again for a response");
@@ -269,16 +271,16 @@ async fn removal_contract<S: Store + ConversationStore>(store: &S) {
 }
 
 #[tokio::test]
-async fn issue16_conversations_go_with_their_user() {
+async fn b13_conversations_go_with_their_user() {
     removal_contract(&MemoryStore::default()).await;
-    for place in Place::all("issue16_conversations_go_with_their_user") {
+    for place in Place::all("b13_conversations_go_with_their_user") {
         removal_contract(&place.open("main").await).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn issue16_servers_that_keep_at_once_keep_within_the_limits() {
-    for place in Place::all("issue16_servers_that_keep_at_once_keep_within_the_limits") {
+async fn b13_servers_that_keep_at_once_keep_within_the_limits() {
+    for place in Place::all("b13_servers_that_keep_at_once_keep_within_the_limits") {
         let servers = [place.open("one").await, place.open("two").await];
         let limits = ConversationLimits { max_chain_responses: 100, ..LIMITS };
         let kept = (0..40_usize).map(|number| {
@@ -304,8 +306,8 @@ async fn issue16_servers_that_keep_at_once_keep_within_the_limits() {
 }
 
 #[tokio::test]
-async fn issue16_a_database_of_the_version_before_gets_the_tables() {
-    for place in Place::all("issue16_a_database_of_the_version_before_gets_the_tables") {
+async fn b13_a_database_of_the_version_before_gets_the_tables() {
+    for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
         for statement in
             ["DROP TABLE responses", "DROP TABLE conversations", "UPDATE toolrack_schema SET version = 6"]
@@ -320,8 +322,28 @@ async fn issue16_a_database_of_the_version_before_gets_the_tables() {
 }
 
 #[tokio::test]
-async fn issue16_more_than_one_sweep_of_expired_conversations_is_deleted() {
-    for place in Place::all("issue16_more_than_one_sweep_of_expired_conversations_is_deleted") {
+async fn b13_what_was_kept_before_responses_were_is_continued() {
+    for place in Place::all("b13_what_was_kept_before_responses_were_is_continued") {
+        let store = place.open("main").await;
+        let asked = Asked { store: &store, limits: LIMITS };
+        asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
+        drop(store);
+        for statement in ["ALTER TABLE responses DROP COLUMN given", "UPDATE toolrack_schema SET version = 7"]
+        {
+            tamper(&place, statement).await;
+        }
+        let store = place.open("main").await;
+        let asked = Asked { store: &store, limits: LIMITS };
+        asked.keep(response("ada", "r2", Some("r1")), "12:01:00").await.unwrap();
+        assert_eq!(asked.chain("ada", "r2", "12:02:00").await, Ok(messages("ada", &["r1", "r2"])));
+        let before = store.response("default", "ada", "r1", at("11:00:00")).await.unwrap();
+        assert_eq!(before, Some(StoredResponse { given: "".into(), ..response("ada", "r1", None) }));
+    }
+}
+
+#[tokio::test]
+async fn b13_more_than_one_sweep_of_expired_conversations_is_deleted() {
+    for place in Place::all("b13_more_than_one_sweep_of_expired_conversations_is_deleted") {
         let store = place.open("main").await;
         let limits = ConversationLimits { max_user_conversations: 1000, max_user_bytes: 1 << 30, ..LIMITS };
         let kept = (0..600).map(|number| {
@@ -340,7 +362,7 @@ async fn issue16_more_than_one_sweep_of_expired_conversations_is_deleted() {
 }
 
 #[tokio::test]
-async fn issue16_what_is_kept_can_be_switched_off() {
+async fn b13_what_is_kept_can_be_switched_off() {
     let store = Arc::new(MemoryStore::default());
     let time = |time: &str| -> Arc<TestClock> { Arc::new(TestClock::at(at(time))) };
     let on = Conversations::new(store.clone(), LIMITS);

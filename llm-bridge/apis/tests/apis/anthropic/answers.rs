@@ -13,7 +13,7 @@ use crate::strategies::{self, text};
 
 proptest! {
     #[test]
-    fn issue16_anthropic_a_stream_adds_up_to_the_whole_message(events in proptest::collection::vec(event(), 0..8)) {
+    fn b13_anthropic_a_stream_adds_up_to_the_whole_message(events in proptest::collection::vec(event(), 0..8)) {
         let mut events = events;
         events.push(finished(FinishReason::Stop));
         let whole: Value = serde_json::from_slice(&encoded(false, &events)).unwrap();
@@ -167,7 +167,7 @@ fn thought(text: &str, seal: Option<(Provider, SealKind)>) -> TurnEvent {
 }
 
 #[test]
-fn issue16_anthropic_text_is_a_block_of_deltas() {
+fn b13_anthropic_text_is_a_block_of_deltas() {
     let events = [TurnEvent::Model("m".into()), TurnEvent::Text("a".into()), TurnEvent::Text("b".into())];
     let sent = sent(&encoded(true, &[&events[..], &[finished(FinishReason::Stop)]].concat()));
     let message = &sent[0]["message"];
@@ -195,7 +195,7 @@ fn issue16_anthropic_text_is_a_block_of_deltas() {
 }
 
 #[test]
-fn issue16_anthropic_reasoning_is_a_block_with_its_signature() {
+fn b13_anthropic_reasoning_is_a_block_with_its_signature() {
     let thinking = |index| start(index, json!({"type": "thinking", "thinking": "", "signature": ""}));
     let text = |index| start(index, json!({"type": "text", "text": ""}));
     let says = |index, text| delta(index, json!({"type": "text_delta", "text": text}));
@@ -233,7 +233,7 @@ fn issue16_anthropic_reasoning_is_a_block_with_its_signature() {
 }
 
 #[test]
-fn issue16_anthropic_reasoning_is_shown_to_who_asks_for_it() {
+fn b13_anthropic_reasoning_is_shown_to_who_asks_for_it() {
     let events = [thought("hm", None), TurnEvent::Text("a".into()), finished(FinishReason::Stop)];
     for (thinking, shown) in [
         (json!(null), false),
@@ -253,7 +253,7 @@ fn issue16_anthropic_reasoning_is_shown_to_who_asks_for_it() {
 }
 
 #[test]
-fn issue16_anthropic_a_call_comes_whole_or_in_deltas() {
+fn b13_anthropic_a_call_comes_whole_or_in_deltas() {
     let whole = TurnEvent::Calls(vec![client_call("a", "{\"x\": 1}"), client_call("b", "")]);
     assert_eq!(
         blocks_of(&[whole]),
@@ -279,7 +279,7 @@ fn issue16_anthropic_a_call_comes_whole_or_in_deltas() {
 }
 
 #[test]
-fn issue16_anthropic_a_mixed_turn_tells_of_server_tools_in_pings() {
+fn b13_anthropic_a_mixed_turn_tells_of_server_tools_in_pings() {
     let tool = FinishedTool { id: "s".into(), name: "f".into(), success: true, ..FinishedTool::default() };
     let events = [
         TurnEvent::Text("a".into()),
@@ -313,7 +313,7 @@ fn issue16_anthropic_a_mixed_turn_tells_of_server_tools_in_pings() {
 }
 
 #[test]
-fn issue16_anthropic_stop_reasons_and_usage() {
+fn b13_anthropic_stop_reasons_and_usage() {
     for (reason, word, sequence) in [
         (FinishReason::Stop, "end_turn", json!(null)),
         (FinishReason::StopSequence("END".into()), "stop_sequence", json!("END")),
@@ -356,7 +356,7 @@ fn issue16_anthropic_stop_reasons_and_usage() {
 }
 
 #[test]
-fn issue16_anthropic_a_failure_has_the_apis_shape_and_status() {
+fn b13_anthropic_a_failure_has_the_apis_shape_and_status() {
     for (kind, status, word) in [
         (FailureKind::InvalidRequest, 400, "invalid_request_error"),
         (FailureKind::Authentication, 401, "authentication_error"),
@@ -397,7 +397,7 @@ fn n5_anthropic_an_upstream_error_keeps_its_words() {
 }
 
 #[test]
-fn issue16_anthropic_a_failure_ends_the_stream() {
+fn b13_anthropic_a_failure_ends_the_stream() {
     let failed = TurnEvent::Failed(Failure::new(FailureKind::Overloaded, "no"));
     let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}});
     let before = sent(&encoded(true, &[TurnEvent::Model("m".into()), failed.clone()]));

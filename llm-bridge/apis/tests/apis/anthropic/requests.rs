@@ -13,12 +13,12 @@ use super::{
 
 proptest! {
     #[test]
-    fn issue16_anthropic_a_request_survives_the_front(request in request()) {
+    fn b13_anthropic_a_request_survives_the_front(request in request()) {
         prop_assert_eq!(decoded(&body(&request)), request);
     }
 
     #[test]
-    fn issue16_anthropic_a_body_of_anything_never_panics(
+    fn b13_anthropic_a_body_of_anything_never_panics(
         text in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>(),
     ) {
         let _ = decode(text.as_bytes());
@@ -27,7 +27,7 @@ proptest! {
 }
 
 #[test]
-fn issue16_anthropic_a_message_of_results_and_text_is_taken_apart() {
+fn b13_anthropic_a_message_of_results_and_text_is_taken_apart() {
     let request = decoded(&json!({
         "system": "Be brief.",
         "messages": [
@@ -56,7 +56,7 @@ fn issue16_anthropic_a_message_of_results_and_text_is_taken_apart() {
 }
 
 #[test]
-fn issue16_anthropic_a_document_of_text_reaches_a_chat_server_as_text() {
+fn b13_anthropic_a_document_of_text_reaches_a_chat_server_as_text() {
     let source = json!({"type": "text", "media_type": "text/plain", "data": "Once."});
     let document = json!({"type": "document", "title": "Tale", "source": source});
     let request = decoded(&json!({"messages": [{"role": "user", "content": [document]}]}));
@@ -67,7 +67,7 @@ fn issue16_anthropic_a_document_of_text_reaches_a_chat_server_as_text() {
 }
 
 #[test]
-fn issue16_anthropic_tokens_are_counted() {
+fn b13_anthropic_tokens_are_counted() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "system": "s"});
     let parts = http::Request::new(()).into_parts().0;
     let request = AnthropicFront.decode_count(&parts, body.to_string().as_bytes()).unwrap();
@@ -78,7 +78,7 @@ fn issue16_anthropic_tokens_are_counted() {
 }
 
 #[test]
-fn issue16_anthropic_a_malformed_body_names_the_field() {
+fn b13_anthropic_a_malformed_body_names_the_field() {
     let messages = json!([{"role": "user", "content": "hi"}]);
     let with = |fields: Value| {
         let mut body = json!({"messages": messages});

@@ -71,7 +71,7 @@ fn last_chunk() -> Value {
 }
 
 #[test]
-fn issue16_gemini_each_piece_is_a_chunk() {
+fn b13_gemini_each_piece_is_a_chunk() {
     let seal = |api| Some(Seal { api, kind: SealKind::Signature, data: "s".into() });
     let thought = |text: &str, seal| TurnEvent::Reasoning { text: text.into(), seal };
     let begun = TurnEvent::CallBegun {
@@ -131,7 +131,7 @@ fn issue16_gemini_each_piece_is_a_chunk() {
 }
 
 #[test]
-fn issue16_gemini_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
+fn b13_gemini_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
     let tool = FinishedTool { id: "s".into(), name: "f".into(), success: true, ..FinishedTool::default() };
     let events = [
         TurnEvent::Text("a".into()),
@@ -167,7 +167,7 @@ fn issue16_gemini_what_happens_to_a_tool_rides_on_chunks_with_an_empty_text() {
 }
 
 #[test]
-fn issue16_gemini_finish_reasons_and_usage() {
+fn b13_gemini_finish_reasons_and_usage() {
     for (reason, word, message) in [
         (FinishReason::Stop, "STOP", json!(null)),
         (FinishReason::StopSequence("END".into()), "STOP", json!(null)),
@@ -202,7 +202,7 @@ fn issue16_gemini_finish_reasons_and_usage() {
 }
 
 #[test]
-fn issue16_gemini_a_failure_has_the_apis_shape_and_status() {
+fn b13_gemini_a_failure_has_the_apis_shape_and_status() {
     for (kind, code, status) in [
         (FailureKind::InvalidRequest, 400, "INVALID_ARGUMENT"),
         (FailureKind::ContextLength, 400, "INVALID_ARGUMENT"),
@@ -252,7 +252,7 @@ fn n5_gemini_an_upstream_error_keeps_its_words() {
 }
 
 #[test]
-fn issue16_gemini_a_failure_ends_the_stream() {
+fn b13_gemini_a_failure_ends_the_stream() {
     let failed = TurnEvent::Failed(Failure::new(FailureKind::Overloaded, "no"));
     let error = json!({"error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}});
     assert_eq!(chunks(std::slice::from_ref(&failed)), std::slice::from_ref(&error));

@@ -1,5 +1,7 @@
 //! Requests through the front.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -14,12 +16,12 @@ use super::{
 
 proptest! {
     #[test]
-    fn issue16_gemini_a_request_survives_the_front(request in request()) {
+    fn b13_gemini_a_request_survives_the_front(request in request()) {
         prop_assert_eq!(decoded(&body(&request)), request);
     }
 
     #[test]
-    fn issue16_gemini_snake_case_is_understood(request in request()) {
+    fn b13_gemini_snake_case_is_understood(request in request()) {
         // What passes keeps its names below the first level.
         let plain = Request { passing: Passing::none(), ..request };
         let written = body(&plain);
@@ -28,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn issue16_gemini_a_body_of_anything_never_panics(
+    fn b13_gemini_a_body_of_anything_never_panics(
         text in "[\\[\\]{}:,\"a-z0-9 ]{0,60}", bytes in any::<Vec<u8>>(), path in "/[a-z:/%0-9]{0,30}",
     ) {
         let _ = decode(text.as_bytes());
@@ -38,7 +40,7 @@ proptest! {
 }
 
 #[test]
-fn issue16_gemini_the_address_has_the_model_and_the_method() {
+fn b13_gemini_the_address_has_the_model_and_the_method() {
     let body = b"{\"contents\":{\"role\":\"user\",\"parts\":{\"text\":\"hi\"}}}";
     for (path, model, stream, content_type) in [
         ("/v1beta/models/m:generateContent", "m", false, "application/json"),
@@ -66,7 +68,7 @@ fn issue16_gemini_the_address_has_the_model_and_the_method() {
 }
 
 #[test]
-fn issue16_gemini_tokens_are_counted() {
+fn b13_gemini_tokens_are_counted() {
     let contents = json!([{"parts": [{"text": "hi"}]}]);
     let inner =
         json!({"model": "models/m", "contents": contents, "systemInstruction": {"parts": [{"text": "s"}]}});
@@ -83,7 +85,7 @@ fn issue16_gemini_tokens_are_counted() {
 }
 
 #[test]
-fn issue16_gemini_calls_without_ids_find_their_results() {
+fn b13_gemini_calls_without_ids_find_their_results() {
     let request = decoded(&json!({
         "contents": [
             {"role": "user", "parts": [{"text": "hi"}]},
@@ -115,7 +117,7 @@ fn issue16_gemini_calls_without_ids_find_their_results() {
 }
 
 #[test]
-fn issue16_gemini_base64_for_urls_becomes_the_usual() {
+fn b13_gemini_base64_for_urls_becomes_the_usual() {
     for (sent, passed) in [("-_-_", "+/+/"), ("a-_", "a+/="), ("_w==", "/w=="), ("_w", "/w=="), ("+/", "+/")]
     {
         let data = json!({"inlineData": {"mimeType": "image/png", "data": sent}});
@@ -126,7 +128,7 @@ fn issue16_gemini_base64_for_urls_becomes_the_usual() {
 }
 
 #[test]
-fn issue16_gemini_schemas_and_modes() {
+fn b13_gemini_schemas_and_modes() {
     let request = decoded(&json!({
         "contents": [{"parts": [{"text": "hi"}]}],
         "tools": {"function_declarations": [
@@ -139,7 +141,10 @@ fn issue16_gemini_schemas_and_modes() {
         },
     }));
     let schema = json!({"type": "object", "properties": {"a_b": {"type": "string"}}});
-    assert_eq!(request.tools[0].input, ToolInput::Json { schema: Some(schema), strict: Some(true) });
+    assert_eq!(
+        request.tools[0].input,
+        ToolInput::Json { schema: Some(Arc::new(schema)), strict: Some(true) }
+    );
     assert_eq!((request.choice, request.sampling.top_k), (ToolChoice::Auto, Some(40)));
     assert_eq!(request.thinking, Some(Thinking::Effort(Effort::Low)));
     let Some(ResponseFormat::JsonSchema { schema, .. }) = request.format else { panic!() };
@@ -147,7 +152,7 @@ fn issue16_gemini_schemas_and_modes() {
 }
 
 #[test]
-fn issue16_gemini_a_malformed_body_names_the_field() {
+fn b13_gemini_a_malformed_body_names_the_field() {
     let contents = json!([{"role": "user", "parts": [{"text": "hi"}]}]);
     let with = |fields: Value| {
         let mut body = json!({"contents": contents});
