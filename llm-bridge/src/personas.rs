@@ -1,7 +1,8 @@
 //! Personas: under which a user may call, and how the command line and the server change them.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
+use derive_more::From;
 use registry_core::{
     Caller,
     clock::{Clock, SystemClock},
@@ -10,18 +11,13 @@ use registry_core::{
 };
 
 /// Why a request may not be made under the persona that it names.
-#[derive(Debug)]
+#[derive(Debug, From)]
 pub(crate) enum PersonaError {
     /// There is no such persona, or the user does not have it; a text for the user.
     NotAllowed(String),
     /// The store cannot say.
+    #[from]
     Store(StoreError),
-}
-
-impl From<StoreError> for PersonaError {
-    fn from(cause: StoreError) -> Self {
-        Self::Store(cause)
-    }
 }
 
 /// A user without personas may use all modules, and so any persona, which can only take some away.
@@ -82,43 +78,23 @@ fn any_of(names: &[String]) -> String {
 }
 
 /// Why a change was not made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum PersonaChangeError {
     /// There is a persona of that name.
+    #[error("there is a persona `{0}` already; change its modules instead")]
     Exists(String),
     /// There is no persona of that name.
+    #[error("there is no persona `{name}`; {}", meant.as_ref().map_or("add it first".to_owned(), |meant| format!("did you mean `{meant}`?")))]
     Unknown { name: String, meant: Option<String> },
     /// There is no user of that id.
+    #[error("there is no user `{0}`")]
     UnknownUser(String),
     /// Users have the persona.
+    #[error("the persona `{name}` is that of {}; give them another one first", users.join(", "))]
     InUse { name: String, users: Vec<String> },
     /// The store has failed.
-    Store(StoreError),
-}
-
-impl From<StoreError> for PersonaChangeError {
-    fn from(cause: StoreError) -> Self {
-        Self::Store(cause)
-    }
-}
-
-impl fmt::Display for PersonaChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exists(name) => {
-                write!(f, "there is a persona `{name}` already; change its modules instead")
-            }
-            Self::Unknown { name, meant: None } => write!(f, "there is no persona `{name}`; add it first"),
-            Self::Unknown { name, meant: Some(meant) } => {
-                write!(f, "there is no persona `{name}`; did you mean `{meant}`?")
-            }
-            Self::UnknownUser(id) => write!(f, "there is no user `{id}`"),
-            Self::InUse { name, users } => {
-                write!(f, "the persona `{name}` is that of {}; give them another one first", users.join(", "))
-            }
-            Self::Store(cause) => cause.fmt(f),
-        }
-    }
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 async fn known(store: &dyn Store, tenant: &str, name: &str) -> Result<Persona, PersonaChangeError> {

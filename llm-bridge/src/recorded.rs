@@ -9,7 +9,7 @@ use registry_core::{
     random_id,
     store::StoreError,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// An administrative change.
 #[derive(Debug)]
@@ -35,9 +35,7 @@ pub(crate) async fn recorded<T, E: Display>(
         return Ok(make.await);
     }
     let intent = AuditRecord {
-        phase: Phase::Intent,
         tool: change.command.to_owned(),
-        version: None,
         call_id: random_id().map_err(|fault| fault.to_string())?,
         attempt: 1,
         tenant: change.tenant,
@@ -47,14 +45,8 @@ pub(crate) async fn recorded<T, E: Display>(
         origin,
         arguments_sha256: hash_arguments(&change.arguments),
         arguments: Some(change.arguments),
-        decision: None,
-        success: None,
-        error: None,
-        error_message: None,
-        side_effects: Vec::new(),
-        audit: Map::new(),
-        duration_ms: None,
         ts: SystemClock.now(),
+        ..AuditRecord::default()
     };
     let not_audited = |cause: StoreError| format!("the audit could not be written: {cause}");
     audit.record(intent.clone()).await.map_err(not_audited)?;

@@ -98,6 +98,7 @@ impl Clock for TestClock {
 
 /// A host for tests, to be built: the compiled tools of this program, with fakes of what they need.
 #[derive(Debug)]
+#[must_use]
 pub struct TestHost {
     builder: RegistryBuilder,
     caller: Caller,
@@ -123,42 +124,36 @@ impl TestHost {
     }
 
     /// Provides something to the tools.
-    #[must_use]
     pub fn resource<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.builder = self.builder.resource(value);
         self
     }
 
     /// With a caller of another level.
-    #[must_use]
     pub fn level(mut self, level: Permission) -> Self {
         self.caller.level = level;
         self
     }
 
     /// With another caller.
-    #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
     /// A person who is asked about a call says no.
-    #[must_use]
     pub fn denying(mut self) -> Self {
         self.approve = false;
         self
     }
 
     /// With another clock.
-    #[must_use]
     pub fn clock(mut self, clock: TestClock) -> Self {
         self.clock = clock;
         self
     }
 
     /// With any other setting of the registry.
-    #[must_use]
     pub fn with(mut self, set: impl FnOnce(RegistryBuilder) -> RegistryBuilder) -> Self {
         self.builder = set(self.builder);
         self

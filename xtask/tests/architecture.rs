@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     process::Command,
 };
 
@@ -53,6 +54,16 @@ fn the_arrows_of_the_map_are_those_of_the_manifests() {
     for name in crates {
         assert!(MAP.contains(&format!("| `{name}` | ")), "{name} has no row in the table of crates");
     }
+}
+
+#[test]
+fn the_places_of_the_map_are_there() {
+    let (_, places) = MAP.split_once("## Where to add what").unwrap();
+    let is_path = |text: &&str| text.contains('/') && !text.contains([' ', ':', '(']);
+    let named: Vec<&str> = places.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(named.len() > 20, "{named:?}");
+    let missing: Vec<_> = named.iter().filter(|path| !Path::new(ROOT).join(path).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

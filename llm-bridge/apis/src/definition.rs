@@ -122,12 +122,13 @@ pub struct Definer {
     provider: Provider,
     strict: bool,
     reserved: Vec<String>,
+    names: Option<WireNames>,
 }
 
 impl Definer {
     /// Defines tools for a provider, not strict.
     pub fn new(provider: Provider) -> Self {
-        Self { provider, strict: false, reserved: Vec::new() }
+        Self { provider, strict: false, reserved: Vec::new(), names: None }
     }
 
     /// Uses OpenAI's `strict: true`, with which the provider guarantees that arguments match, for each tool whose schema it can
@@ -146,10 +147,17 @@ impl Definer {
         self
     }
 
+    /// Uses names that were assigned before, to these tools or to more of them.
+    #[must_use]
+    pub fn with_names(mut self, names: WireNames) -> Self {
+        self.names = Some(names);
+        self
+    }
+
     /// The definitions of tools, in their order. A tool that cannot be defined is left out with the reason.
     pub fn definitions<'t>(&self, tools: impl IntoIterator<Item = Subject<'t>>) -> Definitions {
         let rules = self.provider.rules();
-        let mut names = WireNames::new(rules.name);
+        let mut names = self.names.clone().unwrap_or_else(|| WireNames::new(rules.name));
         names.reserve(self.reserved.iter().map(String::as_str));
         let mut all = Definitions {
             list: Value::Null,
@@ -270,7 +278,7 @@ fn describe(
 /// The definition of a tool for every provider and what each cannot express, as one text to compare in a test.
 pub fn snapshot(tool: &Subject<'_>) -> String {
     let mut text = String::new();
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let _ = writeln!(text, "# {provider}");
         let defined = Definer::new(provider).definitions([tool.clone()]);
         if let Some(left_out) = defined.left_out.first() {

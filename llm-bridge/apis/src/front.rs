@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use http::request::Parts;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     BadRequest, ClientTool, Failure, Framing, Provider, Request, TurnEvent,
@@ -60,8 +61,9 @@ pub trait Encode: Send + std::fmt::Debug {
     /// Appends the end of the stream, or the one body.
     fn finish(&mut self, out: &mut Vec<u8>);
 
-    /// The id that the client knows the answer by, where it can name it in a later request.
-    fn id(&self) -> Option<&str> {
+    /// The answer as it was given, where the client can ask for it later by its `id`. It is there once the turn has
+    /// [finished](TurnEvent::Finished), and is given once.
+    fn take_response(&mut self) -> Option<Value> {
         None
     }
 

@@ -10,10 +10,27 @@
 //!
 //! # Adding an API
 //!
-//! An API is a folder with up to three parts, as [`openai`] and [`ollama`] show: `front.rs` implements [`Front`] and
-//! [`Encode`] (and [`CountTokens`], where the API counts the tokens of a request), `models.rs` [`ListModels`], `wire.rs` implements [`Wire`] and [`Decode`],
-//! `tools.rs` has the rules of its tool definitions. Nothing outside of the folder changes but
-//! [`Provider`], if the API is a new one. What they keep to:
+//! An API is a folder, as [`openai`] and [`ollama`] show. It has those of these parts that it needs:
+//!
+//! | file | what is in it | who uses it |
+//! |---|---|---|
+//! | `mod.rs` | the API's documentation, and `const API: Provider` | |
+//! | `tools.rs` | `RULES`, the rules of its tool definitions. An API that takes another's says `..openai::tools::RULES` | every API |
+//! | `front.rs` | [`Front`], and [`CountTokens`] where the API counts the tokens of a request | clients speak it |
+//! | `encode.rs` | two [`Encode`]s: one for streams, one for a whole answer | clients speak it |
+//! | `models.rs` | [`ListModels`] | its SDKs list models at addresses that several APIs share |
+//! | `wire.rs`, `decode.rs` | [`Wire`] and [`Decode`] | model servers speak it |
+//!
+//! Outside of the folder, in this crate: `pub mod` below, without which nothing of the folder is compiled, and in `provider.rs` a
+//! variant of [`Provider`] and the arm with its `RULES`; its name is the variant's in lower case. The tests of definitions ask for what
+//! the API refuses (`tests/apis/checker.rs`) and where it has a schema (`tests/apis/support.rs`), and the fuzz targets choose among fronts
+//! and wires by name.
+//!
+//! In `llm-bridge`: a front is a row of `ENDPOINTS` in `src/server/chat.rs`, and errors at its address and below it have its shape from then on; a
+//! wire is a variant of `UpstreamApi` in `src/upstream/api.rs`, whose methods ask for what is special about it. Its name there is what `api` is in the
+//! table `[upstream]` of `toolrack.toml`.
+//!
+//! What they keep to:
 //!
 //! - **Nothing is dropped in silence.** A front takes the fields that it knows out of a [`json::Object`]; what is left is
 //!   [`Passing`], a part of an unknown type is [`Content::Opaque`], and both go back to the same API only. A wire lists everything

@@ -17,6 +17,9 @@ impl NameRule {
     /// Legal for every provider: `[A-Za-z_][A-Za-z0-9_-]{0,63}`. It has no dot, which separates a module from its tool.
     pub(crate) const COMMON: Self = Self { extra: "-", begins_with_letter: true, max_length: 64 };
 
+    /// Legal in the Model Context Protocol itself, dots included.
+    const DOTTED: Self = Self { extra: ".-", begins_with_letter: false, max_length: 128 };
+
     /// Whether a name is legal.
     pub(crate) fn allows(&self, name: &str) -> bool {
         !name.is_empty()
@@ -59,6 +62,7 @@ pub struct WireNames {
     rule: NameRule,
     taken: HashSet<String>,
     original: HashMap<String, String>,
+    wire: HashMap<String, String>,
 }
 
 impl Default for WireNames {
@@ -70,7 +74,12 @@ impl Default for WireNames {
 impl WireNames {
     /// No names yet, under a provider's rule.
     pub(crate) fn new(rule: NameRule) -> Self {
-        Self { rule, taken: HashSet::new(), original: HashMap::new() }
+        Self { rule, taken: HashSet::new(), original: HashMap::new(), wire: HashMap::new() }
+    }
+
+    /// No names yet, under the rule of the Model Context Protocol, by which a tool keeps its dots.
+    pub fn dotted() -> Self {
+        Self::new(NameRule::DOTTED)
     }
 
     /// No names yet, under the rule that satisfies every provider, avoiding those in use, such as the client's own tools.
@@ -98,17 +107,18 @@ impl WireNames {
         }
         self.taken.insert(wire.clone());
         self.original.insert(wire.clone(), name.to_owned());
+        self.wire.insert(name.to_owned(), wire.clone());
         wire
     }
 
     /// Assigns names to all of these, in their order. Legal names are assigned first, so that they never change because of
-    /// another.
+    /// another. One that has its name already keeps it.
     pub fn assign_all<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) -> Vec<String> {
         let (rule, names): (NameRule, Vec<&str>) = (self.rule, names.into_iter().collect());
         let mut wire = vec![String::new(); names.len()];
         for legal in [true, false] {
             for (name, wire) in names.iter().zip(&mut wire).filter(|(name, _)| rule.allows(name) == legal) {
-                *wire = self.assign(name);
+                *wire = self.wire(name).map(str::to_owned).unwrap_or_else(|| self.assign(name));
             }
         }
         wire
@@ -116,12 +126,20 @@ impl WireNames {
 
     /// The name on the wire of a tool.
     pub fn wire(&self, original: &str) -> Option<&str> {
-        self.original.iter().find(|(_, name)| *name == original).map(|(wire, _)| wire.as_str())
+        self.wire.get(original).map(String::as_str)
     }
 
     /// The tool's own name of a name on the wire.
     pub fn original(&self, wire: &str) -> Option<&str> {
         self.original.get(wire).map(String::as_str)
+    }
+
+    /// A message in which tools stand by their own names, each as `` `name` ``, with their names on the wire instead.
+    pub fn in_message<'n>(&self, message: String, names: impl IntoIterator<Item = &'n str>) -> String {
+        names.into_iter().fold(message, |message, name| match self.wire(name) {
+            Some(wire) if wire != name => message.replace(&format!("`{name}`"), &format!("`{wire}`")),
+            _ => message,
+        })
     }
 }
 
@@ -142,10 +160,9 @@ mod tests {
 
     #[test]
     fn what_is_legal_stays() {
-        let dotted = NameRule { extra: ".-", begins_with_letter: false, max_length: 128 };
         for name in ["a.b", "2fa", "_", "a-b"] {
-            assert!(dotted.allows(name), "{name}");
-            assert_eq!(dotted.legal(name), name);
+            assert!(NameRule::DOTTED.allows(name), "{name}");
+            assert_eq!(NameRule::DOTTED.legal(name), name);
         }
         for name in ["", "a b", "é", "2fa", "a.b"] {
             assert!(!NameRule::COMMON.allows(name), "{name}");
@@ -166,5 +183,25 @@ mod tests {
         let long = "x".repeat(64);
         names.assign(&long);
         assert_eq!(names.assign(&long).len(), 64);
+    }
+
+    #[test]
+    fn n8_a_tool_keeps_the_name_that_it_has() {
+        let mut names = WireNames::default();
+        let first = names.assign_all(["a.b", "a_b"]);
+        assert_eq!(first, ["a_b_2", "a_b"]);
+        assert_eq!(names.assign_all(["a_b", "a.b", "a.c"]), ["a_b", "a_b_2", "a_c"]);
+        assert_eq!(WireNames::dotted().assign_all(["a.b", "a_b", "a b"]), ["a.b", "a_b", "a_b_2"]);
+    }
+
+    #[test]
+    fn n8_a_message_has_the_names_on_the_wire() {
+        let mut names = WireNames::default();
+        names.assign_all(["math.gcd", "sum"]);
+        let message = "`math.gcd` or `sum`, not math.gcd".to_owned();
+        assert_eq!(
+            names.in_message(message, ["math.gcd", "sum", "other"]),
+            "`math_gcd` or `sum`, not math.gcd"
+        );
     }
 }

@@ -20,6 +20,10 @@ impl RawJson {
     pub fn get(&self) -> &str {
         self.0.get()
     }
+
+    pub(crate) fn raw(&self) -> &RawValue {
+        &self.0
+    }
 }
 
 impl From<&RawValue> for RawJson {

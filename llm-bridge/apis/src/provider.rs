@@ -1,14 +1,29 @@
 //! The APIs that take tool definitions.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::{anthropic, gemini, mcp, ollama, openai, responses, rules::Rules};
 
 /// An API that takes tool definitions. As JSON it is its [`name`](Self::name).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownProvider, parse_err_fn = unknown)]
 pub enum Provider {
     /// OpenAI chat completions.
     OpenAi,
@@ -26,19 +41,11 @@ pub enum Provider {
 
 impl Provider {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::OpenAi, Self::Responses, Self::Ollama, Self::Gemini, Self::Anthropic, Self::Mcp];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The name in settings and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::Responses => "responses",
-            Self::Ollama => "ollama",
-            Self::Gemini => "gemini",
-            Self::Anthropic => "anthropic",
-            Self::Mcp => "mcp",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The maximum number of tools in a request, if there is one.
@@ -58,30 +65,19 @@ impl Provider {
     }
 }
 
-impl fmt::Display for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// An unknown provider. The message lists the known ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownProvider(String);
 
 impl fmt::Display for UnknownProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Provider::ALL.map(Provider::name).join(", ");
+        let known = Provider::ALL.iter().map(|provider| provider.name()).collect::<Vec<_>>().join(", ");
         write!(f, "the provider `{}` is not supported; known are {known}", self.0)
     }
 }
 
 impl std::error::Error for UnknownProvider {}
 
-impl FromStr for Provider {
-    type Err = UnknownProvider;
-
-    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
-        let found = Self::ALL.into_iter().find(|provider| provider.name() == name);
-        found.ok_or_else(|| UnknownProvider(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownProvider {
+    UnknownProvider(name.to_owned())
 }

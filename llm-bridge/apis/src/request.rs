@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Extension, Message, Passing};
+use crate::{Extension, Message, Passing, RawJson};
 
 /// A request for an answer of a model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,13 +38,14 @@ pub struct Request {
 /// How a request takes part in a conversation that the server keeps, as in OpenAI's Responses.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
-    /// The answer that the messages continue; its id is [`Encode::id`](crate::Encode::id). Whoever keeps conversations takes this out
-    /// and puts in what was before.
+    /// The id of the answer that the messages continue. Whoever keeps conversations takes this out and puts in what was before.
     pub previous_response_id: Option<String>,
     /// The messages before those of the request, which stand behind its instructions.
     pub earlier: Vec<Message>,
-    /// Whether the answer is to be kept; `None` for the API's default, which is to keep it.
-    pub store: Option<bool>,
+    /// The input of a request that is to be kept with its answer.
+    pub input: Option<RawJson>,
+    /// The ids of kept items that the input refers to, and that have to be known before it is whole.
+    pub missing_items: Vec<String>,
     /// Whether the first message has instructions for this request only, which are not kept.
     pub has_instructions: bool,
 }

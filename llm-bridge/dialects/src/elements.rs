@@ -10,7 +10,7 @@ use super::{
     ParseOptions,
     body::cut,
     repair::MAX_DEPTH,
-    typing::{Shape, escape},
+    typing::{Shape, quoted},
 };
 
 /// What the entries of an array are called.
@@ -172,9 +172,7 @@ impl Writer<'_> {
             self.out.push(before);
             key(&name, self.out);
             let text = element.text.concat();
-            self.out.push('"');
-            escape(&self.parsing.value(text.trim()), self.out);
-            self.out.push('"');
+            quoted(&self.parsing.value(text.trim()), self.out);
             self.repaired = true;
         }
         self.out.push('}');
@@ -192,9 +190,8 @@ impl Writer<'_> {
 }
 
 fn key(name: &str, out: &mut String) {
-    out.push('"');
-    escape(name, out);
-    out.push_str("\":");
+    quoted(name, out);
+    out.push(':');
 }
 
 /// Where the end of an element is, which may hold others of its name.

@@ -152,7 +152,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 mod tests {
     use serde_json::json;
 
-    use crate::{dialect, dialects};
+    use crate::{Offered, ScanOptions, dialect, dialects};
 
     #[test]
     fn p8_renders_in_the_words_of_the_dialect() {
@@ -172,9 +172,13 @@ mod tests {
         let all = json!({"city": "Oslo", "days": 3, "more": {"list": [1, "b", null, true], "none": {}}});
         for row in dialects() {
             for arguments in [&all, &json!({})] {
+                let members = arguments.as_object().unwrap();
+                let text = row.write("weather", members);
+                let text = text.unwrap_or_else(|| panic!("{}: it writes no call of {arguments}", row.name));
+                let read = crate::parse(&text, Offered::any().into(), ScanOptions::default());
                 assert!(
-                    row.call("weather", arguments.as_object().unwrap()).is_some(),
-                    "{} {arguments}",
+                    row.reads_back(&text, "weather", members),
+                    "{}: it writes\n{text}\nwhich is read as\n{read:#?}",
                     row.name
                 );
             }

@@ -5,6 +5,8 @@
 
 use serde::de::IgnoredAny;
 
+use super::typing::quoted;
+
 /// Deeper nesting is refused; common readers stop at 128.
 pub(super) const MAX_DEPTH: usize = 100;
 
@@ -133,15 +135,9 @@ impl Fixer<'_> {
         if end == 0 {
             return None;
         }
-        self.quoted(rest.get(..end)?);
+        quoted(rest.get(..end)?, &mut self.out);
         self.at += end;
         Some(())
-    }
-
-    fn quoted(&mut self, text: &str) {
-        self.out.push('"');
-        super::typing::escape(text, &mut self.out);
-        self.out.push('"');
     }
 
     /// A literal, a number, or a string whose quotes are missing.
@@ -155,7 +151,7 @@ impl Fixer<'_> {
             "null" | "None" | "NULL" | "nil" => self.out.push_str("null"),
             _ if is_json(word) => self.out.push_str(word),
             "NaN" | "Infinity" | "undefined" | "" => return None,
-            _ if plain(word) => self.quoted(word),
+            _ if plain(word) => quoted(word, &mut self.out),
             _ => return None,
         }
         self.at += word.len();

@@ -154,9 +154,7 @@ impl Types {
                 return true;
             }
         }
-        out.push('"');
-        escape(text, out);
-        out.push('"');
+        quoted(text, out);
         false
     }
 
@@ -208,6 +206,13 @@ pub(super) fn escape(text: &str, out: &mut String) {
         rest = from.get(1..).unwrap_or_default();
     }
     out.push_str(rest);
+}
+
+/// Appends `text` as a string of JSON.
+pub(super) fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    escape(text, out);
+    out.push('"');
 }
 
 /// What one schema says by itself.
@@ -291,9 +296,8 @@ mod tests {
     #[test]
     fn escapes_as_json_does() {
         let text: String = ('\0'..'\u{100}').chain("\\n 杭\u{2028}".chars()).collect();
-        let mut out = String::from("\"");
-        escape(&text, &mut out);
-        out.push('"');
+        let mut out = String::new();
+        quoted(&text, &mut out);
         assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
     }
 

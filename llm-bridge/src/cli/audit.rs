@@ -1,8 +1,11 @@
 //! `toolrack audit`: the audit log.
 
-use std::{ops::ControlFlow, process::ExitCode};
+use std::{ops::ControlFlow, process::ExitCode, str::FromStr};
 
-use clap::{Subcommand, ValueEnum};
+use clap::{
+    Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use jiff::Timestamp;
 use registry_core::{
     Origin,
@@ -15,6 +18,7 @@ use registry_core::{
     },
 };
 use serde_json::Value;
+use strum::VariantNames;
 
 use super::{
     out::{print_line, second, tell},
@@ -67,41 +71,29 @@ struct Filter {
     /// Only calls from this origin: native, text (in any dialect), the name of a dialect, http, mcp, schedule, command_line or library
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     origin: Option<OriginFilter>,
-    /// Only calls with this decision of a gate or a person
-    #[arg(long, value_enum, value_name = "WHAT")]
-    decision: Option<Decision>,
+    /// Only calls with this decision of a gate or a person; pending where a person has not answered yet, unanswered where the gate failed
+    #[arg(long, value_name = "WHAT", value_parser = word::<Verdict>())]
+    decision: Option<Verdict>,
     /// Only from this time on, such as 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
     /// Only before this time
     #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
-    /// Only records of this kind
-    #[arg(long, value_enum, value_name = "WHAT")]
-    only: Option<Only>,
+    /// Only records of this kind: of calls that are about to run, that succeeded, or that failed or were refused
+    #[arg(long, value_name = "WHAT", value_parser = word::<AuditEventKind>())]
+    only: Option<AuditEventKind>,
     /// At most so many [default: 50 in a list, all in an export]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Only {
-    /// The call is about to run
-    Intent,
-    /// The call succeeded
-    Success,
-    /// The call failed or was refused
-    Failure,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Decision {
-    Approved,
-    Blocked,
-    /// A person has not answered yet
-    Pending,
-    /// The gate failed
-    Unanswered,
+/// One of the words that the records have.
+fn word<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse())
 }
 
 /// Entry points by their names in the records, then dialects by theirs.
@@ -127,25 +119,15 @@ fn origin(text: &str) -> Result<OriginFilter, String> {
 
 impl Filter {
     fn wanted(self, limit: usize) -> AuditFilter {
-        let happened = self.only.map(|only| match only {
-            Only::Intent => AuditEventKind::Intent,
-            Only::Success => AuditEventKind::Success,
-            Only::Failure => AuditEventKind::Failure,
-        });
         AuditFilter {
             user: self.user,
             tool: self.tool,
             call_id: self.call_id,
             origin: self.origin,
-            verdict: self.decision.map(|decision| match decision {
-                Decision::Approved => Verdict::Approved,
-                Decision::Blocked => Verdict::Blocked,
-                Decision::Pending => Verdict::Pending,
-                Decision::Unanswered => Verdict::Unanswered,
-            }),
+            verdict: self.decision,
             since: self.since,
             until: self.until,
-            happened,
+            happened: self.only,
             limit: self.limit.unwrap_or(limit),
             ..AuditFilter::new(self.tenant.tenant)
         }

@@ -10,14 +10,14 @@ use std::{
 use clap::Subcommand;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use registry_core::DEFAULT_TENANT;
 use tokio_util::sync::CancellationToken;
 use toolrack_documents::{Added, DocumentFilter, Documents, Embedded, files};
 
 use super::{
     Settings, address, extract,
     out::{count, print_line, second, table, tell},
-    stopped_by_ctrl_c, tenant,
+    stopped_by_ctrl_c,
+    tenant::InTenant,
     terminal::one_line,
 };
 use crate::upstream::UpstreamEmbedder;
@@ -26,7 +26,7 @@ use crate::upstream::UpstreamEmbedder;
 const READERS: usize = 4;
 
 #[derive(Debug, Subcommand)]
-enum DocumentsCommand {
+pub(super) enum DocumentsCommand {
     /// Add files and folders: Markdown, text, HTML, CSV, PDF. Changed files are updated, unchanged ones skipped
     Add {
         /// Files and folders
@@ -63,17 +63,10 @@ enum DocumentsCommand {
     },
 }
 
-#[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
-    #[command(subcommand)]
-    command: DocumentsCommand,
-    /// The tenant whose documents they are
-    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true, value_parser = tenant::parse)]
-    tenant: String,
-}
-
-pub(super) async fn run(arguments: Arguments, settings: &Settings) -> Result<ExitCode, String> {
-    let Arguments { command, tenant } = arguments;
+pub(super) async fn run(
+    InTenant { command, tenant }: InTenant<DocumentsCommand>,
+    settings: &Settings,
+) -> Result<ExitCode, String> {
     let documents = &settings.documents()?.for_tenant(&tenant);
     documents.refresh().await;
     // Commands that only read create no file.

@@ -32,12 +32,13 @@ fn command() -> Command {
     arrange(&mut command, &[]);
     for sub in command.get_subcommands_mut() {
         let hidden: &[&[&str]] = match sub.get_name() {
-            "serve" => &[],
+            "parse" | "help" => &[&SERVER, &UPSTREAM, &PLACES],
             "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
             // `--model` is the agent's.
             "launch" => &[&["listen", "api_key", "upstream", "upstream_api_key"], &["data_dir"]],
             "modules" | "mcp-servers" | "user" | "persona" | "key" | "audit" => &[&SERVER, &UPSTREAM],
-            _ => &[&SERVER, &UPSTREAM, &PLACES],
+            // Of a command that is not named here nothing is hidden.
+            _ => &[],
         };
         arrange(sub, &hidden.concat());
     }

@@ -7,7 +7,7 @@ use rmcp::{ServiceExt, service::ServerInitializeError, transport};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{caller::CallerArguments, serve};
-use crate::mcp::{McpServer, Visitor};
+use crate::mcp::{McpServer, McpSettings, Visitor};
 
 /// How long cancelled calls may take to be audited.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -19,11 +19,17 @@ pub(super) struct Arguments {
 }
 
 /// Serves standard input and output until the client closes them.
-pub(super) async fn run(caller: Caller, registry: Registry) -> Result<ExitCode, String> {
+pub(super) async fn run(
+    caller: Caller,
+    registry: Registry,
+    settings: McpSettings,
+    answered: impl Future<Output = ()> + Send + 'static,
+) -> Result<ExitCode, String> {
     let (closing, calls) = (CancellationToken::new(), TaskTracker::new());
     tokio::spawn(serve::stop_on_signal(closing.clone()));
     let context = registry.context(caller);
-    let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?;
+    let server = McpServer::for_one(closing.clone(), calls.clone(), Visitor { registry, context })?
+        .with_settings(settings, answered);
     match server.serve_with_ct(transport::stdio(), closing.clone()).await {
         Ok(running) => drop(running.waiting().await),
         // A client may disconnect before it initializes.

@@ -26,21 +26,24 @@ pub mod settings;
 mod store;
 mod tenant;
 mod terminal;
+mod tool_changes;
 mod tools;
 mod users;
 mod webhooks;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use registry_core::{Caller, DEFAULT_TENANT, Origin, Permission, Resources, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
+use toolrack_remote::mcp::McpServers;
 use tracing_subscriber::EnvFilter;
 
 use program::{Opened, Program};
 use reports::{McpServerReport, ModuleReport, ModulesCommand, RemoteCommand};
 pub use settings::{Flags, Settings};
 use store::Stores;
+use tenant::InTenant;
 
 use crate::{
     metrics::{CallMetrics, Metrics},
@@ -93,7 +96,7 @@ enum Command {
     /// Call a tool and print its result
     Call(call::Arguments),
     /// Add, list, search and remove the documents that tools search
-    Documents(documents::Arguments),
+    Documents(InTenant<documents::DocumentsCommand>),
     /// List the modules of a running server, refresh their tools, accept changes
     #[command(args_conflicts_with_subcommands = true)]
     Modules {
@@ -111,20 +114,11 @@ enum Command {
         command: Option<reports::RemoteCommand>,
     },
     /// Add, change, list and remove users
-    User {
-        #[command(subcommand)]
-        command: users::UserCommand,
-    },
+    User(InTenant<users::UserCommand>),
     /// Add, change, list and remove personas, named sets of modules for users
-    Persona {
-        #[command(subcommand)]
-        command: personas::PersonaCommand,
-    },
+    Persona(InTenant<personas::PersonaCommand>),
     /// Create, list and revoke the API keys of users
-    Key {
-        #[command(subcommand)]
-        command: users::KeyCommand,
-    },
+    Key(InTenant<users::KeyCommand>),
     /// Serve the tools to an MCP client over standard input and output
     Mcp(mcp::Arguments),
     /// List, verify and export the audit log of all calls
@@ -137,14 +131,8 @@ enum ToolsCommand {
     List(tools::ListArguments),
     /// Check names, descriptions, schemas and the size of all tools in a prompt
     Check(tools::CheckArguments),
-    /// Enable a tool, also in running servers
-    Enable(tools::ToolArguments),
-    /// Disable a tool, also in running servers
-    Disable(tools::ToolArguments),
-    /// Register a tool by its spec, also in running servers; without code it is listed and cannot be called
-    Register(tools::RegisterArguments),
-    /// Remove a tool that was registered, also in running servers
-    Remove(tools::ToolArguments),
+    #[command(flatten)]
+    Change(tool_changes::ChangeCommand),
 }
 
 /// Runs the program. The tools are those that are compiled in.
@@ -214,35 +202,32 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             if Stores::are_there(settings) {
                 let list = async |opened: &Opened| {
                     let caller = opened.caller(&arguments.caller, settings).await?;
-                    tools::list(&arguments, caller, opened.registry())
+                    tools::list(&arguments, caller, opened.registry(), settings.mcp)
                 };
                 return program.with_tools(arguments.caller.tenant(), list).await;
             }
             let registry = program.registry(None).await?;
             program.modules(&registry, None)?.ready().await;
             let caller = arguments.caller.caller(settings, None).await?;
-            let list = async { tools::list(&arguments, caller, &registry) };
+            let list = async { tools::list(&arguments, caller, &registry, settings.mcp) };
             mcp_servers::ahead(settings, &registry, Arc::new(MemoryManifests::default()), list).await
         }
-        Command::Tools { command: Some(ToolsCommand::Enable(arguments)), .. } => {
-            let tenant = arguments.tenant.tenant.clone();
-            program.change_tool(&tenant, arguments.switch(true)).await
-        }
-        Command::Tools { command: Some(ToolsCommand::Disable(arguments)), .. } => {
-            let tenant = arguments.tenant.tenant.clone();
-            program.change_tool(&tenant, arguments.switch(false)).await
-        }
-        Command::Tools { command: Some(ToolsCommand::Register(arguments)), .. } => {
-            program.change_tool(&arguments.tenant.tenant, arguments.register()?).await
-        }
-        Command::Tools { command: Some(ToolsCommand::Remove(arguments)), .. } => {
-            let tenant = arguments.tenant.tenant.clone();
-            program.change_tool(&tenant, arguments.remove()).await
+        Command::Tools { command: Some(ToolsCommand::Change(command)), .. } => {
+            let (change, tenant) = command.change()?;
+            program.change_tool(&tenant, change).await
         }
         Command::Mcp(arguments) => {
             let opened = program.opened(arguments.caller.tenant()).await?;
             let (registry, caller) = (opened.registry(), opened.caller(&arguments.caller, settings).await?);
-            let serve = |_| mcp::run(caller, registry.clone());
+            let modules = opened.modules().clone();
+            let asked = tokio::spawn(async move { modules.ready().await });
+            let serve = |servers: McpServers| {
+                let answered = async move {
+                    // A task that fails has nothing more to wait for.
+                    let _ = tokio::join!(asked, servers.settled(Duration::MAX));
+                };
+                mcp::run(caller, registry.clone(), settings.mcp, answered)
+            };
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
@@ -256,40 +241,37 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
         Command::McpServers { list, command } => {
             reports::run::<McpServerReport>(command.unwrap_or(RemoteCommand::List(list)), settings).await
         }
-        Command::User { command } => {
-            let (change, place) = (command.change(), Stores::place(settings)?);
-            let Some(stores) = stores_for(settings, change.as_ref(), "users").await? else {
-                return Ok(ExitCode::SUCCESS);
+        Command::User(InTenant { command, tenant }) => {
+            let change = command.change(&tenant);
+            let run = async |stores: &Stores, place: &str| {
+                let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place };
+                users::users(command, &tenant, stores.store.as_ref(), &owner).await
             };
-            let owner = users::Owner { id: &settings.user.id, level: settings.caller().level, place: &place };
-            let made = users::users(command, stores.store.as_ref(), &owner);
-            made_by_operator(&stores, change, made).await
+            with_stores(settings, change, "users", run).await
         }
-        Command::Persona { command } => {
-            let (change, place) = (command.change(), Stores::place(settings)?);
-            let Some(stores) = stores_for(settings, change.as_ref(), "personas").await? else {
-                return Ok(ExitCode::SUCCESS);
+        Command::Persona(InTenant { command, tenant }) => {
+            let change = command.change(&tenant);
+            let run = async |stores: &Stores, place: &str| {
+                // Commands about personas work without the registry; only warnings about names need it.
+                let registry = program.registry(None).await.ok();
+                let known = registry.map(|registry| names::Known::new(settings, &registry));
+                personas::run(command, &tenant, stores.store.as_ref(), known, place).await
             };
-            // Commands about personas work without the registry; only warnings about names need it.
-            let known =
-                program.registry(None).await.ok().map(|registry| names::Known::new(settings, &registry));
-            let made = personas::run(command, stores.store.as_ref(), known, &place);
-            made_by_operator(&stores, change, made).await
+            with_stores(settings, change, "personas", run).await
         }
-        Command::Key { command } => {
-            let (change, place) = (command.change(), Stores::place(settings)?);
-            let Some(stores) = stores_for(settings, change.as_ref(), "keys").await? else {
-                return Ok(ExitCode::SUCCESS);
+        Command::Key(InTenant { command, tenant }) => {
+            let change = command.change(&tenant);
+            let run = async |stores: &Stores, place: &str| {
+                users::keys(command, &tenant, stores.store.as_ref(), place).await
             };
-            let made = users::keys(command, stores.store.as_ref(), &place);
-            made_by_operator(&stores, change, made).await
+            with_stores(settings, change, "keys", run).await
         }
         Command::Audit(arguments) => {
-            let Some(stores) = stores_for(settings, None, "records").await? else {
-                return Ok(ExitCode::SUCCESS);
+            let run = async |stores: &Stores, place: &str| {
+                names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
+                audit::run(arguments, stores.log.as_ref(), place).await
             };
-            names::warn_of_tenant(stores.store.as_ref(), arguments.tenant()).await;
-            audit::run(arguments, stores.log.as_ref(), &Stores::place(settings)?).await
+            with_stores(settings, None, "records", run).await
         }
         Command::Parse(arguments) => parse::run(arguments),
     }
@@ -321,18 +303,21 @@ fn start_log(command: Option<&Command>, verbose: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The stores of a command that makes a change or only reads. For one that reads none are created, and where there are none it is said
-/// that nothing is stored.
-async fn stores_for(
+/// Runs a command that makes a change or only reads, with the stores and their place. For one that only reads none are created, and where
+/// there are none it is said that nothing is stored.
+async fn with_stores(
     settings: &Settings,
-    change: Option<&Change>,
+    change: Option<Change>,
     what: &str,
-) -> Result<Option<Stores>, String> {
-    if change.is_some() || Stores::are_there(settings) {
-        return Stores::open(settings).await.map(Some);
+    command: impl AsyncFnOnce(&Stores, &str) -> Result<ExitCode, String>,
+) -> Result<ExitCode, String> {
+    let place = Stores::place(settings)?;
+    if change.is_none() && !Stores::are_there(settings) {
+        out::tell(format_args!("There are no {what}: nothing is stored yet in {place}."));
+        return Ok(ExitCode::SUCCESS);
     }
-    out::tell(format_args!("There are no {what}: nothing is stored yet in {}.", Stores::place(settings)?));
-    Ok(None)
+    let stores = Stores::open(settings).await?;
+    made_by_operator(&stores, change, command(&stores, &place)).await
 }
 
 fn fail(message: &str) -> ExitCode {

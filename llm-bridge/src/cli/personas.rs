@@ -9,7 +9,6 @@ use serde_json::json;
 use super::{
     names::{Known, warn_of_tenant},
     out::{count, print_line, second, table, tell},
-    tenant::Tenant,
     terminal::one_line,
     users::hint,
 };
@@ -29,8 +28,6 @@ pub(super) enum PersonaCommand {
         /// The modules that may be used, separated by commas; tools without one are in `local`
         #[arg(long, required = true, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
         modules: Vec<String>,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Change the modules of a persona
     Modules {
@@ -39,20 +36,13 @@ pub(super) enum PersonaCommand {
         /// The modules, separated by commas; tools without one are in `local`
         #[arg(required = true, value_delimiter = ',', value_name = "MODULES", value_parser = module)]
         modules: Vec<String>,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// List the personas
-    List {
-        #[command(flatten)]
-        tenant: Tenant,
-    },
+    List,
     /// Show the modules and the users of a persona
     Show {
         /// The persona's name
         name: String,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Remove a persona
     Remove {
@@ -61,27 +51,25 @@ pub(super) enum PersonaCommand {
         /// Also where users have it, who may use none of its modules any more
         #[arg(long)]
         force: bool,
-        #[command(flatten)]
-        tenant: Tenant,
     },
 }
 
 impl PersonaCommand {
     /// For the audit; `None` where nothing is changed.
-    pub(super) fn change(&self) -> Option<Change> {
-        let (command, tenant, arguments) = match self {
-            Self::Add { name, modules, tenant } => {
-                ("toolrack persona add", tenant, json!({"name": name, "allowed_modules": modules}))
+    pub(super) fn change(&self, tenant: &str) -> Option<Change> {
+        let (command, arguments) = match self {
+            Self::Add { name, modules } => {
+                ("toolrack persona add", json!({"name": name, "allowed_modules": modules}))
             }
-            Self::Modules { name, modules, tenant } => {
-                ("toolrack persona modules", tenant, json!({"name": name, "allowed_modules": modules}))
+            Self::Modules { name, modules } => {
+                ("toolrack persona modules", json!({"name": name, "allowed_modules": modules}))
             }
-            Self::Remove { name, force, tenant } => {
-                ("toolrack persona remove", tenant, json!({"name": name, "force": force}))
+            Self::Remove { name, force } => {
+                ("toolrack persona remove", json!({"name": name, "force": force}))
             }
-            Self::List { .. } | Self::Show { .. } => return None,
+            Self::List | Self::Show { .. } => return None,
         };
-        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+        Some(Change { command, tenant: tenant.to_owned(), arguments })
     }
 }
 
@@ -128,33 +116,34 @@ fn listed(modules: &BTreeSet<String>) -> String {
 
 pub(super) async fn run(
     command: PersonaCommand,
+    tenant: &str,
     store: &dyn Store,
     names: Option<Known>,
     place: &str,
 ) -> Result<ExitCode, String> {
     match command {
-        PersonaCommand::Add { name, modules, tenant: Tenant { tenant } } => {
+        PersonaCommand::Add { name, modules } => {
             let modules: BTreeSet<String> = modules.into_iter().collect();
-            warn_of_modules(names, store, &tenant, &modules).await;
-            let added = personas::add(store, &tenant, &name, modules).await;
-            let modules = listed(&added.map_err(|fault| told(&fault, &tenant))?.allowed_modules);
-            let give = hint("user persona", "USER", &tenant);
+            warn_of_modules(names, store, tenant, &modules).await;
+            let added = personas::add(store, tenant, &name, modules).await;
+            let modules = listed(&added.map_err(|fault| told(&fault, tenant))?.allowed_modules);
+            let give = hint("user persona", "USER", tenant);
             tell(format_args!(
                 "added the persona {name} with {modules} in {place}; give it to a user with `{give} {name}`"
             ));
         }
-        PersonaCommand::Modules { name, modules, tenant: Tenant { tenant } } => {
+        PersonaCommand::Modules { name, modules } => {
             let modules: BTreeSet<String> = modules.into_iter().collect();
-            warn_of_modules(names, store, &tenant, &modules).await;
-            let changed = personas::change_modules(store, &tenant, &name, modules).await;
-            let (before, now) = changed.map_err(|fault| told(&fault, &tenant))?;
+            warn_of_modules(names, store, tenant, &modules).await;
+            let changed = personas::change_modules(store, tenant, &name, modules).await;
+            let (before, now) = changed.map_err(|fault| told(&fault, tenant))?;
             let (before, now) = (listed(&before.allowed_modules), listed(&now.allowed_modules));
             tell(format_args!("the modules of {name} were {before} and are {now}"));
         }
-        PersonaCommand::List { tenant: Tenant { tenant } } => {
-            warn_of_tenant(store, &tenant).await;
+        PersonaCommand::List => {
+            warn_of_tenant(store, tenant).await;
             let mut table = table(["persona", "modules", "users", "since"]);
-            let (personas, users) = (store.personas(&tenant).await?, store.users(&tenant).await?);
+            let (personas, users) = (store.personas(tenant).await?, store.users(tenant).await?);
             let total = count(personas.len(), "persona");
             for persona in personas {
                 let (modules, users) =
@@ -165,9 +154,9 @@ pub(super) async fn run(
             print_line(table)?;
             tell(format_args!("{total} in {place}"));
         }
-        PersonaCommand::Show { name, tenant: Tenant { tenant } } => {
-            let shown = personas::show(store, &tenant, &name).await;
-            let (persona, users) = shown.map_err(|fault| told(&fault, &tenant))?;
+        PersonaCommand::Show { name } => {
+            let shown = personas::show(store, tenant, &name).await;
+            let (persona, users) = shown.map_err(|fault| told(&fault, tenant))?;
             let users = if users.is_empty() { "none".to_owned() } else { users.join(", ") };
             for (label, value) in [
                 ("persona", persona.name),
@@ -177,14 +166,14 @@ pub(super) async fn run(
             ] {
                 print_line(format_args!("{label:8} {}", one_line(&value)))?;
             }
-            tell(format_args!("Its tools: `{} --level user`", hint("tools list --persona", &name, &tenant)));
+            tell(format_args!("Its tools: `{} --level user`", hint("tools list --persona", &name, tenant)));
         }
-        PersonaCommand::Remove { name, force, tenant: Tenant { tenant } } => {
-            let removed = personas::remove(store, &tenant, &name, force).await;
-            let users = removed.map_err(|fault| told(&fault, &tenant))?;
+        PersonaCommand::Remove { name, force } => {
+            let removed = personas::remove(store, tenant, &name, force).await;
+            let users = removed.map_err(|fault| told(&fault, tenant))?;
             tell(format_args!("removed the persona {name}"));
             if !users.is_empty() {
-                let give = hint("user persona", "USER", &tenant);
+                let give = hint("user persona", "USER", tenant);
                 tell(format_args!(
                     "{} still have it and may use none of its modules any more: give them another one with `{give} NAME`, or `--none`",
                     users.join(", ")

@@ -11,8 +11,8 @@ use toolrack_remote::module::Modules;
 use toolrack_stores::schedule::{MemoryJobs, Schedule};
 
 use super::{
-    Host, Settings, caller::CallerArguments, made_by_operator, mcp_servers, names, store::Stores, tools,
-    webhooks,
+    Host, Settings, caller::CallerArguments, made_by_operator, mcp_servers, names, store::Stores,
+    tool_changes, webhooks,
 };
 use crate::registering::ToolChange;
 
@@ -52,7 +52,7 @@ impl Program<'_> {
         builder.build().map_err(|error| error.to_string())
     }
 
-    /// The tenant's registry with its stored changes.
+    /// The tenant's registry with its stored changes, whose modules have not been asked yet.
     pub(super) async fn opened(&self, tenant: &str) -> Result<Opened, String> {
         self.in_stores(&Stores::open(self.settings).await?, tenant).await
     }
@@ -64,6 +64,7 @@ impl Program<'_> {
         command: impl AsyncFnOnce(&Opened) -> Result<ExitCode, String>,
     ) -> Result<ExitCode, String> {
         let opened = self.opened(tenant).await?;
+        opened.modules().ready().await;
         let registry = opened.registry();
         mcp_servers::ahead(self.settings, registry, opened.manifests(), command(&opened)).await
     }
@@ -74,8 +75,7 @@ impl Program<'_> {
         let registry = if tenant == DEFAULT_TENANT { registry } else { registry.for_tenant(tenant) };
         let modules = self.modules(&registry, Some(stores))?;
         let stored = registry.attach(Arc::clone(&stores.store)).await?;
-        modules.ready().await;
-        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), _modules: modules })
+        Ok(Opened { stored, manifests: Arc::clone(&stores.manifests), modules })
     }
 
     /// The modules, not yet discovered.
@@ -97,10 +97,11 @@ impl Program<'_> {
     pub(super) async fn change_tool(&self, tenant: &str, change: ToolChange) -> Result<ExitCode, String> {
         let endpoints = webhooks::endpoints(self.settings)?;
         let stores = Stores::open(self.settings).await?;
-        let Opened { stored, manifests, .. } = &self.in_stores(&stores, tenant).await?;
+        let Opened { stored, manifests, modules } = &self.in_stores(&stores, tenant).await?;
+        modules.ready().await;
         let changed = async {
             let recorded = change.recorded(tenant);
-            let made = tools::change(change, stored);
+            let made = tool_changes::change(change, stored);
             for event in made_by_operator(&stores, Some(recorded), made).await? {
                 let (endpoints, letters) = (endpoints.clone(), Arc::clone(&stores.letters));
                 webhooks::tell_of(&event, stored.registry(), endpoints, letters).await?;
@@ -117,12 +118,16 @@ pub(super) struct Opened {
     /// The accepted tools of remote sources.
     manifests: Arc<dyn ManifestStore>,
     /// Refreshed until this is dropped.
-    _modules: Modules,
+    modules: Modules,
 }
 
 impl Opened {
     pub(super) fn registry(&self) -> &Registry {
         self.stored.registry()
+    }
+
+    pub(super) fn modules(&self) -> &Modules {
+        &self.modules
     }
 
     /// The caller that a command names.

@@ -12,6 +12,16 @@ pub(super) struct Tenant {
     pub(super) tenant: String,
 }
 
+/// Commands about one tenant.
+#[derive(Debug, clap::Args)]
+pub(super) struct InTenant<C: clap::Subcommand> {
+    #[command(subcommand)]
+    pub(super) command: C,
+    /// The tenant
+    #[arg(long, default_value = DEFAULT_TENANT, value_name = "NAME", global = true, value_parser = parse)]
+    pub(super) tenant: String,
+}
+
 /// Checks a tenant's name. `*` matches all tenants in the settings of webhooks, so no tenant can have that name.
 pub(super) fn parse(text: &str) -> Result<String, String> {
     if text == "*" {

@@ -1,11 +1,10 @@
-//! `toolrack tools list`, `check`, `enable` and `disable`.
+//! `toolrack tools list` and `check`.
 
-use std::{collections::BTreeSet, io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, io::IsTerminal, process::ExitCode};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{Table, presets};
-use registry_core::{
-    Caller, Permission, Query, Registry, RegistryEvent, StoredRegistry, Tool, ToolRegistration,
-};
+use registry_core::{Caller, Permission, Query, Registry, Tool};
 use serde_json::Value;
 use toolrack_apis::{Definer, Definitions, Provider};
 
@@ -14,13 +13,12 @@ use super::{
     caller::CallerArguments,
     names::Known,
     out::{count, print_line, tell},
-    tenant::Tenant,
     terminal::one_line,
 };
 use crate::{
     definition::subject,
     listing::{self, Row},
-    registering::{ToolChange, read_spec},
+    mcp::{self, McpSettings},
 };
 
 #[derive(Debug, clap::Args)]
@@ -41,15 +39,20 @@ pub(super) struct ListArguments {
     /// Only tools with this tag; repeat it for tools with all of several tags
     #[arg(long, value_name = "T")]
     tag: Vec<String>,
-    /// Print the definitions of the ready tools in a provider's format: openai, responses, ollama, gemini, anthropic or mcp. What
-    /// the format cannot express is reported on standard error
-    #[arg(long, value_name = "PROVIDER", conflicts_with = "json")]
+    /// Print the definitions of the ready tools in a provider's format. What the format cannot express is reported on standard error
+    #[arg(long, value_name = "PROVIDER", conflicts_with = "json", value_parser = provider())]
     format: Option<Provider>,
     /// Use strict schemas if the provider has them
     #[arg(long, requires = "format")]
     strict: bool,
     #[command(flatten)]
     pub(super) caller: CallerArguments,
+}
+
+/// Reads the name of a provider; the help lists them.
+fn provider() -> impl TypedValueParser<Value = Provider> {
+    PossibleValuesParser::new(Provider::ALL.iter().map(|provider| provider.name()))
+        .try_map(|name| name.parse::<Provider>())
 }
 
 impl ListArguments {
@@ -66,6 +69,7 @@ pub(super) fn list(
     arguments: &ListArguments,
     caller: Caller,
     registry: &Registry,
+    mcp: McpSettings,
 ) -> Result<ExitCode, String> {
     let context = registry.context(caller);
     if let Some(module) = &arguments.module
@@ -92,6 +96,10 @@ pub(super) fn list(
         let tools = tools.filter(|tool: &&Tool| is_asked_for(tool.name(), tool.module()));
         let definer = Definer::new(provider);
         let definer = if arguments.strict { definer.strict() } else { definer };
+        let definer = match provider {
+            Provider::Mcp => definer.with_names(mcp::names(registry, mcp)),
+            _ => definer,
+        };
         return print_definitions(&definer.definitions(tools.map(subject)));
     }
     let mut rows = match &query {
@@ -194,71 +202,6 @@ fn table(rows: &[Row], width: usize) -> String {
 fn width() -> usize {
     let columns = std::io::stdout().is_terminal().then(|| Table::new().width()).flatten();
     columns.map_or(usize::MAX, usize::from)
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ToolArguments {
-    /// The tool's name
-    name: String,
-    #[command(flatten)]
-    pub(super) tenant: Tenant,
-}
-
-impl ToolArguments {
-    pub(super) fn switch(self, enabled: bool) -> ToolChange {
-        ToolChange::Switch { name: self.name, enabled }
-    }
-
-    pub(super) fn remove(self) -> ToolChange {
-        ToolChange::Remove { name: self.name }
-    }
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct RegisterArguments {
-    /// A JSON file with the tool's spec, `-` for standard input
-    file: PathBuf,
-    #[command(flatten)]
-    pub(super) tenant: Tenant,
-}
-
-impl RegisterArguments {
-    pub(super) fn register(&self) -> Result<ToolChange, String> {
-        let read = match self.file.as_os_str() == "-" {
-            true => std::io::read_to_string(std::io::stdin()),
-            false => std::fs::read_to_string(&self.file),
-        };
-        let named = |fault: &dyn std::fmt::Display| format!("{}: {fault}", self.file.display());
-        let json = read.map_err(|fault| named(&fault))?;
-        let spec = read_spec(json.as_bytes()).map_err(|fault| named(&fault))?;
-        Ok(ToolChange::Register(Box::new(spec)))
-    }
-}
-
-/// Changes a tool for every server that shares the store. Gives the changes that were made: none where it was so.
-pub(super) async fn change(
-    change: ToolChange,
-    stored: &StoredRegistry,
-) -> Result<Vec<RegistryEvent>, String> {
-    let mut events = stored.registry().subscribe();
-    let (name, registers) = (change.name().to_owned(), matches!(change, ToolChange::Register(_)));
-    let known = stored.registry().get(&name).is_some();
-    let made = change.make(stored).await.map_err(|error| error.to_string())?;
-    let events = std::iter::from_fn(|| events.try_recv().ok());
-    let events: Vec<RegistryEvent> = events.filter(|event| !event.elsewhere).collect();
-    match made {
-        Some(_) if registers && events.is_empty() => tell(format_args!("{name} is registered already")),
-        Some(ToolRegistration { spec, .. }) if registers => {
-            let version = spec.version.map(|version| format!(" {version}")).unwrap_or_default();
-            tell(format_args!("registered {name}{version}; without code it is listed and cannot be called"));
-        }
-        Some(registration) => {
-            tell(format_args!("{name} is {}", if registration.enabled { "on" } else { "off" }));
-        }
-        None if known => tell(format_args!("removed {name}")),
-        None => tell(format_args!("there is no tool `{name}`; nothing to remove")),
-    }
-    Ok(events)
 }
 
 #[derive(Debug, clap::Args)]

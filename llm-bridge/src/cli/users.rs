@@ -15,7 +15,6 @@ use super::{
     names::warn_of_tenant,
     out::{count, print_line, second, table, tell},
     personas,
-    tenant::Tenant,
     terminal::one_line,
 };
 use crate::{
@@ -37,8 +36,6 @@ pub(super) enum UserCommand {
         /// The user's persona, whose modules may be used [default: none, and all modules may be used]
         #[arg(long, value_name = "NAME")]
         persona: Option<String>,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Change a user's level
     Promote {
@@ -46,8 +43,6 @@ pub(super) enum UserCommand {
         id: String,
         /// guest, user, admin or owner
         level: Permission,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Give a user a persona, whose modules may be used
     Persona {
@@ -62,21 +57,14 @@ pub(super) enum UserCommand {
         /// No persona: all modules may be used, also those to come
         #[arg(long, conflicts_with = "persona")]
         none: bool,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Remove a user, revoke the user's keys and delete the user's conversations
     Remove {
         /// The user's id
         id: String,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// List the users
-    List {
-        #[command(flatten)]
-        tenant: Tenant,
-    },
+    List,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,55 +76,46 @@ pub(super) enum KeyCommand {
         /// Let calls with this key name the user they are for; meant for another server that calls this one
         #[arg(long)]
         delegate: bool,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// Revoke a key
     Revoke {
         /// The key's id, from `toolrack key list`
         id: String,
-        #[command(flatten)]
-        tenant: Tenant,
     },
     /// List the keys
-    List {
-        #[command(flatten)]
-        tenant: Tenant,
-    },
+    List,
 }
 
 impl UserCommand {
     /// For the audit; `None` for commands that only read.
-    pub(super) fn change(&self) -> Option<Change> {
-        let (command, tenant, arguments) = match self {
-            Self::Add { id, level, persona, tenant } => {
-                ("toolrack user add", tenant, json!({"user": id, "level": level, "persona": persona}))
+    pub(super) fn change(&self, tenant: &str) -> Option<Change> {
+        let (command, arguments) = match self {
+            Self::Add { id, level, persona } => {
+                ("toolrack user add", json!({"user": id, "level": level, "persona": persona}))
             }
-            Self::Promote { id, level, tenant } => {
-                ("toolrack user promote", tenant, json!({"user": id, "level": level}))
-            }
-            Self::Persona { id, persona, also, none: _, tenant } => {
+            Self::Promote { id, level } => ("toolrack user promote", json!({"user": id, "level": level})),
+            Self::Persona { id, persona, also, none: _ } => {
                 let personas: Vec<&String> = persona.iter().chain(also).collect();
-                ("toolrack user persona", tenant, json!({"user": id, "personas": personas}))
+                ("toolrack user persona", json!({"user": id, "personas": personas}))
             }
-            Self::Remove { id, tenant } => ("toolrack user remove", tenant, json!({"user": id})),
-            Self::List { .. } => return None,
+            Self::Remove { id } => ("toolrack user remove", json!({"user": id})),
+            Self::List => return None,
         };
-        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+        Some(Change { command, tenant: tenant.to_owned(), arguments })
     }
 }
 
 impl KeyCommand {
     /// For the audit; `None` for commands that only read.
-    pub(super) fn change(&self) -> Option<Change> {
-        let (command, tenant, arguments) = match self {
-            Self::Create { user, delegate, tenant } => {
-                ("toolrack key create", tenant, json!({"user": user, "delegate": delegate}))
+    pub(super) fn change(&self, tenant: &str) -> Option<Change> {
+        let (command, arguments) = match self {
+            Self::Create { user, delegate } => {
+                ("toolrack key create", json!({"user": user, "delegate": delegate}))
             }
-            Self::Revoke { id, tenant } => ("toolrack key revoke", tenant, json!({"key": id})),
-            Self::List { .. } => return None,
+            Self::Revoke { id } => ("toolrack key revoke", json!({"key": id})),
+            Self::List => return None,
         };
-        Some(Change { command, tenant: tenant.tenant.clone(), arguments })
+        Some(Change { command, tenant: tenant.to_owned(), arguments })
     }
 }
 
@@ -220,62 +199,63 @@ impl Owner<'_> {
 
 pub(super) async fn users(
     command: UserCommand,
+    tenant: &str,
     store: &dyn Store,
     owner: &Owner<'_>,
 ) -> Result<ExitCode, String> {
     match command {
-        UserCommand::Add { id, level, persona, tenant: Tenant { tenant } } => {
-            if store.user(&tenant, &id).await?.is_some() {
-                let promote = hint("user promote", &id, &tenant);
+        UserCommand::Add { id, level, persona } => {
+            if store.user(tenant, &id).await?.is_some() {
+                let promote = hint("user promote", &id, tenant);
                 return Err(format!("there is a user `{id}` already; see `{promote}`"));
             }
             if let Some(persona) = &persona {
-                let shown = crate::personas::show(store, &tenant, persona).await;
-                shown.map_err(|fault| personas::told(&fault, &tenant))?;
+                let shown = crate::personas::show(store, tenant, persona).await;
+                shown.map_err(|fault| personas::told(&fault, tenant))?;
             }
             let personas = persona.into_iter().collect();
             let user = User { id: id.clone(), level, personas, created_at: SystemClock.now() };
-            store.put_user(&tenant, user).await?;
-            let (create, place) = (hint("key create", &id, &tenant), owner.place);
+            store.put_user(tenant, user).await?;
+            let (create, place) = (hint("key create", &id, tenant), owner.place);
             tell(format_args!("added {id} as {level} in {place}; make a key with `{create}`"));
-            if owner.is(&tenant, &id) {
+            if owner.is(tenant, &id) {
                 tell(owner.note());
             }
         }
-        UserCommand::Promote { id, level, tenant: Tenant { tenant } } => {
-            let is_owner = owner.is(&tenant, &id);
-            if is_owner && store.user(&tenant, &id).await?.is_none() {
+        UserCommand::Promote { id, level } => {
+            let is_owner = owner.is(tenant, &id);
+            if is_owner && store.user(tenant, &id).await?.is_none() {
                 return Err(format!(
                     "{} To change that, set `level = \"{level}\"` under `[user]`",
                     owner.note()
                 ));
             }
-            let changed = change_user(store, &tenant, &id, |user| user.level = level).await?;
+            let changed = change_user(store, tenant, &id, |user| user.level = level).await?;
             let Some(User { level: before, .. }) = changed else {
-                return Err(unknown(store, &tenant, &id).await);
+                return Err(unknown(store, tenant, &id).await);
             };
             tell(format_args!("{id} was {before} and is {level}"));
             if is_owner {
                 tell(owner.note());
             }
         }
-        UserCommand::Persona { id, persona, also, none: _, tenant: Tenant { tenant } } => {
+        UserCommand::Persona { id, persona, also, none: _ } => {
             let mut given: Vec<String> = persona.into_iter().collect();
             also.into_iter().for_each(|name| {
                 if !given.contains(&name) {
                     given.push(name)
                 }
             });
-            let before = give(store, &tenant, &id, &given).await?;
+            let before = give(store, tenant, &id, &given).await?;
             tell(format_args!(
                 "the persona of {id} was {} and is {}",
                 shown(&before.personas),
                 shown(&given)
             ));
         }
-        UserCommand::Remove { id, tenant: Tenant { tenant } } => {
+        UserCommand::Remove { id } => {
             let RemovedUser { was_known, responses } =
-                store.remove_user(&tenant, &id, SystemClock.now()).await?;
+                store.remove_user(tenant, &id, SystemClock.now()).await?;
             let deleted =
                 format!("deleted the user's conversations, which had {}", count(responses, "response"));
             match (was_known, responses) {
@@ -283,17 +263,17 @@ pub(super) async fn users(
                 (true, _) => tell(format_args!("removed {id}, revoked the user's keys, and {deleted}")),
                 // Such as the user of requests without a key, or one whom a key that delegates names.
                 (false, 1..) => tell(format_args!("{id} is no stored user; {deleted}")),
-                (false, 0) => return Err(unknown(store, &tenant, &id).await),
+                (false, 0) => return Err(unknown(store, tenant, &id).await),
             }
             let delegates = |key: &ApiKey| key.delegate && key.revoked_at.is_none();
-            if store.keys(&tenant).await?.iter().any(delegates) {
+            if store.keys(tenant).await?.iter().any(delegates) {
                 tell(format_args!("a server with a key that delegates can call for {id} as for any guest"));
             }
         }
-        UserCommand::List { tenant: Tenant { tenant } } => {
-            warn_of_tenant(store, &tenant).await;
+        UserCommand::List => {
+            warn_of_tenant(store, tenant).await;
             let mut table = table(["user", "level", "persona", "since"]);
-            let users = store.users(&tenant).await?;
+            let users = store.users(tenant).await?;
             let total = count(users.len(), "user");
             for user in users {
                 let personas = shown(&user.personas);
@@ -307,31 +287,36 @@ pub(super) async fn users(
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn keys(command: KeyCommand, store: &dyn Store, place: &str) -> Result<ExitCode, String> {
+pub(super) async fn keys(
+    command: KeyCommand,
+    tenant: &str,
+    store: &dyn Store,
+    place: &str,
+) -> Result<ExitCode, String> {
     match command {
-        KeyCommand::Create { user, delegate, tenant: Tenant { tenant } } => {
-            known(store, &tenant, &user).await?;
-            let generated = ApiKey::generate(&tenant, &user, delegate, SystemClock.now());
+        KeyCommand::Create { user, delegate } => {
+            known(store, tenant, &user).await?;
+            let generated = ApiKey::generate(tenant, &user, delegate, SystemClock.now());
             let (key, secret) = generated.map_err(|fault| fault.to_string())?;
             let id = key.id.clone();
             if !store.put_key(key).await? {
-                return Err(unknown(store, &tenant, &user).await);
+                return Err(unknown(store, tenant, &user).await);
             }
             print_line(secret)?;
             tell(format_args!(
                 "This is the key {id} of {user}. It is shown this once; send it as `Authorization: Bearer KEY`."
             ));
         }
-        KeyCommand::Revoke { id, tenant: Tenant { tenant } } => {
-            if !store.revoke_key(&tenant, &id, SystemClock.now()).await? {
-                return Err(format!("there is no valid key `{id}`; see `{}`", hint("key list", "", &tenant)));
+        KeyCommand::Revoke { id } => {
+            if !store.revoke_key(tenant, &id, SystemClock.now()).await? {
+                return Err(format!("there is no valid key `{id}`; see `{}`", hint("key list", "", tenant)));
             }
             tell(format_args!("revoked {id}"));
         }
-        KeyCommand::List { tenant: Tenant { tenant } } => {
-            warn_of_tenant(store, &tenant).await;
+        KeyCommand::List => {
+            warn_of_tenant(store, tenant).await;
             let mut table = table(["key", "user", "delegate", "since", "revoked"]);
-            let keys = store.keys(&tenant).await?;
+            let keys = store.keys(tenant).await?;
             let total = count(keys.len(), "key");
             for key in keys {
                 let revoked = key.revoked_at.map_or("no".to_owned(), second);

@@ -14,12 +14,13 @@ use rmcp::{
 use serde_json::{Map, Value};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
+use toolrack_apis::names::WireNames;
 use toolrack_remote::mcp::{APPROVAL_PENDING, APPROVAL_WAIT};
 
 use super::{
     McpServer, Visitor,
     approval::{self, Answered, PATIENCE, Way},
-    listing, progress,
+    names, progress,
 };
 
 /// The error for the model when a person denies its call.
@@ -34,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<CallToolResponse, ErrorData> {
     let (state, answers) = (wanted.request_state.take(), wanted.input_responses.take());
     let way = Way::of(&request);
-    let mut call = Call::new(server, &visitor, wanted, &request);
+    let mut call = Call::new(server, &visitor, wanted, &request).await;
     if way != Way::Elsewhere {
         call.scope = match approval::scope(&visitor, server, state.as_deref()).await {
             Ok(scope) => Some(scope),
@@ -71,7 +72,7 @@ pub(super) async fn run(
             Answered::Not | Answered::PutAway => outcome,
         };
     }
-    answer(&call.selection, outcome).map(Into::into)
+    call.answer(outcome).map(Into::into)
 }
 
 /// How long a call waits for an approval from elsewhere: a client that repeats calls by itself sets the time.
@@ -102,14 +103,21 @@ struct Call<'r> {
 }
 
 impl<'r> Call<'r> {
-    fn new(
+    async fn new(
         server: &'r McpServer,
         visitor: &'r Visitor,
         wanted: CallToolRequestParams,
         request: &'r RequestContext<RoleServer>,
     ) -> Self {
+        let own_name = || names::own_name(&visitor.registry, server.settings, &wanted.name);
+        let mut name = own_name();
+        if name.is_none() {
+            // A client that knows the tool from before may call it without a list.
+            server.answered.clone().await;
+            name = own_name();
+        }
+        let name = name.unwrap_or_else(|| wanted.name.into_owned());
         let selection = visitor.registry.select(&visitor.context);
-        let name = listing::own_name(&selection, wanted.name.into_owned());
         let arguments = Value::Object(wanted.arguments.unwrap_or_default());
         Self { server, visitor, request, selection, name, arguments, scope: None }
     }
@@ -160,34 +168,44 @@ impl<'r> Call<'r> {
         let refusing = self.server.calls.spawn(async move { selection.refuse(&context, call, error).await });
         refusing.await.map_err(|fault| unfinished(&fault))
     }
+
+    fn names(&self) -> WireNames {
+        names::names(&self.visitor.registry, self.server.settings)
+    }
+
+    /// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.
+    fn answer(&self, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
+        let reported = outcome.for_model();
+        let mut result = match outcome.result {
+            Err(error) => {
+                let names = error.nearest().iter().chain([&outcome.tool_name]).map(String::as_str);
+                if error.kind() == ErrorKind::ToolNotFound {
+                    let message = self.names().in_message(error.feedback().to_owned(), names);
+                    return Err(ErrorData::invalid_params(message, None));
+                }
+                let message = self.names().in_message(reported, names);
+                let mut answer = CallToolResult::error(vec![ContentBlock::text(message)]);
+                let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
+                answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
+                return Ok(answer);
+            }
+            Ok(result) => result,
+        };
+        if !result.success {
+            return Ok(CallToolResult::error(vec![ContentBlock::text(reported)]));
+        }
+        let tool = self.selection.get(&outcome.tool_name);
+        if tool.is_some_and(|tool| tool.is_search()) {
+            names::rename_found(&mut result.value, &self.names());
+        }
+        let mut answer = CallToolResult::success(blocks(&result));
+        answer.structured_content = tool.and_then(|tool| structured(tool.spec(), &result));
+        Ok(answer)
+    }
 }
 
 fn unfinished(fault: &JoinError) -> ErrorData {
     ErrorData::internal_error(format!("the call was not finished: {fault}"), None)
-}
-
-/// The outcome in the protocol's form. Errors that a model can act on are results; an unknown tool is an error.
-fn answer(selection: &Selection, outcome: ToolOutcome) -> Result<CallToolResult, ErrorData> {
-    let reported = outcome.for_model();
-    let result = match outcome.result {
-        Err(error) if error.kind() == ErrorKind::ToolNotFound => {
-            return Err(ErrorData::invalid_params(error.feedback().to_owned(), None));
-        }
-        Err(error) => {
-            let mut answer = CallToolResult::error(vec![ContentBlock::text(reported)]);
-            let pending = error.approval().map(|id| (APPROVAL_PENDING.to_owned(), id.into()));
-            answer.meta = pending.map(|pending| MetaObject(Map::from_iter([pending])));
-            return Ok(answer);
-        }
-        Ok(result) => result,
-    };
-    if !result.success {
-        return Ok(CallToolResult::error(vec![ContentBlock::text(reported)]));
-    }
-    let structured = selection.get(&outcome.tool_name).and_then(|tool| structured(tool.spec(), &result));
-    let mut answer = CallToolResult::success(blocks(&result));
-    answer.structured_content = structured;
-    Ok(answer)
 }
 
 /// The value, if the tool has an output schema.

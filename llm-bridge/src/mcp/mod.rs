@@ -6,14 +6,19 @@
 mod approval;
 mod call;
 mod listing;
+mod names;
 mod progress;
+mod settings;
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
 use registry_core::{Registry, RegistryEvent, ToolContext};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -26,6 +31,9 @@ use rmcp::{
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub(crate) use names::names;
+pub use settings::McpSettings;
 
 /// Changes that come together are reported once.
 const SETTLES: Duration = Duration::from_millis(50);
@@ -45,11 +53,15 @@ pub struct Visitor {
 type Identify = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
 
 /// The server. Cheap to clone; one serves any number of clients.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("McpServer")]
 pub struct McpServer {
     identify: Identify,
     /// The caller of the one request that this instance serves, if the transport has identified it before.
     asking: Option<Visitor>,
+    settings: McpSettings,
+    /// Over when the sources of tools have answered once, or were waited for long enough.
+    answered: Shared<BoxFuture<'static, ()>>,
     /// Seals the state that a client returns with an approval.
     codec: Arc<RequestStateCodec>,
     /// The running calls, also those of disconnected clients.
@@ -59,12 +71,6 @@ pub struct McpServer {
     /// Ends subscriptions.
     stopping: CancellationToken,
     closing: CancellationToken,
-}
-
-impl fmt::Debug for McpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServer").finish_non_exhaustive()
-    }
 }
 
 impl McpServer {
@@ -80,7 +86,24 @@ impl McpServer {
     ) -> Result<Self, String> {
         let codec = Arc::new(approval::codec()?);
         let (stopping, early) = (closing.clone(), Arc::default());
-        Ok(Self { identify: Arc::new(identify), asking: None, codec, calls, early, stopping, closing })
+        let (settings, answered) = (McpSettings::default(), std::future::ready(()).boxed().shared());
+        let identify = Arc::new(identify);
+        Ok(Self { identify, asking: None, settings, answered, codec, calls, early, stopping, closing })
+    }
+
+    /// With these settings. `answered` is over when every source of tools has answered once, or has failed to; the first list waits for
+    /// that, because many clients list once.
+    #[must_use]
+    pub fn with_settings(
+        self,
+        settings: McpSettings,
+        answered: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let waits = async move {
+            // What has not come by then is reported as a change.
+            let _ = tokio::time::timeout(settings.first_list(), answered).await;
+        };
+        Self { settings, answered: waits.boxed().shared(), ..self }
     }
 
     /// Ends subscriptions, which have no end of their own, earlier than calls.
@@ -129,7 +152,8 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let visitor = self.visitor(&context.extensions)?;
-        listing::page(&visitor, request.and_then(|request| request.cursor))
+        self.answered.clone().await;
+        listing::page(&visitor, self.settings, request.and_then(|request| request.cursor))
     }
 
     async fn call_tool(
@@ -142,7 +166,7 @@ impl ServerHandler for McpServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        listing::tool(self.asking.as_ref()?, name)
+        listing::tool(self.asking.as_ref()?, self.settings, name)
     }
 
     /// For clients of the earlier revisions, which are notified of changes without asking: of all since this request, so that none

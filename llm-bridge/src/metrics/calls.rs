@@ -2,14 +2,13 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
 use prometheus::{HistogramVec, IntCounterVec, core::Collector};
 use registry_core::{
-    ErrorKind, Origin, Overview, Registry, RemoteKind, Source, Tool,
+    ErrorKind, Overview, Registry, RemoteKind, Source, Tool,
     guard::{
         audit::{AuditRecord, AuditSink, Phase},
         gate::Verdict,
@@ -26,6 +25,8 @@ const MAX_TOOLS: usize = 4096;
 const NO_KIND: &str = "none";
 
 /// Wraps an audit sink and counts the calls in its records.
+#[derive(derive_more::Debug)]
+#[debug("CallMetrics")]
 pub struct CallMetrics {
     sink: Arc<dyn AuditSink>,
     tools: OnceLock<Overview>,
@@ -37,12 +38,6 @@ pub struct CallMetrics {
     unknown: Arc<Counted>,
     /// For tools beyond the limit.
     other: Arc<Counted>,
-}
-
-impl fmt::Debug for CallMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallMetrics").finish_non_exhaustive()
-    }
 }
 
 /// A tool's labels.
@@ -111,7 +106,7 @@ impl CallMetrics {
     fn seen(&self, record: &AuditRecord) -> Seen {
         Seen {
             tool: self.counted(record),
-            source: source_of(&record.origin),
+            source: (&record.origin).into(),
             outcome: match (record.error, record.success) {
                 (Some(error), _) => error.as_str(),
                 (None, Some(true)) => "success",
@@ -173,18 +168,6 @@ fn has_run(record: &AuditRecord) -> bool {
         Some(error) => matches!(error, ErrorKind::Failed | ErrorKind::Panicked),
     };
     may_be_instant || record.duration_ms.is_some_and(|millis| millis > 0)
-}
-
-fn source_of(origin: &Origin) -> &'static str {
-    match origin {
-        Origin::Native => "native",
-        Origin::Text(_) => "text",
-        Origin::Http => "http",
-        Origin::Mcp => "mcp",
-        Origin::Schedule => "schedule",
-        Origin::CommandLine => "command_line",
-        Origin::Library => "library",
-    }
 }
 
 /// The kind of a tool's source.

@@ -25,6 +25,7 @@ const BREAKER_STATES: [(BreakerState, &str); 3] =
 
 /// The sources of metrics that a server is given.
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct Metrics {
     calls: Option<Arc<CallMetrics>>,
     mcp_servers: Option<McpServers>,
@@ -32,13 +33,11 @@ pub struct Metrics {
 
 impl Metrics {
     /// Adds the counters of calls.
-    #[must_use]
     pub fn with_calls(self, calls: Arc<CallMetrics>) -> Self {
         Self { calls: Some(calls), ..self }
     }
 
     /// Adds the states of MCP servers.
-    #[must_use]
     pub fn with_mcp_servers(self, servers: McpServers) -> Self {
         Self { mcp_servers: Some(servers), ..self }
     }

@@ -10,9 +10,9 @@ use std::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 
 use super::{
@@ -23,13 +23,11 @@ use super::{
     origins::AllowedOrigin,
 };
 
-/// The challenge of a 401: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
-pub(super) const CHALLENGE: &str = "Bearer realm=\"toolrack\"";
-
 /// How requests authenticate.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
 pub struct Access {
     /// The configured user's key.
+    #[debug(skip)]
     pub api_key: Option<String>,
     /// Whether every request needs a key, as it does if `api_key` is set. Otherwise a request without one is the configured user's,
     /// which is for loopback only.
@@ -38,15 +36,6 @@ pub struct Access {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it. Without a key they act as the configured user.
     pub allowed_origins: Vec<AllowedOrigin>,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Access")
-            .field("allowed_hosts", &self.allowed_hosts)
-            .field("allowed_origins", &self.allowed_origins)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Access {
@@ -142,21 +131,11 @@ pub(super) async fn check_key(
     State(identities): State<Arc<Identities>>,
     mut request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, ApiError> {
     let key = request.extensions().get::<SentKey>().cloned().unwrap_or_default();
-    match identities.of(&key, request.headers()).await {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        Err(error) => {
-            let mut response = ApiError::from(error).into_response();
-            if response.status() == StatusCode::UNAUTHORIZED {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
-            }
-            response
-        }
-    }
+    let identity = identities.of(&key, request.headers()).await?;
+    request.extensions_mut().insert(identity);
+    Ok(next.run(request).await)
 }
 
 impl From<IdentityError> for ApiError {

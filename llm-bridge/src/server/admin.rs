@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use axum::http::StatusCode;
+use axum::{
+    extract::FromRequestParts,
+    http::{StatusCode, request::Parts},
+};
 use registry_core::{Origin, Permission};
 use serde_json::Value;
 
@@ -11,6 +14,35 @@ use crate::recorded::{Change, recorded};
 
 /// Why a route of admins refuses others.
 pub(super) const NOT_ADMIN: &str = "The user is not an admin (`permission_denied`).";
+
+/// The caller of a request that only a tenant's admins may make. Others are refused before its body is read.
+pub(super) struct Admin(pub(super) Identity);
+
+impl<S: Send + Sync> FromRequestParts<S> for Admin {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let identity = identified(parts)?;
+        identity.require(Permission::Admin, "this request")?;
+        Ok(Self(identity))
+    }
+}
+
+/// Stands for a caller who manages what all tenants share. Others are refused before the body of the request is read.
+pub(super) struct Operator;
+
+impl<S: Send + Sync> FromRequestParts<S> for Operator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        identified(parts)?.require_operator().map(|()| Self)
+    }
+}
+
+fn identified(parts: &Parts) -> Result<Identity, ApiError> {
+    let identity = parts.extensions.get::<Identity>().cloned();
+    identity.ok_or_else(|| ApiError::internal("the caller of the request is not known"))
+}
 
 /// Makes a change as an admin, recorded in the audit under the name of the command that does the same.
 ///

@@ -15,6 +15,7 @@ use toolrack_apis::{Encode, Failure, FailureKind, ToolStatus, TurnEvent};
 use super::{
     conversations::Keeping,
     fronts::{StaticFront, reply},
+    public_url::PublicUrl,
 };
 use crate::turn::Turn;
 
@@ -22,8 +23,9 @@ use crate::turn::Turn;
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes.
-const PART: usize = 64 * 1024;
+/// The maximum size of a part of a stream that is sent at once, where the model is faster than the client, in bytes. Up to 16 of them
+/// wait for a client that does not read.
+const PART: usize = 4 * 1024;
 const CLOSED: &str = "the server was stopped before the answer was finished";
 
 /// An answer on its way to the client.
@@ -33,54 +35,42 @@ pub(super) struct Answering {
     /// What is encoded and not sent yet.
     out: Vec<u8>,
     /// The address of this server, as the client reaches it.
-    base: Option<String>,
+    base: Option<PublicUrl>,
     over: bool,
     /// Whether the client has been sent text.
     has_text: bool,
-    model: String,
     /// Where the answer is kept, if it is.
     keeping: Option<Keeping>,
-    /// The last event, while the answer is being kept: the client may go on from it at once.
-    last: Option<(JoinHandle<()>, TurnEvent)>,
+    /// The end of the answer, while the answer is being kept: the client may go on from it at once.
+    end: Option<(JoinHandle<()>, Vec<u8>)>,
 }
 
 impl Answering {
     pub(super) fn new(
         turn: Turn,
         encoder: Box<dyn Encode>,
-        base: Option<String>,
+        base: Option<PublicUrl>,
         keeping: Option<Keeping>,
     ) -> Self {
-        Self {
-            turn,
-            encoder,
-            out: Vec::new(),
-            base,
-            over: false,
-            has_text: false,
-            model: String::new(),
-            keeping,
-            last: None,
-        }
+        Self { turn, encoder, out: Vec::new(), base, over: false, has_text: false, keeping, end: None }
     }
 
     /// Waits for the next event and encodes it. Nothing is lost when this is dropped while it waits.
     async fn next(&mut self) -> Result<(), Failure> {
-        if let Some((kept, _)) = &mut self.last {
+        if let Some((kept, _)) = &mut self.end {
             // A failure of it is logged.
             let _ = kept.await;
         }
-        if let Some((_, event)) = self.last.take() {
-            return self.encode(event);
+        if let Some((_, end)) = self.end.take() {
+            self.out.extend(end);
+            self.over = true;
+            return Ok(());
         }
         match self.turn.next().await {
-            Some(event @ TurnEvent::Finished { .. }) => match self.keep() {
-                Some(kept) => {
-                    self.last = Some((kept, event));
-                    Ok(())
-                }
-                None => self.encode(event),
-            },
+            Some(event @ TurnEvent::Finished { .. }) => {
+                self.finish(event);
+                Ok(())
+            }
             Some(event) => self.encode(event),
             None => {
                 self.over = true;
@@ -89,29 +79,29 @@ impl Answering {
         }
     }
 
-    /// Begins to keep the answer.
-    fn keep(&mut self) -> Option<JoinHandle<()>> {
-        let keeping = self.keeping.take()?;
-        let (id, model) = (self.encoder.id()?.to_owned(), std::mem::take(&mut self.model));
-        Some(tokio::spawn(keeping.keep(id, model, self.turn.take_answer())))
+    /// Encodes the last event, and begins to keep the answer.
+    fn finish(&mut self, event: TurnEvent) {
+        let begin = self.out.len();
+        self.encoder.event(event, &mut self.out);
+        self.encoder.finish(&mut self.out);
+        match self.keeping.take().zip(self.encoder.take_response()) {
+            Some((keeping, response)) => {
+                let end = self.out.split_off(begin);
+                let kept = keeping.keep(response, self.turn.take_answer(), end.len());
+                self.end = Some((tokio::spawn(kept), end));
+            }
+            None => self.over = true,
+        }
     }
 
     /// Encodes an event; a failure is handed back.
     fn encode(&mut self, event: TurnEvent) -> Result<(), Failure> {
         self.has_text |= matches!(event, TurnEvent::Text(_) | TurnEvent::Message { .. });
-        if let TurnEvent::Model(name) = &event {
-            self.model.clone_from(name);
-        }
         let waits = self.waits(&event);
         match event {
             TurnEvent::Failed(failure) => {
                 self.over = true;
                 return Err(failure);
-            }
-            TurnEvent::Finished { .. } => {
-                self.over = true;
-                self.encoder.event(event, &mut self.out);
-                self.encoder.finish(&mut self.out);
             }
             event => self.encoder.event(event, &mut self.out),
         }
@@ -127,7 +117,7 @@ impl Answering {
         let TurnEvent::Tool(ToolStatus::Progress { id, name, approval: Some(approval), .. }) = event else {
             return None;
         };
-        let base = self.base.as_deref().unwrap_or_default();
+        let base = self.base.as_ref().map(PublicUrl::to_string).unwrap_or_default();
         let before = if self.has_text { "\n\n" } else { "" };
         let text = format!(
             "{before}[Waiting: a person has to allow `{name}`. To answer: POST {{\"approve\": true}} to {base}/api/approvals/{approval}]\n\n"

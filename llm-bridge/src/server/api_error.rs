@@ -14,6 +14,9 @@ use registry_core::{
 use serde_json::{Value, json};
 use toolrack_apis::{Failure, FailureKind};
 
+/// The challenge of a 401: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
+pub(super) const CHALLENGE: &str = "Bearer realm=\"toolrack\"";
+
 /// An error as it is sent.
 #[derive(Debug)]
 pub(super) struct ApiError {
@@ -125,6 +128,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, Json(json!({ "error": error }))).into_response();
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
         }
         response.extensions_mut().insert(Arc::new(self.failure()));
         response

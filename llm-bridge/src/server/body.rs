@@ -5,11 +5,10 @@ use axum::{
     extract::{FromRequest, Request, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, header},
 };
-use registry_core::Permission;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{MAX_BODY, api_error::ApiError, identity::Identity};
+use super::{MAX_BODY, api_error::ApiError};
 
 const KIND: &str = "invalid_request_error";
 
@@ -53,34 +52,6 @@ pub(super) fn object<T: Body>(bytes: &[u8]) -> Result<T, ApiError> {
         Err(fault) => format!("the request is not JSON: {fault}"),
     };
     Err(ApiError::invalid("body", message))
-}
-
-/// The body of a request that only a tenant's admins may make. Others are refused before it is read.
-pub(super) struct AdminBody<T>(pub(super) T);
-
-impl<T: Body, S: Send + Sync> FromRequest<S> for AdminBody<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if let Some(identity) = request.extensions().get::<Identity>() {
-            identity.require(Permission::Admin, "this request")?;
-        }
-        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
-    }
-}
-
-/// The body of a request about what all tenants share. Who may not make it is refused before it is read.
-pub(super) struct OperatorBody<T>(pub(super) T);
-
-impl<T: Body, S: Send + Sync> FromRequest<S> for OperatorBody<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if let Some(identity) = request.extensions().get::<Identity>() {
-            identity.require_operator()?;
-        }
-        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
-    }
 }
 
 /// Whether the content type is this one, whatever its parameters.

@@ -3,13 +3,13 @@
 use axum::{
     Extension,
     extract::{Request, State},
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, Method},
     response::Response,
 };
 use tokio::sync::Semaphore;
 use toolrack_apis::{
-    BadRequest, Decoded, Provider, anthropic::AnthropicFront, gemini::GeminiFront, ollama::OllamaFront,
-    openai::OpenAiFront, responses::ResponsesFront,
+    BadRequest, Decoded, Framing, Provider, anthropic::AnthropicFront, gemini::GeminiFront,
+    ollama::OllamaFront, openai::OpenAiFront, responses::ResponsesFront,
 };
 
 use super::{
@@ -17,9 +17,10 @@ use super::{
     answering::{Answering, streamed, whole},
     api_error::ApiError,
     conversations, counts,
-    fronts::{StaticFront, read, reply},
+    fronts::{StaticFront, is_at, read, reply},
     identity::Identity,
     openapi::{ChatCompletion, ChatCompletionRequest, JsonObject, Operation},
+    public_url::PublicUrl,
     routes::Routes,
 };
 
@@ -32,54 +33,72 @@ const SMALL_BODY: usize = 256 * 1024;
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
 /// An address of a chat API.
-struct Endpoint {
-    path: &'static str,
-    front: StaticFront,
+pub(super) struct Endpoint {
+    pub(super) path: &'static str,
+    /// Decodes its requests, and writes its answers and every error at this path and below it.
+    pub(super) front: StaticFront,
+    /// How it streams.
+    stream: Framing,
     /// Its name in generated clients.
     id: &'static str,
     summary: &'static str,
 }
 
-const ENDPOINTS: [Endpoint; 7] = [
+impl Endpoint {
+    /// Whether a path is this one or below it.
+    pub(super) fn has(&self, path: &str) -> bool {
+        is_at(path, self.path.split("/{").next().unwrap_or(self.path))
+    }
+}
+
+/// The addresses of the chat APIs, a row each.
+pub(super) const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/v1/chat/completions",
         front: &OpenAiFront,
+        stream: Framing::Sse,
         id: "create_chat_completion",
         summary: "An answer of the model, which may call tools on the way",
     },
     Endpoint {
         path: "/v1/responses",
         front: &ResponsesFront,
+        stream: Framing::Sse,
         id: "create_response",
         summary: "The same, as OpenAI's Responses: <https://platform.openai.com/docs/api-reference/responses>",
     },
     Endpoint {
         path: "/v1/messages",
         front: &AnthropicFront,
+        stream: Framing::Sse,
         id: "create_message",
         summary: "The same, as Anthropic's Messages: <https://docs.claude.com/en/api/messages>",
     },
     Endpoint {
         path: "/v1beta/models/{*call}",
         front: &GeminiFront,
+        stream: Framing::Sse,
         id: "generate_content",
         summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
     },
     Endpoint {
         path: "/v1/models/{*call}",
         front: &GeminiFront,
+        stream: Framing::Sse,
         id: "generate_content_v1",
         summary: "The same, as Gemini's `MODEL:generateContent`: <https://ai.google.dev/api/generate-content>",
     },
     Endpoint {
         path: "/api/chat",
         front: &OllamaFront::Chat,
+        stream: Framing::Lines,
         id: "ollama_chat",
         summary: "The same, as Ollama's chat: <https://docs.ollama.com/api/chat>",
     },
     Endpoint {
         path: "/api/generate",
         front: &OllamaFront::Generate,
+        stream: Framing::Lines,
         id: "ollama_generate",
         summary: "The same, as Ollama's generate: <https://docs.ollama.com/api/generate>",
     },
@@ -114,21 +133,13 @@ fn operation(endpoint: &Endpoint) -> Operation {
         ),
         false => operation,
     };
-    match endpoint.front.api() {
-        Provider::OpenAi => operation
-            .reads::<ChatCompletionRequest>()
-            .answers::<ChatCompletion>(200, "The answer.")
-            .answers_with(200, "text/event-stream", ""),
-        _ => operation.reads::<JsonObject>().answers::<JsonObject>(200, "The answer.").answers_with(
-            200,
-            if endpoint.front.api() == Provider::Ollama {
-                "application/x-ndjson"
-            } else {
-                "text/event-stream"
-            },
-            "",
-        ),
-    }
+    let operation = match endpoint.front.api() {
+        Provider::OpenAi => {
+            operation.reads::<ChatCompletionRequest>().answers::<ChatCompletion>(200, "The answer.")
+        }
+        _ => operation.reads::<JsonObject>().answers::<JsonObject>(200, "The answer."),
+    };
+    operation.answers_with(200, endpoint.stream.content_type(), "")
 }
 
 async fn answer(
@@ -141,13 +152,22 @@ async fn answer(
         return counts::count(&GeminiFront, app, identity, request).await;
     }
     let (parts, body) = read(front, request).await?;
-    let (base, headers) = (base_of(&parts.headers), parts.headers.clone());
+    let (base, headers) = (PublicUrl::of(app.public_url.as_ref(), &parts.headers), parts.headers.clone());
     let bad = |fault: BadRequest| reply(front.failure(&fault.into()));
-    let Decoded { mut request, encoder } =
-        match decode(body.len(), move || front.decode(&parts, &body)).await? {
+    let (size, sent) = (body.len(), body.clone());
+    let mut decoded = match decode(size, move || front.decode(&parts, &body)).await? {
+        Ok(decoded) => decoded,
+        Err(fault) => return Ok(bad(fault)),
+    };
+    let missing = std::mem::take(&mut decoded.request.conversation.missing_items);
+    if !missing.is_empty() {
+        let with_items = conversations::with_items(app.conversations.as_ref(), &identity, sent, missing);
+        decoded = match with_items.await {
             Ok(decoded) => decoded,
-            Err(fault) => return Ok(bad(fault)),
+            Err(fault) => return fault.answered(front),
         };
+    }
+    let Decoded { mut request, encoder } = decoded;
     let identity = match request.extension.persona.take() {
         Some(persona) => identity.under_persona(persona).await?,
         None => identity,
@@ -159,7 +179,7 @@ async fn answer(
         Provider::Responses => {
             match conversations::begin(app.conversations.as_ref(), &identity, &mut request).await {
                 Ok(keeping) => keeping,
-                Err(failure) => return Ok(reply(front.failure(&failure))),
+                Err(fault) => return fault.answered(front),
             }
         }
         _ => None,
@@ -202,10 +222,4 @@ pub(super) fn wants_tools(headers: &HeaderMap) -> Result<bool, ApiError> {
             Err(ApiError::invalid(TOOLS_HEADER, message))
         }
     }
-}
-
-/// The address of this server, as the client reaches it.
-fn base_of(headers: &HeaderMap) -> Option<String> {
-    let host = headers.get(header::HOST)?.to_str().ok()?;
-    Some(format!("http://{host}"))
 }

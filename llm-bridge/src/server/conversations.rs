@@ -1,58 +1,31 @@
-//! Conversations of OpenAI's Responses, which the server keeps: `previous_response_id` and `store`, and
-//! `DELETE /v1/responses/{id}`: <https://platform.openai.com/docs/api-reference/responses>.
+//! Conversations of OpenAI's Responses, which the server keeps: `previous_response_id`, `store`, and items of type `item_reference`:
+//! <https://platform.openai.com/docs/api-reference/responses>.
 
-use std::sync::Arc;
-
-use axum::{
-    Extension, Json,
-    extract::{Path, State},
-    http::Method,
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
 };
+
+use axum::{body::Bytes, response::Response};
 use jiff::Timestamp;
 use registry_core::{
     CallerAuthority,
     store::{ConversationError, Conversations, StoredResponse},
 };
-use serde_json::{Value, json};
-use toolrack_apis::{Failure, FailureKind, Message, Request};
-
-use super::{
-    App,
-    api_error::ApiError,
-    identity::Identity,
-    openapi::{JsonObject, Operation},
-    routes::Routes,
+use serde_json::Value;
+use toolrack_apis::{
+    Decoded, Failure, FailureKind, Message, RawJson, Request,
+    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, added_messages, response_of_item},
 };
 
-pub(super) fn routes() -> Routes {
-    let operation =
-        Operation::new(Method::DELETE, "Chat", "delete_response", "Forgets a response that is kept")
-            .path("id", "The response's id. What continues it cannot be continued any more.")
-            .answers::<JsonObject>(200, "It is deleted.")
-            .refuses(404, "There is no such response of this user (`not_found`).");
-    Routes::new().add("/v1/responses/{id}", delete, operation)
-}
+use super::{
+    api_error::ApiError,
+    chat::decode,
+    fronts::{StaticFront, reply},
+    identity::Identity,
+};
 
-async fn delete(
-    State(app): State<App>,
-    Extension(identity): Extension<Identity>,
-    id: Result<Path<String>, axum::extract::rejection::PathRejection>,
-) -> Result<Json<Value>, ApiError> {
-    let Path(id) = id.map_err(|fault| ApiError::invalid("id", fault.body_text()))?;
-    let deleted = match &app.conversations {
-        Some(conversations) => {
-            conversations.delete(identity.registry.tenant(), &identity.caller.user, &id).await
-        }
-        None => Err(ConversationError::Unknown),
-    };
-    match deleted {
-        Ok(()) => Ok(Json(json!({"id": id, "object": "response", "deleted": true}))),
-        Err(ConversationError::Store(cause)) => Err(cause.into()),
-        Err(_) => Err(ApiError::not_found("not_found", format!("Response with id '{id}' not found."))),
-    }
-}
-
-/// An answer that is to be kept with what its request has added.
+/// An answer that is to be kept with the input of its request.
 pub(super) struct Keeping {
     conversations: Conversations,
     /// Who says whether the user is still there.
@@ -60,7 +33,36 @@ pub(super) struct Keeping {
     tenant: String,
     user: String,
     previous: Option<String>,
-    added: Vec<Message>,
+    input: RawJson,
+}
+
+/// Why a request with a conversation is not answered.
+pub(super) enum NotBegun {
+    /// In the API's shape.
+    Failure(Failure),
+    Error(ApiError),
+}
+
+impl NotBegun {
+    /// The answer instead.
+    pub(super) fn answered(self, front: StaticFront) -> Result<Response, ApiError> {
+        match self {
+            Self::Failure(failure) => Ok(reply(front.failure(&failure))),
+            Self::Error(error) => Err(error),
+        }
+    }
+}
+
+impl From<Failure> for NotBegun {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<ApiError> for NotBegun {
+    fn from(error: ApiError) -> Self {
+        Self::Error(error)
+    }
 }
 
 /// Puts what is kept of a conversation before a request; what has to be kept of it.
@@ -71,69 +73,151 @@ pub(super) async fn begin(
     conversations: Option<&Conversations>,
     identity: &Identity,
     request: &mut Request,
-) -> Result<Option<Keeping>, Failure> {
+) -> Result<Option<Keeping>, NotBegun> {
     let (tenant, user) = (identity.registry.tenant().to_owned(), identity.caller.user.clone());
     let previous = request.conversation.previous_response_id.take();
     if let Some(id) = &previous {
-        let conversations = conversations.ok_or_else(|| failure(id, ConversationError::Disabled))?;
-        let texts = conversations.chain(&tenant, &user, id).await.map_err(|error| failure(id, error))?;
-        for text in texts {
-            let messages: Vec<Message> = serde_json::from_str(&text).map_err(|error| {
-                tracing::error!(%error, "kept_response_not_read");
-                Failure::new(
-                    FailureKind::Internal,
-                    "the server's store holds something that this server cannot read",
-                )
-            })?;
-            request.conversation.earlier.extend(messages);
-        }
+        let conversations = conversations.ok_or_else(|| not_continued(id, ConversationError::Disabled))?;
+        let texts =
+            conversations.chain(&tenant, &user, id).await.map_err(|error| not_continued(id, error))?;
+        let size = texts.iter().map(|text| text.len()).sum();
+        let read = move || texts.iter().map(|text| added_messages(text)).collect::<Result<Vec<_>, _>>();
+        let earlier = decode(size, read).await?.map_err(|error| not_read(&error))?;
+        request.conversation.earlier = earlier.into_iter().flatten().collect();
     }
-    let is_wanted = request.conversation.store != Some(false);
-    let conversations = conversations.filter(|conversations| is_wanted && conversations.are_kept());
-    let instructions = usize::from(request.conversation.has_instructions);
-    Ok(conversations.map(|conversations| Keeping {
+    let conversations = conversations.filter(|conversations| conversations.are_kept());
+    let keeping = conversations.zip(request.conversation.input.take());
+    Ok(keeping.map(|(conversations, input)| Keeping {
         conversations: conversations.clone(),
         standing: identity.standing(),
         tenant,
         user,
         previous,
-        added: request.messages.iter().skip(instructions).cloned().collect(),
+        input,
     }))
 }
 
-fn failure(id: &str, error: ConversationError) -> Failure {
-    let (kind, message) = match error {
-        ConversationError::Unknown => {
-            (FailureKind::NotFound, format!("Previous response with id '{id}' not found: {error}"))
+/// Decodes a request again, with the kept items that its input refers to.
+///
+/// # Errors
+/// When one of them is not kept.
+pub(super) async fn with_items(
+    conversations: Option<&Conversations>,
+    identity: &Identity,
+    body: Bytes,
+    ids: Vec<String>,
+) -> Result<Decoded, NotBegun> {
+    let first = ids.first().map(String::as_str).unwrap_or_default();
+    let conversations = conversations.ok_or_else(|| no_item(first, ConversationError::Disabled))?;
+    let (tenant, user) = (identity.registry.tenant(), &identity.caller.user);
+    let mut by_response: HashMap<String, HashSet<String>> = HashMap::new();
+    for id in ids {
+        let response = response_of_item(&id).ok_or_else(|| no_item(&id, ConversationError::Unknown))?;
+        by_response.entry(response).or_default().insert(id);
+    }
+    let (mut kept, mut read) = (KeptItems::new(), 0);
+    for (at, (response, mut wanted)) in by_response.into_iter().enumerate() {
+        let any = wanted.iter().next().cloned().unwrap_or_default();
+        let failed = |error| no_item(&any, error);
+        let stored = conversations.response(tenant, user, &response).await.map_err(failed)?;
+        read += stored.size();
+        conversations.check_read(at + 1, read).map_err(failed)?;
+        let size = stored.messages.len() + stored.given.len();
+        let find = move || items_of(&stored, |item| wanted.take(id_of(item)?)).map(|found| (found, wanted));
+        let (found, missing) = decode(size, find).await?.map_err(|error| not_read(&error))?;
+        if let Some(id) = missing.iter().next() {
+            return Err(no_item(id, ConversationError::Unknown).into());
         }
+        kept.extend(found);
+    }
+    let decoded = decode(body.len(), move || ResponsesFront.decode_with(&body, &kept)).await?;
+    Ok(decoded.map_err(Failure::from)?)
+}
+
+/// The items of a response that `wanted` gives an id for.
+fn items_of(
+    stored: &StoredResponse,
+    mut wanted: impl FnMut(&Value) -> Option<String>,
+) -> Result<Vec<(String, RawJson)>, serde_json::Error> {
+    let kept = kept(stored);
+    let items = kept.output()?.into_iter().chain(kept.input()?);
+    Ok(items.filter_map(|item| Some((wanted(&item)?, RawJson::of(&item)))).collect())
+}
+
+/// A stored response, to be read.
+pub(super) fn kept(stored: &StoredResponse) -> KeptResponse<'_> {
+    KeptResponse { id: &stored.id, addition: &stored.messages, given: &stored.given }
+}
+
+/// The id of an item.
+pub(super) fn id_of(item: &Value) -> Option<&str> {
+    item.get("id")?.as_str()
+}
+
+fn not_continued(id: &str, error: ConversationError) -> Failure {
+    let not_found = format!("Previous response with id '{id}' not found: {error}");
+    failure("previous_response_id", FailureKind::NotFound, not_found, error)
+}
+
+fn no_item(id: &str, error: ConversationError) -> Failure {
+    let not_found = format!(
+        "Item with id '{id}' not found: it was deleted or has expired, belongs to another user, or its response was made with \
+         `store: false`; send the item itself"
+    );
+    failure("input", FailureKind::InvalidRequest, not_found, error)
+}
+
+fn failure(param: &str, kind: FailureKind, not_found: String, error: ConversationError) -> Failure {
+    let (kind, message) = match error {
+        ConversationError::Unknown => (kind, not_found),
         ConversationError::Store(cause) => {
             tracing::error!(%cause, "store_failed");
             (FailureKind::Overloaded, "the server's store does not answer; try again".to_owned())
         }
         other => (FailureKind::InvalidRequest, other.to_string()),
     };
-    Failure { param: Some("previous_response_id".to_owned()), ..Failure::new(kind, message) }
+    Failure { param: Some(param.to_owned()), ..Failure::new(kind, message) }
+}
+
+/// What is kept is not what this version writes.
+pub(super) fn not_read(error: &serde_json::Error) -> Failure {
+    tracing::error!(%error, "kept_response_not_read");
+    let message = "the server's store holds something that this server cannot read";
+    Failure::new(FailureKind::Internal, message)
 }
 
 impl Keeping {
-    /// Keeps the answer under its id. The answer stands, whether that works or not.
-    pub(super) async fn keep(mut self, id: String, model: String, answer: Vec<Message>) {
+    /// Keeps an answer of about this size in bytes. The answer stands, whether that works or not.
+    pub(super) async fn keep(self, given: Value, answer: Vec<Message>, size: usize) {
         // A user who was removed meanwhile has no conversations.
         if let Some(standing) = &self.standing
             && !matches!(standing.caller().await, Ok(Some(_)))
         {
             return;
         }
-        self.added.extend(answer);
-        let Self { conversations, tenant, user, previous, added, .. } = self;
-        let messages = match serde_json::to_string(&added) {
-            Ok(messages) => messages.into(),
-            Err(error) => return tracing::error!(%error, "response_not_kept"),
+        let conversations = self.conversations.clone();
+        let kept = match decode(size + self.input.get().len(), move || self.stored(&given, &answer)).await {
+            Ok(Ok(response)) => conversations.keep(response).await.map_err(|error| error.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the server is being stopped".to_owned()),
         };
-        let created_at = Timestamp::now();
-        let response = StoredResponse { id, tenant, user, previous, model, messages, created_at };
-        if let Err(error) = conversations.keep(response).await {
+        if let Err(error) = kept {
             tracing::warn!(%error, "response_not_kept");
         }
+    }
+
+    fn stored(self, given: &Value, answer: &[Message]) -> Result<StoredResponse, serde_json::Error> {
+        let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Self { tenant, user, previous, input, .. } = self;
+        Ok(StoredResponse {
+            id: text("id"),
+            tenant,
+            user,
+            previous,
+            model: text("model"),
+            messages: serde_json::to_string(&Addition { input: &input, answer })?.into(),
+            given: given.to_string().into(),
+            created_at: Timestamp::now(),
+        })
     }
 }

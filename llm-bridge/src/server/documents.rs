@@ -200,22 +200,9 @@ pub(super) async fn list(
 pub(super) struct AddedDocument {
     /// The path under which it is cited, listed and removed.
     path: String,
-    outcome: Outcome,
+    outcome: Added,
     /// The number of its passages.
     passages: u64,
-}
-
-/// The outcome.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "AddedOutcome")]
-pub(super) enum Outcome {
-    /// It is new.
-    New,
-    /// It replaced an older one.
-    Updated,
-    /// It was stored already.
-    Unchanged,
 }
 
 pub(super) fn add_operation() -> Operation {
@@ -285,11 +272,6 @@ pub(super) async fn add(
     };
     let kept = below(&documents, Some(path.clone())).await?;
     let passages = kept.into_iter().find(|document| document.path == path).map_or(0, |kept| kept.passages);
-    let outcome = match outcome {
-        Added::New => Outcome::New,
-        Added::Updated => Outcome::Updated,
-        Added::Unchanged => Outcome::Unchanged,
-    };
     tracing::info!(tenant = identity.registry.tenant(), user, path, ?outcome, "document_added");
     Ok(Json(AddedDocument { path, outcome, passages }))
 }

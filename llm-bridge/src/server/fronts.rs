@@ -17,6 +17,7 @@ use toolrack_apis::{
 use super::{
     api_error::ApiError,
     body::{is_sent_as, not_read},
+    chat::ENDPOINTS,
 };
 
 /// A front that lives as long as the program.
@@ -25,37 +26,31 @@ pub(super) type StaticFront = &'static dyn Front;
 /// A front whose API lists models.
 pub(super) type ListFront = &'static dyn ListModels;
 
-/// The addresses of Ollama's API. Others below `/api` are this server's own.
-const OLLAMA: [&str; 8] = [
-    "/api/chat",
-    "/api/generate",
-    "/api/tags",
-    "/api/show",
-    "/api/ps",
-    "/api/version",
-    "/api/embed",
-    "/api/embeddings",
-];
+/// The addresses of Ollama's API beside its chats. Others below `/api` are this server's own.
+const OLLAMA: [&str; 6] =
+    ["/api/tags", "/api/show", "/api/ps", "/api/version", "/api/embed", "/api/embeddings"];
 
 /// Whether a path is this one or below it.
-fn is_at(path: &str, place: &str) -> bool {
+pub(super) fn is_at(path: &str, place: &str) -> bool {
     path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The API that a request is in, where its errors have another shape than OpenAI's.
 fn front_of(request: &Request) -> Option<StaticFront> {
     let path = request.uri().path();
-    if is_at(path, "/v1/messages") {
-        return Some(&AnthropicFront);
-    }
-    if is_at(path, "/v1beta") || is_at(path, "/v1/models") {
-        let front: StaticFront = match request.method() {
+    let front: StaticFront = if is_at(path, "/v1beta") || is_at(path, "/v1/models") {
+        match request.method() {
             &Method::POST => &GeminiFront,
             _ => list_front_of(request),
-        };
-        return Some(front).filter(|front| front.api() != Provider::OpenAi);
-    }
-    OLLAMA.iter().any(|place| is_at(path, place)).then_some(&OllamaFront::Chat)
+        }
+    } else if let Some(endpoint) = ENDPOINTS.iter().find(|endpoint| endpoint.has(path)) {
+        endpoint.front
+    } else if OLLAMA.iter().any(|place| is_at(path, place)) {
+        &OllamaFront::Chat
+    } else {
+        return None;
+    };
+    Some(front).filter(|front| !matches!(front.api(), Provider::OpenAi | Provider::Responses))
 }
 
 /// The API of a client that asks for models: the SDKs share addresses, and differ in how they send their key.
@@ -124,4 +119,26 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
     read.map_err(|fault| {
         ApiError::new(fault.status(), "invalid_request_error", not_read(&fault)).param("body")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_at_every_chat_address_have_the_shape_of_its_api() {
+        for endpoint in ENDPOINTS {
+            let path = endpoint.path.replace("{*call}", "m:generateContent");
+            for path in [path.clone(), format!("{path}/"), format!("{path}/more")] {
+                let request = Request::builder().method(Method::POST).uri(&path).body(Body::empty()).unwrap();
+                let shape = front_of(&request).map_or(Provider::OpenAi, |front| front.api());
+                let api = match endpoint.front.api() {
+                    // Its errors are those of chat completions.
+                    Provider::Responses => Provider::OpenAi,
+                    api => api,
+                };
+                assert_eq!(shape, api, "{path}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use axum::http::{HeaderMap, HeaderValue};
+use derive_more::From;
 use jiff::Timestamp;
 use moka::sync::Cache;
 use registry_core::{
@@ -127,20 +128,15 @@ impl Identity {
 }
 
 /// Why a caller cannot be identified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, From)]
 pub(super) enum IdentityError {
     /// The key is missing or not valid.
     NoKey,
     /// The request names a persona that its user may not use; the text is for the user.
     Persona(String),
     /// The store failed.
+    #[from]
     Store(StoreError),
-}
-
-impl From<StoreError> for IdentityError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 impl From<PersonaError> for IdentityError {

@@ -1,7 +1,5 @@
 //! Where a request has its key: each API that clients speak has a place of its own for it.
 
-use std::fmt;
-
 use axum::{
     extract::Request,
     http::{HeaderMap, Uri, header},
@@ -88,7 +86,8 @@ impl Place {
 }
 
 /// The key of a request, which no log shows.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, derive_more::Debug)]
+#[debug("SentKey({})", if _0.is_some() { "secret" } else { "none" })]
 pub(super) struct SentKey(Option<String>);
 
 impl SentKey {
@@ -101,12 +100,6 @@ impl SentKey {
 
     pub(super) fn as_str(&self) -> Option<&str> {
         self.0.as_deref()
-    }
-}
-
-impl fmt::Debug for SentKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "SentKey(secret)" } else { "SentKey(none)" })
     }
 }
 

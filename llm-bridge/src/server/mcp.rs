@@ -18,9 +18,10 @@ use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolrack_remote::mcp::McpServers;
 
 use super::{
-    LAST_BYTES,
+    LAST_BYTES, ServerSettings,
     api_error::ApiError,
     identity::Identity,
     openapi::{JsonRpc, Operation},
@@ -56,6 +57,7 @@ impl Mcp {
     /// # Errors
     /// When the machine has no randomness to give.
     pub(super) fn new(
+        settings: &ServerSettings,
         stopping: CancellationToken,
         closing: CancellationToken,
         calls: TaskTracker,
@@ -63,7 +65,8 @@ impl Mcp {
         let server = McpServer::new(closing.clone(), calls, |extensions| {
             extensions.get::<Parts>()?.extensions.get::<Identity>().map(visitor)
         })?
-        .with_stopping(stopping.clone());
+        .with_stopping(stopping.clone())
+        .with_settings(settings.mcp, answered(settings.mcp_servers.clone()));
         // `Host` and `Origin` are checked before, on every route.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -94,6 +97,13 @@ impl Mcp {
                 streams.cancel();
             });
         });
+    }
+}
+
+/// Waits until every MCP server has said what tools it has, or failed to. The modules are waited for on every route.
+async fn answered(servers: Option<McpServers>) {
+    if let Some(servers) = servers {
+        servers.settled(Duration::MAX).await;
     }
 }
 

@@ -15,8 +15,9 @@ use toolrack_remote::{
 
 use super::{
     App,
+    admin::Operator,
     api_error::ApiError,
-    body::OperatorBody,
+    body::JsonBody,
     identity::Identity,
     modules::{Accepting, CHANGED, NOT_ADMIN, not_accepted, usable_of},
     name::Name,
@@ -76,11 +77,10 @@ pub(super) fn accept_operation() -> Operation {
 
 pub(super) async fn accept(
     State(app): State<App>,
-    Extension(identity): Extension<Identity>,
+    _: Operator,
     Name(server): Name,
-    OperatorBody(Accepting { digest }): OperatorBody<Accepting>,
+    JsonBody(Accepting { digest }): JsonBody<Accepting>,
 ) -> Result<Json<McpServerReport>, ApiError> {
-    identity.require_operator()?;
     let accepted = match &app.mcp_servers {
         Some(servers) => servers.accept(&server, &digest).await,
         None => Err(AcceptError::Unknown { kind: "MCP server", name: server }),

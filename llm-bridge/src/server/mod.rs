@@ -7,6 +7,7 @@ mod api_error;
 mod approvals;
 mod body;
 mod chat;
+mod connections;
 mod conversations;
 mod counts;
 mod document_reading;
@@ -29,18 +30,20 @@ mod origins;
 mod page;
 mod passed;
 mod personas;
+mod public_url;
 mod query;
+mod responses;
 mod routes;
 mod schedule;
+mod serving;
+mod timeouts;
 mod tools;
 mod unrouted;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse, serve::ListenerExt,
-};
+use axum::{Extension, Router, extract::DefaultBodyLimit, middleware, response::IntoResponse};
 use registry_core::{
     Caller, Permission,
     store::{Conversations, Store},
@@ -53,26 +56,35 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use access::Access;
 use api_error::ApiError;
+use connections::Connections;
 pub use documents::Upload;
 use identity::Identities;
 use openapi::Document;
 pub use origins::AllowedOrigin;
+pub use public_url::PublicUrl;
 use routes::Routes;
 use toolrack_remote::module::Modules;
 use unrouted::RouteList;
 
-use crate::{metrics::Metrics, turn::Backend};
+use crate::{mcp::McpSettings, metrics::Metrics, turn::Backend};
 
 /// The largest request that is read, in bytes: a conversation with pictures in it.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 /// The default grace period of open answers when the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
 
+/// The default time that a request may take to come.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The default time for which a client may take nothing of what is sent to it.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long the last bytes of cancelled answers may take.
 const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// The settings of a server.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("ServerSettings({access:?})")]
 pub struct ServerSettings {
     /// The caller of requests without a key.
     pub caller: Caller,
@@ -80,6 +92,8 @@ pub struct ServerSettings {
     pub level_with_keys: Option<Permission>,
     /// Authentication of requests.
     pub access: Access,
+    /// The address at which clients reach this server; `None` for the one that they name.
+    pub public_url: Option<PublicUrl>,
     /// The store of users and keys.
     pub store: Arc<dyn Store>,
     /// The webhooks, for the list of dead letters.
@@ -90,6 +104,8 @@ pub struct ServerSettings {
     pub metrics: Metrics,
     /// The MCP servers whose tools are in the registry.
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
+    /// How the tools are offered to MCP clients.
+    pub mcp: McpSettings,
     /// The conversations that are kept for clients of OpenAI's Responses; `None` for none.
     pub conversations: Option<Conversations>,
     /// The documents that tools search.
@@ -104,6 +120,11 @@ pub struct ServerSettings {
     pub schedule: Option<Schedule>,
     /// The grace period of open answers when the server stops.
     pub grace: Duration,
+    /// How long the head of a request may take to come, and how long its body, which gets a second more for every 16 KiB. A connection
+    /// without a request is kept as long.
+    pub request_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it before its connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl ServerSettings {
@@ -113,11 +134,13 @@ impl ServerSettings {
             caller,
             level_with_keys: None,
             access: Access::default(),
+            public_url: None,
             store,
             webhooks: None,
             modules: None,
             metrics: Metrics::default(),
             mcp_servers: None,
+            mcp: McpSettings::default(),
             conversations: None,
             documents: None,
             upload: Upload::default(),
@@ -125,13 +148,9 @@ impl ServerSettings {
             module_name: "toolrack".to_owned(),
             schedule: None,
             grace: GRACE,
+            request_timeout: REQUEST_TIMEOUT,
+            write_timeout: WRITE_TIMEOUT,
         }
-    }
-}
-
-impl std::fmt::Debug for ServerSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerSettings").field("access", &self.access).finish_non_exhaustive()
     }
 }
 
@@ -145,6 +164,7 @@ struct App {
     mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     documents: documents::DocumentAccess,
     conversations: Option<Conversations>,
+    public_url: Option<PublicUrl>,
     /// This server's name in its manifest.
     module_name: Arc<str>,
     /// Cancelled when the grace period is over.
@@ -172,9 +192,8 @@ fn routes(
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
-    let with_tools = Routes::new();
-    let with_tools =
-        with_tools.merge(mcp::routes(mcp::Mcp::new(stopping, closing.clone(), backend.tasks())?));
+    let mcp = mcp::Mcp::new(&settings, stopping, closing.clone(), backend.tasks())?;
+    let with_tools = Routes::new().merge(mcp::routes(mcp));
     if let Some(schedule) = settings.schedule.clone() {
         let owners = schedule::Owners(Arc::clone(&identities));
         backend.spawn(schedule::run(schedule, owners, Arc::clone(&settings), closing.clone()));
@@ -189,12 +208,13 @@ fn routes(
         mcp_servers: settings.mcp_servers.clone(),
         documents,
         conversations: settings.conversations.clone(),
+        public_url: settings.public_url.clone(),
         module_name: settings.module_name.as_str().into(),
         closing,
     };
     let with_tools = with_tools
         .merge(chat::routes())
-        .merge(conversations::routes())
+        .merge(responses::routes())
         .merge(counts::routes())
         .add("/execute", execute::execute, execute::execute_operation())
         .add("/api/tools", tools::list, tools::list_operation())
@@ -242,6 +262,7 @@ fn routes(
         .layer(Extension(document))
         .layer(Extension(list))
         .layer(middleware::from_fn_with_state(identities, access::check_host))
+        .layer(middleware::from_fn_with_state(settings.request_timeout, timeouts::limit_body))
         .layer(middleware::from_fn(fronts::errors_in_shape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(CatchPanicLayer::custom(|_| {
@@ -275,27 +296,24 @@ pub async fn serve(
 ) -> Result<(), String> {
     let address: SocketAddr = listener.local_addr().map_err(|error| error.to_string())?;
     check_address(&settings, address).await?;
+    let (request_timeout, write_timeout) = (settings.request_timeout, settings.write_timeout);
     let (closing, grace) = (CancellationToken::new(), settings.grace);
     let router = routes(backend.clone(), settings, stop.clone(), closing.clone())?;
-    let closed = closing.clone();
-    let stopping = async move {
-        stop.cancelled().await;
+    let (stopping, closed) = (stop.clone(), closing.clone());
+    tokio::spawn(async move {
+        stopping.cancelled().await;
         tracing::info!("Stopping; open answers have {} s", grace.as_secs());
-        tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
-            closing.cancel();
-        });
-    };
-    // A small packet of a stream must not wait for the acknowledgement of the one before.
-    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stopping).into_future();
-    let served = tokio::select! {
-        served = serving => served.map_err(|error| error.to_string()),
+        tokio::time::sleep(grace).await;
+        closing.cancel();
+    });
+    let listener = Connections { listener, write_timeout };
+    tokio::select! {
+        () = serving::serve(listener, router, request_timeout, stop) => {}
         // Does not wait for a client that reads nothing.
-        () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => Ok(()),
-    };
+        () = async { closed.cancelled().await; tokio::time::sleep(LAST_BYTES).await } => {}
+    }
     // A call can outlive its connection.
     closed.cancel();
     backend.stop().await;
-    served
+    Ok(())
 }

@@ -21,8 +21,9 @@ use toolrack_remote::{
 
 use super::{
     App,
+    admin::Operator,
     api_error::ApiError,
-    body::{Body, JsonBody, OperatorBody},
+    body::{Body, JsonBody},
     execute::{EntryPoint, call_operation, make_call},
     identity::Identity,
     name::Name,
@@ -128,9 +129,8 @@ pub(super) fn refresh_operation() -> Operation {
 
 pub(super) async fn refresh(
     State(app): State<App>,
-    Extension(identity): Extension<Identity>,
+    _: Operator,
 ) -> Result<Json<ModuleList<ModuleReport>>, ApiError> {
-    identity.require_operator()?;
     // In a task, so that it goes on when the client disconnects: others may wait for the same answers.
     let modules = app.modules.clone();
     let refreshed = app.backend.spawn(async move { modules.refresh().await }).await;
@@ -151,11 +151,10 @@ pub(super) fn accept_operation() -> Operation {
 
 pub(super) async fn accept(
     State(app): State<App>,
-    Extension(identity): Extension<Identity>,
+    _: Operator,
     Name(module): Name,
-    OperatorBody(Accepting { digest }): OperatorBody<Accepting>,
+    JsonBody(Accepting { digest }): JsonBody<Accepting>,
 ) -> Result<Json<ModuleReport>, ApiError> {
-    identity.require_operator()?;
     let accepted = app.modules.accept(&module, &digest).await;
     accepted.map(Json).map_err(|fault| not_accepted(&fault, "module_not_found"))
 }

@@ -11,6 +11,7 @@ use super::{
     App,
     api_error::ApiError,
     body::is_sent_as,
+    chat::decode,
     fronts::{read_bytes, reply},
     openapi::{FORM, JsonObject, Operation},
     routes::Routes,
@@ -123,7 +124,9 @@ async fn pass(passed: Passed, app: App, request: Request) -> Result<Response, Ap
     }
     let body = read_bytes(request).await?;
     if takes == JSON {
-        Object::from_body(&body).map_err(|fault| ApiError::invalid("body", fault.message))?;
+        let sent = body.clone();
+        let read = decode(body.len(), move || Object::from_body(&sent).map(drop)).await?;
+        read.map_err(|fault| ApiError::invalid("body", fault.message))?;
     }
     let upstream = app.backend.upstream();
     require_server(upstream)?;

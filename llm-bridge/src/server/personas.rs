@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    admin::{self, NOT_ADMIN},
+    admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
-    body::{AdminBody, Body},
+    body::{Body, JsonBody},
     identity::Identity,
     name::Name,
     openapi::Operation,
@@ -91,8 +91,8 @@ pub(super) fn add_operation() -> Operation {
 }
 
 pub(super) async fn add(
-    Extension(identity): Extension<Identity>,
-    AdminBody(new): AdminBody<NewPersona>,
+    Admin(identity): Admin,
+    JsonBody(new): JsonBody<NewPersona>,
 ) -> Result<(StatusCode, Json<Persona>), ApiError> {
     check([&new.name], "name")?;
     check_modules(&new.allowed_modules)?;
@@ -126,9 +126,9 @@ pub(super) fn change_operation() -> Operation {
 }
 
 pub(super) async fn change(
-    Extension(identity): Extension<Identity>,
+    Admin(identity): Admin,
     Name(name): Name,
-    AdminBody(PersonaModules { allowed_modules }): AdminBody<PersonaModules>,
+    JsonBody(PersonaModules { allowed_modules }): JsonBody<PersonaModules>,
 ) -> Result<Json<Persona>, ApiError> {
     check_modules(&allowed_modules)?;
     let arguments = json!({"name": name, "allowed_modules": allowed_modules});
@@ -191,11 +191,10 @@ pub(super) fn assign_operation() -> Operation {
 }
 
 pub(super) async fn assign(
-    Extension(identity): Extension<Identity>,
+    Admin(identity): Admin,
     Name(id): Name,
-    AdminBody(UserPersonas { personas }): AdminBody<UserPersonas>,
+    JsonBody(UserPersonas { personas }): JsonBody<UserPersonas>,
 ) -> Result<Json<UserPersonas>, ApiError> {
-    identity.require(Permission::Admin, "setting the personas of users")?;
     if personas.len() > MAX_PERSONAS {
         let message = format!("{MAX_PERSONAS} personas are the most that a user may have");
         return Err(ApiError::invalid("personas", message));

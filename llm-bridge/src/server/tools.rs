@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    admin::{self, NOT_ADMIN},
+    admin::{self, Admin, NOT_ADMIN},
     api_error::ApiError,
-    body::{AdminBody, Body},
+    body::{Body, JsonBody},
     identity::Identity,
     name::Name,
     openapi::Operation,
@@ -101,9 +101,9 @@ pub(super) fn switch_operation() -> Operation {
 }
 
 pub(super) async fn switch(
-    Extension(identity): Extension<Identity>,
+    Admin(identity): Admin,
     Name(name): Name,
-    AdminBody(Switch { enabled }): AdminBody<Switch>,
+    JsonBody(Switch { enabled }): JsonBody<Switch>,
 ) -> Result<Response, ApiError> {
     change(&identity, ToolChange::Switch { name, enabled }).await
 }
@@ -118,8 +118,8 @@ pub(super) fn register_operation() -> Operation {
 }
 
 pub(super) async fn register(
-    Extension(identity): Extension<Identity>,
-    AdminBody(body): AdminBody<Value>,
+    Admin(identity): Admin,
+    JsonBody(body): JsonBody<Value>,
 ) -> Result<Response, ApiError> {
     let spec = read_spec(body.to_string().as_bytes()).map_err(|fault| ApiError::invalid("body", fault))?;
     change(&identity, ToolChange::Register(Box::new(spec))).await

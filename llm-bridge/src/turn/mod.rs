@@ -23,7 +23,6 @@ mod runner;
 
 use std::{
     collections::HashSet,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -107,19 +106,13 @@ impl ChatSettings {
 }
 
 /// A chat backend: a registry of tools in front of a model. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
 pub struct Backend {
     registry: Registry,
     /// Who knows what the caller of the next turn may do by the time it makes a call.
+    #[debug(skip)]
     standing: Option<Arc<dyn CallerAuthority>>,
     shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { registry, shared, .. } = self;
-        f.debug_struct("Backend").field("registry", registry).field("shared", shared).finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug)]

@@ -312,10 +312,7 @@ impl Offer {
         let text = outcome.for_model();
         let Err(error) = &outcome.result else { return text };
         let names = error.nearest().iter().chain([&outcome.tool_name]);
-        names.fold(text, |text, name| match self.names.wire(name) {
-            Some(wire) if wire != name => text.replace(&format!("`{name}`"), &format!("`{wire}`")),
-            _ => text,
-        })
+        self.names.in_message(text, names.map(String::as_str))
     }
 
     /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.

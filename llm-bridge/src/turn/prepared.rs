@@ -131,7 +131,7 @@ mod tests {
     fn b11_a_definition_is_made_once_and_is_that_of_the_provider() {
         // A list of anything is not taken without saying so.
         let tool = tool(json!({"type": "object", "properties": {"list": {"type": "array"}}}));
-        for api in [Provider::OpenAi, Provider::Ollama, Provider::Anthropic, Provider::Gemini] {
+        for &api in Provider::ALL {
             let all = Prepared::default();
             let prepared = all.of(api);
             assert!(Arc::ptr_eq(&prepared, &all.of(api)));

@@ -1,6 +1,6 @@
 //! One answer of the model, from its pieces to events and calls.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, iter, sync::Arc};
 
 use registry_core::Origin;
 use serde::de::IgnoredAny;
@@ -13,6 +13,7 @@ use super::{
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
     offer::{Offer, Target},
+    recover::Sent,
 };
 
 /// How an answer is read.
@@ -32,6 +33,9 @@ pub(super) struct Options {
 /// How many calls are read in any case.
 const MOST_CALLS: usize = 1024;
 
+/// About how much text an event has at most, in bytes: the events that wait for a slow client are counted, not measured.
+const EVENT_TEXT: usize = 4096;
+
 /// Takes the pieces of one answer.
 pub(super) struct Reader {
     offer: Arc<Offer>,
@@ -47,8 +51,8 @@ pub(super) struct Reader {
     pub(super) calls: Vec<FoundCall>,
     pub(super) finish: Option<FinishReason>,
     pub(super) usage: Option<Usage>,
-    /// All of the content as the server sent it, to tell what of a recovered text is new.
-    pub(super) raw: String,
+    /// The content as the server sent it.
+    sent: Sent,
 }
 
 impl Reader {
@@ -65,7 +69,7 @@ impl Reader {
             calls: Vec::new(),
             finish: None,
             usage: None,
-            raw: String::new(),
+            sent: Sent::default(),
         }
     }
 
@@ -81,9 +85,9 @@ impl Reader {
     pub(super) fn take(&mut self, piece: Piece, events: &mut Vec<TurnEvent>) {
         match piece {
             Piece::Text(text) => {
-                self.raw.push_str(&text);
+                self.sent.push(&text);
                 let (scanner, mut taker) = self.split(false, events);
-                scanner.push(&text, &mut |event| taker.take(event));
+                parts(&text).for_each(|part| scanner.push(part, &mut |event| taker.take(event)));
             }
             Piece::Reasoning { text, seal } => {
                 self.native_reasoning.push_str(&text);
@@ -190,7 +194,7 @@ impl Reader {
 
     /// Whether nothing has been shown yet.
     pub(super) fn is_blank(&self) -> bool {
-        self.raw.is_empty() && self.native_reasoning.is_empty()
+        self.sent.is_empty() && self.native_reasoning.is_empty()
     }
 
     /// Whether the model has begun to answer, if only with a call.
@@ -207,7 +211,7 @@ impl Reader {
             rest = mark.unwrap_or(after);
             rest = if mark.is_some() { rest.trim_start() } else { rest };
         }
-        split_once(rest, &self.raw).map_or(rest, |(_, after)| after).to_owned()
+        self.sent.rest_of(rest).to_owned()
     }
 }
 
@@ -216,6 +220,16 @@ fn are_enough(calls: &[FoundCall], options: &Options) -> bool {
     let is_server = |call: &&FoundCall| call.target != Target::Client;
     calls.len() >= options.max_calls
         && (calls.len() >= MOST_CALLS || calls.iter().filter(is_server).count() >= options.max_calls)
+}
+
+/// A text in parts of the size of an event.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    iter::from_fn(move || {
+        let (part, after) = rest.split_at(rest.floor_char_boundary(EVENT_TEXT));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 fn split_once<'t>(text: &'t str, part: &str) -> Option<(&'t str, &'t str)> {
@@ -308,7 +322,7 @@ impl Taker<'_> {
             return;
         }
         match self.events.last_mut() {
-            Some(TurnEvent::Text(last)) => last.push_str(text),
+            Some(TurnEvent::Text(last)) if last.len() < EVENT_TEXT => last.push_str(text),
             _ => self.events.push(TurnEvent::Text(text.to_owned())),
         }
     }

@@ -14,6 +14,36 @@ pub(super) fn raw_text(message: &str) -> Option<&str> {
     position.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
 }
 
+/// How much of the beginning of a text is kept, at least, in bytes.
+const BEGINNING: usize = 4096;
+
+/// The content of an answer as the server has sent it, to tell what of a recovered text is new. By its beginning and its length: all
+/// of it would be the answer once more.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    beginning: String,
+    length: usize,
+}
+
+impl Sent {
+    pub(super) fn push(&mut self, text: &str) {
+        self.length += text.len();
+        if self.beginning.len() < BEGINNING {
+            self.beginning.push_str(text);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// What comes after it in the whole text; all of that where it is not in there.
+    pub(super) fn rest_of<'t>(&self, whole: &'t str) -> &'t str {
+        let at = if self.is_empty() { None } else { whole.find(&self.beginning) };
+        at.and_then(|at| whole.get(at + self.length..)).unwrap_or(whole)
+    }
+}
+
 /// Whether an error may mean that the server does not support tools, so that describing them in the prompt is worth a try.
 pub(super) fn refuses_tools(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
@@ -43,6 +73,19 @@ mod tests {
             ("out of memory", None),
         ] {
             assert_eq!(raw_text(message), text, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_follows_on_what_was_sent_is_found_in_texts_of_any_length() {
+        for count in [1, 10, 100_000] {
+            let mut sent = Sent::default();
+            assert_eq!(sent.rest_of("one"), "one");
+            (0..count).for_each(|_| sent.push("é "));
+            let text = "é ".repeat(count);
+            assert_eq!(sent.rest_of(&format!("<think>\n{text}and on")), "and on");
+            assert_eq!(sent.rest_of("another"), "another");
+            assert_eq!(sent.rest_of(&text), "");
         }
     }
 

@@ -33,7 +33,7 @@ use super::{
 use crate::upstream::{Route, UpstreamError};
 
 /// How many events may wait for a slow reader before the turn waits for it.
-const EVENTS_AHEAD: usize = 64;
+const EVENTS_AHEAD: usize = 32;
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
 /// What a turn has added to the conversation.

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use axum::body::Bytes;
 use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
 
 use super::{demo, error::UpstreamError, http::cause_of};
@@ -10,6 +11,8 @@ use super::{demo, error::UpstreamError, http::cause_of};
 const AFTERWARDS: Duration = Duration::from_secs(5);
 /// The maximum size of an answer, in bytes. A model that writes more does not come to an end.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// How much of what has come is decoded at once, in bytes. The server may have sent far more, which waits in one piece.
+const AT_ONCE: usize = 8 * 1024;
 /// How long the demo model rests between its words, without which it would show nothing of streaming.
 const REST: Duration = Duration::from_millis(4);
 
@@ -30,13 +33,16 @@ struct HttpAnswer {
     response: reqwest::Response,
     decoder: Box<dyn Decode>,
     idle_timeout: Duration,
+    /// What has come and is not decoded yet.
+    undecoded: Bytes,
     /// How many bytes have come.
     size: usize,
 }
 
 impl Answer {
     pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
-        Self(Source::Http(Box::new(HttpAnswer { response, decoder, idle_timeout, size: 0 })))
+        let undecoded = Bytes::new();
+        Self(Source::Http(Box::new(HttpAnswer { response, decoder, idle_timeout, undecoded, size: 0 })))
     }
 
     /// What the demo model answers.
@@ -85,27 +91,36 @@ impl Answer {
 impl HttpAnswer {
     async fn next(&mut self, pieces: &mut Vec<Piece>) -> Result<bool, UpstreamError> {
         let failed = |failure| UpstreamError::Failed(Box::new(failure));
-        let is_finished = self.decoder.progress() == Progress::Finished;
-        let idle = if is_finished { self.idle_timeout.min(AFTERWARDS) } else { self.idle_timeout };
-        let bytes = match tokio::time::timeout(idle, self.response.chunk()).await {
-            // Only the usage may be missing.
-            Err(_) | Ok(Err(_)) if is_finished => None,
-            Err(_) => return Err(UpstreamError::Stalled(idle)),
-            Ok(Err(error)) => return Err(UpstreamError::Interrupted(cause_of(&error))),
-            Ok(Ok(bytes)) => bytes,
-        };
-        let Some(bytes) = bytes else {
+        if self.undecoded.is_empty() && !self.receive().await? {
             let is_whole = self.decoder.progress() != Progress::Answering;
             return match self.decoder.finish(pieces) {
                 Err(_) if is_whole => Ok(false),
                 finished => finished.map(|()| false).map_err(failed),
             };
-        };
+        }
+        let bytes = self.undecoded.split_to(self.undecoded.len().min(AT_ONCE));
         self.size += bytes.len();
         if self.size > MAX_ANSWER {
             return Err(UpstreamError::failed("its answer is over 64 MiB"));
         }
         self.decoder.push(&bytes, pieces).map_err(failed)?;
         Ok(self.decoder.progress() != Progress::Done)
+    }
+
+    /// Waits for more bytes; whether there are any.
+    async fn receive(&mut self) -> Result<bool, UpstreamError> {
+        let is_finished = self.decoder.progress() == Progress::Finished;
+        let idle = if is_finished { self.idle_timeout.min(AFTERWARDS) } else { self.idle_timeout };
+        match tokio::time::timeout(idle, self.response.chunk()).await {
+            // Only the usage may be missing.
+            Err(_) | Ok(Err(_)) if is_finished => Ok(false),
+            Err(_) => Err(UpstreamError::Stalled(idle)),
+            Ok(Err(error)) => Err(UpstreamError::Interrupted(cause_of(&error))),
+            Ok(Ok(None)) => Ok(false),
+            Ok(Ok(Some(bytes))) => {
+                self.undecoded = bytes;
+                Ok(true)
+            }
+        }
     }
 }

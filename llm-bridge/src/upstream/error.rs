@@ -1,13 +1,14 @@
 //! Why a model server did not answer.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use toolrack_apis::{Failure, FailureKind};
 
 /// Why the model could not be asked, or stopped answering.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     /// No connection.
+    #[error("cannot reach the model server at {base}: {cause}. Is it running? See --upstream")]
     Unreachable {
         /// The address.
         base: String,
@@ -15,6 +16,7 @@ pub enum UpstreamError {
         cause: String,
     },
     /// The server refused the request.
+    #[error("the model server answered {status}: {}", failure.message)]
     Refused {
         /// Its HTTP status.
         status: u16,
@@ -22,12 +24,18 @@ pub enum UpstreamError {
         failure: Box<Failure>,
     },
     /// The server failed while it answered, and said so; or its answer cannot be read.
+    #[error("the model server failed: {}", .0.message)]
     Failed(Box<Failure>),
     /// The server sent nothing for that long.
+    #[error("the model server sent nothing for {} s", .0.as_secs())]
     Stalled(Duration),
     /// The answer broke off.
+    #[error("the model server broke off its answer: {0}")]
     Interrupted(String),
     /// No server has the model of this name.
+    #[error(
+        "no model server has the model `{0}`; take one of GET /v1/models, or set `models` of the server that has it"
+    )]
     NoModel(String),
 }
 
@@ -41,7 +49,7 @@ impl UpstreamError {
     pub(crate) fn is_about_server(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Stalled(_) | Self::Interrupted(_) => true,
-            Self::Refused { status, .. } => matches!(status, 429 | 500..=599),
+            Self::Refused { status, .. } => is_about_server(*status),
             Self::Failed(failure) => matches!(
                 failure.kind,
                 FailureKind::Upstream
@@ -62,27 +70,10 @@ impl UpstreamError {
     }
 }
 
-impl fmt::Display for UpstreamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable { base, cause } => {
-                write!(f, "cannot reach the model server at {base}: {cause}. Is it running? See --upstream")
-            }
-            Self::Refused { status, failure } => {
-                write!(f, "the model server answered {status}: {}", failure.message)
-            }
-            Self::Failed(failure) => write!(f, "the model server failed: {}", failure.message),
-            Self::Stalled(idle) => write!(f, "the model server sent nothing for {} s", idle.as_secs()),
-            Self::NoModel(model) => write!(
-                f,
-                "no model server has the model `{model}`; take one of GET /v1/models, or set `models` of the server that has it"
-            ),
-            Self::Interrupted(cause) => write!(f, "the model server broke off its answer: {cause}"),
-        }
-    }
+/// Whether a status says that another server may do better with the same request.
+pub(super) fn is_about_server(status: u16) -> bool {
+    matches!(status, 429 | 500..=599)
 }
-
-impl std::error::Error for UpstreamError {}
 
 /// The failure as a client is informed of it: with the server's own code and type.
 impl From<UpstreamError> for Failure {

@@ -1,7 +1,7 @@
 //! A model server that is asked over HTTP.
 
 use std::{
-    fmt, io,
+    io,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -16,8 +16,9 @@ use toolrack_apis::{Request, Wire, openai::OpenAiWire};
 
 use super::{
     answer::Answer,
+    api::root_of,
     error::UpstreamError,
-    recognize::{Recognition, Recognized, root_of},
+    recognize::{Recognition, Recognized},
     settings::UpstreamSettings,
 };
 use crate::metrics::UpstreamMetrics;
@@ -28,6 +29,8 @@ const MAX_REPLY: usize = 4 * 1024 * 1024;
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A model server.
+#[derive(derive_more::Debug)]
+#[debug("HttpUpstream({base})")]
 pub(super) struct HttpUpstream {
     pub(super) client: reqwest::Client,
     pub(super) base: String,
@@ -36,13 +39,6 @@ pub(super) struct HttpUpstream {
     /// Held by whoever finds out which kind of server it is.
     pub(super) recognizing: tokio::sync::Mutex<()>,
     metrics: UpstreamMetrics,
-}
-
-/// Without the key.
-impl fmt::Debug for HttpUpstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream").field("base", &self.base).finish_non_exhaustive()
-    }
 }
 
 impl HttpUpstream {
@@ -92,9 +88,10 @@ impl HttpUpstream {
         let url = format!("{}{}", known.wire_base, parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
         let idle = self.settings.idle_timeout;
-        let response = tokio::time::timeout(idle, self.send(&*known.wire, self.authorized(post)))
-            .await
-            .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
+        let response =
+            tokio::time::timeout(idle, self.send(&*known.wire, self.authorized(&*known.wire, post)))
+                .await
+                .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let decoder = known.wire.decoder(kind.unwrap_or_default());
         Ok(Answer::of(response, decoder, idle))
@@ -102,7 +99,7 @@ impl HttpUpstream {
 
     /// The JSON at an address.
     pub(super) async fn get(&self, url: String) -> Result<Value, UpstreamError> {
-        let request = self.authorized(self.client.get(url)).timeout(LIST_TIMEOUT);
+        let request = self.authorized(&OpenAiWire, self.client.get(url)).timeout(LIST_TIMEOUT);
         let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
         serde_json::from_slice(&body)
             .map_err(|error| UpstreamError::failed(format!("its list of models is not JSON: {error}")))
@@ -112,7 +109,8 @@ impl HttpUpstream {
     pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         let known = self.recognized().await;
         let post = self.client.post(format!("{}/embeddings", known.openai_base)).json(request);
-        let reply = async { read_capped(self.send(&OpenAiWire, self.authorized(post)).await?).await };
+        let reply =
+            async { read_capped(self.send(&OpenAiWire, self.authorized(&OpenAiWire, post)).await?).await };
         let stalled = Err(UpstreamError::Stalled(self.settings.idle_timeout));
         tokio::time::timeout(self.settings.idle_timeout, reply).await.unwrap_or(stalled)
     }
@@ -132,7 +130,7 @@ impl HttpUpstream {
         };
         let request = self.client.request(method, url).headers(headers).body(body);
         let idle = self.settings.idle_timeout;
-        let response = tokio::time::timeout(idle, self.send_raw(self.authorized(request)))
+        let response = tokio::time::timeout(idle, self.send_raw(self.authorized(&OpenAiWire, request)))
             .await
             .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
         // That the server refuses this one is nothing that the client could mend.
@@ -157,11 +155,15 @@ impl HttpUpstream {
         Ok(reply.map(|()| Body::from_stream(chunks)))
     }
 
-    pub(super) fn authorized(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    /// A request with the server's key, in the header of the API that the request is in.
+    pub(super) fn authorized(
+        &self,
+        wire: &dyn Wire,
+        request: reqwest::RequestBuilder,
+    ) -> reqwest::RequestBuilder {
         match &self.settings.api_key {
-            // In the header that both of the APIs take.
             Some(key) => {
-                let (name, value) = OpenAiWire.authorization(key);
+                let (name, value) = wire.authorization(key);
                 request.header(name, value)
             }
             None => request,

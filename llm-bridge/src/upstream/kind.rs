@@ -1,6 +1,6 @@
 //! The kinds of model servers, a row each: how a server is recognised, and what is special about it.
 
-use toolrack_apis::Provider;
+use super::api::UpstreamApi;
 
 /// A kind of model server.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct ServerKind {
     /// What tells it from others; one sign is enough.
     pub(super) signs: &'static [Sign],
     /// The API it is asked in.
-    pub(super) api: Provider,
+    pub(super) api: UpstreamApi,
     /// How it lists its models.
     pub(super) list: ModelList,
     /// What the operator does when it refuses tools.
@@ -54,7 +54,7 @@ pub const KINDS: [ServerKind; 8] = [
             Sign::OwnedBy("koboldcpp"),
             Sign::Json { path: "/api/extra/version", pointer: "/result", begins: "KoboldCpp" },
         ],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
     },
@@ -64,7 +64,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "Ollama",
         usual: "http://127.0.0.1:11434/v1",
         signs: &[Sign::Json { path: "/api/version", pointer: "/version", begins: "" }],
-        api: Provider::Ollama,
+        api: UpstreamApi::Ollama,
         list: ModelList::Ollama,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
     },
@@ -74,7 +74,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "llamafile",
         usual: "http://127.0.0.1:8080/v1",
         signs: &[Sign::Server("llamafile"), Sign::OwnedBy("llamafile")],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
     },
@@ -84,7 +84,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "llama.cpp",
         usual: "http://127.0.0.1:8080/v1",
         signs: &[Sign::Server("llama.cpp"), Sign::OwnedBy("llamacpp")],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "start llama-server with --jinja",
     },
@@ -97,7 +97,7 @@ pub const KINDS: [ServerKind; 8] = [
             Sign::OwnedBy("organization_owner"),
             Sign::Json { path: "/api/v0/models", pointer: "/data/0/type", begins: "" },
         ],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::LmStudio,
         for_tools: "load a model that LM Studio shows as trained for tool use",
     },
@@ -107,7 +107,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "vLLM",
         usual: "http://127.0.0.1:8000/v1",
         signs: &[Sign::OwnedBy("vllm")],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
     },
@@ -117,7 +117,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "SGLang",
         usual: "http://127.0.0.1:30000/v1",
         signs: &[Sign::OwnedBy("sglang")],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "start SGLang with the model's --tool-call-parser",
     },
@@ -127,7 +127,7 @@ pub const KINDS: [ServerKind; 8] = [
         name: "Jan",
         usual: "http://127.0.0.1:1337/v1",
         signs: &[Sign::Json { path: "/openapi.json", pointer: "/info/title", begins: "Jan " }],
-        api: Provider::OpenAi,
+        api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
     },

@@ -1,6 +1,7 @@
 //! The models behind the bridge: those of model servers, or the built-in demo model.
 
 mod answer;
+mod api;
 mod demo;
 mod embeddings;
 mod error;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
+pub use api::UpstreamApi;
 pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
@@ -32,7 +34,7 @@ pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
 pub use pattern::ModelPattern;
 pub use route::Route;
-pub use settings::{UpstreamApi, UpstreamSettings};
+pub use settings::UpstreamSettings;
 
 use crate::metrics::UpstreamMetrics;
 use http::HttpUpstream;

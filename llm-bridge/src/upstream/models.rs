@@ -2,12 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    error::UpstreamError,
-    http::HttpUpstream,
-    kind::ModelList,
-    recognize::{Recognized, root_of},
-};
+use super::{api::root_of, error::UpstreamError, http::HttpUpstream, kind::ModelList, recognize::Recognized};
 
 impl HttpUpstream {
     /// The models, with what the server says about each in its own form of the list.

@@ -1,17 +1,18 @@
 //! Finds out which kind of server stands at an address.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
-use toolrack_apis::{Provider, Wire, ollama::OllamaWire, openai::OpenAiWire};
+use toolrack_apis::{Wire, openai::OpenAiWire};
 
 use super::{
+    api::{UpstreamApi, root_of},
     error::UpstreamError,
     http::{HttpUpstream, read_capped},
     kind::{KINDS, ModelList, ServerKind, Sign},
-    settings::{UpstreamApi, UpstreamSettings},
+    settings::UpstreamSettings,
 };
 
 /// How long a server may take to be recognised.
@@ -20,14 +21,18 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is known of a server.
+#[derive(derive_more::Debug)]
+#[debug("Recognized({:?})", self.id())]
 pub(super) struct Recognized {
     /// Its kind, if it is one of the table.
     pub(super) kind: Option<&'static ServerKind>,
     /// Where its imitation of OpenAI's API is.
     pub(super) openai_base: String,
     /// The API it is asked in.
+    api: UpstreamApi,
+    /// The wire of that API.
     pub(super) wire: Box<dyn Wire>,
-    /// Where that is.
+    /// The address that the wire's paths are below.
     pub(super) wire_base: String,
     /// How it lists its models.
     pub(super) list: ModelList,
@@ -35,34 +40,17 @@ pub(super) struct Recognized {
     until: Option<Instant>,
 }
 
-impl fmt::Debug for Recognized {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recognized").field("kind", &self.id()).finish_non_exhaustive()
-    }
-}
-
 impl Recognized {
     fn new(kind: Option<&'static ServerKind>, openai_base: String, settings: &UpstreamSettings) -> Self {
-        let is_ollama = match settings.api {
-            Some(api) => api == UpstreamApi::Ollama,
-            None => kind.is_some_and(|kind| kind.api == Provider::Ollama),
-        };
-        let wire: Box<dyn Wire> = match is_ollama {
-            true => {
-                Box::new(OllamaWire { num_ctx: settings.num_ctx, keep_alive: settings.keep_alive.clone() })
-            }
-            false => Box::new(OpenAiWire),
-        };
+        let api = settings.api.or(kind.map(|kind| kind.api)).unwrap_or(UpstreamApi::OpenAi);
+        let list = api.list().or(kind.map(|kind| kind.list)).unwrap_or(ModelList::OpenAi);
         Self {
             kind,
-            wire_base: if is_ollama { root_of(&openai_base).to_owned() } else { openai_base.clone() },
-            list: if is_ollama {
-                ModelList::Ollama
-            } else {
-                kind.map_or(ModelList::OpenAi, |kind| kind.list)
-            },
+            api,
+            wire: api.wire(settings),
+            wire_base: api.base(&openai_base).to_owned(),
             openai_base,
-            wire,
+            list,
             until: None,
         }
     }
@@ -162,7 +150,8 @@ impl HttpUpstream {
             "The model server at {base} is {name}, asked in the API `{api}`"
         );
         let settings = &self.settings;
-        if api != Provider::Ollama && (settings.num_ctx.is_some() || settings.keep_alive.is_some()) {
+        if !found.api.has_context_settings() && (settings.num_ctx.is_some() || settings.keep_alive.is_some())
+        {
             tracing::warn!(
                 upstream = self.settings.name,
                 "`num_ctx` and `keep_alive` are for Ollama and are not sent to {name}; give it the size of the context when you start it"
@@ -204,7 +193,7 @@ impl HttpUpstream {
 
     /// Looks at an address, whatever the status.
     async fn look(&self, url: String) -> Result<Reply, UpstreamError> {
-        let response = self.send_raw(self.authorized(self.client.get(url))).await?;
+        let response = self.send_raw(self.authorized(&OpenAiWire, self.client.get(url))).await?;
         let server = response.headers().get("server").and_then(|value| value.to_str().ok());
         Ok(Reply {
             is_success: response.status().is_success(),
@@ -212,9 +201,4 @@ impl HttpUpstream {
             body: serde_json::from_slice(&read_capped(response).await?).unwrap_or_default(),
         })
     }
-}
-
-/// An address without `/v1`.
-pub(super) fn root_of(base: &str) -> &str {
-    base.strip_suffix("/v1").unwrap_or(base)
 }

@@ -11,11 +11,12 @@ use axum::{
     http::{HeaderMap, Method, Response},
 };
 use futures_util::future::join_all;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use super::{
-    error::UpstreamError,
+    error::{UpstreamError, is_about_server},
     http::HttpUpstream,
     models::{answers_questions, name_of},
     route::Target,
@@ -97,6 +98,27 @@ impl Server {
     }
 }
 
+/// The model that a request is for.
+#[derive(Deserialize)]
+struct Asked {
+    model: Option<String>,
+}
+
+/// The same request for another model.
+fn naming(model: &str, body: &Bytes) -> Bytes {
+    match serde_json::from_slice::<Map<String, Value>>(body) {
+        Ok(mut fields) => {
+            fields.insert("model".to_owned(), model.into());
+            Value::Object(fields).to_string().into()
+        }
+        Err(_) => body.clone(),
+    }
+}
+
+fn no_server() -> UpstreamError {
+    UpstreamError::failed("there is no model server")
+}
+
 fn has(models: &[Value], model: &str) -> bool {
     models.iter().any(|listed| name_of(listed) == Some(model))
 }
@@ -138,7 +160,7 @@ impl Servers {
         }
     }
 
-    /// Passes a request on to the server of its model.
+    /// Passes a request on to the server of its model, and to those that it falls back to where that is away.
     pub(super) async fn pass(
         &self,
         method: Method,
@@ -149,23 +171,26 @@ impl Servers {
         if let Some(only) = self.only() {
             return only.pass(method, path, headers, body).await;
         }
-        let request = serde_json::from_slice::<Map<String, Value>>(&body).ok();
-        let model = request.as_ref().and_then(|fields| fields.get("model")?.as_str());
-        let Some(asked) = model else {
-            let Some(first) = self.all.first() else {
-                return Err(UpstreamError::failed("there is no model server"));
+        // The model of a form is not read.
+        let asked = serde_json::from_slice::<Asked>(&body).ok().and_then(|asked| asked.model);
+        let (first, model) = match &asked {
+            Some(asked) => self.choose(asked).await?,
+            None => (self.all.first().cloned().ok_or_else(no_server)?, String::new()),
+        };
+        let mut targets = self.with_fallbacks(Target { server: first, model }).into_iter();
+        loop {
+            let Some(Target { server, model }) = targets.next() else { return Err(no_server()) };
+            let is_renamed = asked.as_ref().is_some_and(|asked| *asked != model);
+            let sent = if is_renamed { naming(&model, &body) } else { body.clone() };
+            let passed = server.http.pass(method.clone(), path, headers.clone(), sent).await;
+            let reason = match &passed {
+                Ok(response) if is_about_server(response.status().as_u16()) => response.status().to_string(),
+                Err(error) if error.is_about_server() => error.to_string(),
+                _ => return passed,
             };
-            return first.http.pass(method, path, headers, body).await;
-        };
-        let (server, model) = self.choose(asked).await?;
-        let body = match request.clone().filter(|_| asked != model) {
-            Some(mut fields) => {
-                fields.insert("model".to_owned(), model.into());
-                Value::Object(fields).to_string().into()
-            }
-            None => body,
-        };
-        server.http.pass(method, path, headers, body).await
+            let Some(next) = targets.as_slice().first() else { return passed };
+            tracing::warn!(reason, "the upstream {} does not answer; asking {next}", server.name());
+        }
     }
 
     async fn lists(&self) -> Vec<(&Arc<Server>, Result<Arc<Vec<Value>>, UpstreamError>)> {
@@ -215,7 +240,12 @@ impl Servers {
                 self.choose(first.and_then(name_of).unwrap_or("default")).await?
             }
         };
-        let mut targets = vec![Target { server, model }];
+        Ok(self.with_fallbacks(Target { server, model }))
+    }
+
+    /// A server and those that it falls back to, each once.
+    fn with_fallbacks(&self, first: Target) -> Vec<Target> {
+        let mut targets = vec![first];
         while let Some(last) = targets.last()
             && let Some(name) = &last.server.http.settings.fallback
             && let Some(next) = self.named(name)
@@ -224,7 +254,7 @@ impl Servers {
             let model = last.server.http.settings.fallback_model.as_ref().unwrap_or(&last.model).clone();
             targets.push(Target { server: Arc::clone(next), model });
         }
-        Ok(targets)
+        targets
     }
 
     fn named(&self, name: &str) -> Option<&Arc<Server>> {

@@ -2,19 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use super::pattern::ModelPattern;
-
-/// The APIs that model servers are asked in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UpstreamApi {
-    /// OpenAI's chat completions.
-    OpenAi,
-    /// Ollama's own.
-    Ollama,
-}
+use super::{api::UpstreamApi, pattern::ModelPattern};
 
 /// What is set for a model server.
 #[derive(Debug, Clone)]

@@ -17,7 +17,10 @@ use registry_core::{
 };
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinHandle,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Longer than a key is believed.
@@ -190,6 +193,29 @@ async fn m9_a_level_lowered_in_the_middle_of_a_turn_stops_the_next_call() {
         assert_eq!((record.call_id.as_str(), record.level), ("two", Permission::User));
         assert_eq!(record.error, Some(ErrorKind::PermissionDenied));
     }
+}
+
+#[tokio::test]
+async fn n10_a_key_revoked_while_its_request_is_sent_is_refused_with_a_challenge() {
+    let rack = Rack::start().await;
+    let (key, secret) = rack.user("ada", Permission::User, false).await;
+    let body = json!({"messages": [user("Go.")], "toolrack": {"persona": "any"}}).to_string();
+    let (first, last) = body.split_at(1);
+    let mut stream = tokio::net::TcpStream::connect(rack.base.trim_start_matches("http://")).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + first).as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    rack.revoke(&key).await;
+    tokio::time::sleep(FORGOTTEN).await;
+    stream.write_all(last.as_bytes()).await.unwrap();
+    let mut reply = String::new();
+    within(stream.read_to_string(&mut reply)).await.unwrap();
+    assert!(reply.starts_with("HTTP/1.1 401 "), "{reply}");
+    assert!(reply.contains("www-authenticate: Bearer realm=\"toolrack\""), "{reply}");
 }
 
 #[tokio::test]

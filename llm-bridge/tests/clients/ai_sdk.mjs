@@ -30,7 +30,9 @@ function messageOf({ role, text, picture }) {
 const isOwn = ({ providerExecuted }) => !providerExecuted;
 
 function driver(provider, ...cannot) {
-  const all = ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'key'];
+  const all = [
+    'tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'key', 'references',
+  ];
 
   async function run(wanted, outcome) {
     const system = wanted.messages.find(({ role }) => role === 'system');
@@ -55,29 +57,36 @@ function driver(provider, ...cannot) {
       ...(wanted.max_tokens && { maxOutputTokens: wanted.max_tokens }),
       stopWhen: stepCountIs(4),
       providerOptions: {
-        // What was said is sent again, not referred to.
-        openai: { store: false },
+        // Unless it is kept, what was said is sent again, not referred to.
+        openai: { store: wanted.kept },
         // Of a model that it does not know it would ask for a call in place of a form.
         anthropic: { structuredOutputMode: 'outputFormat' },
       },
     };
-    let reply;
-    if (wanted.stream) {
+    const asks = async (messages) => {
+      if (!wanted.stream) return generateText({ ...asked, messages });
       const errors = [];
-      reply = streamText({ ...asked, onError: ({ error }) => errors.push(error) });
-      for await (const part of reply.fullStream) {
+      const stream = streamText({ ...asked, messages, onError: ({ error }) => errors.push(error) });
+      for await (const part of stream.fullStream) {
         if (part.type === 'tool-input-delta') outcome.seesCall();
         if (wanted.abort && part.type === 'text-delta') abort.abort();
       }
-      if (wanted.abort) return;
-      if (errors.length > 0) throw errors[0];
-    } else {
-      reply = await generateText(asked);
+      if (errors.length > 0 && !wanted.abort) throw errors[0];
+      return stream;
+    };
+    const read = async (reply) => outcome.calls.push(...(await reply.steps)
+      .flatMap(({ toolCalls }) => toolCalls).filter(isOwn).map(({ toolName, input }) => [toolName, input]));
+    let reply = await asks(asked.messages);
+    if (wanted.abort) return;
+    await read(reply);
+    if (wanted.again) {
+      const said = await reply.responseMessages;
+      reply = await asks([...asked.messages, ...said, { role: 'user', content: wanted.again }]);
+      await read(reply);
     }
     outcome.text = await reply.text;
-    const [usage, steps] = [(await reply.totalUsage) ?? (await reply.usage), await reply.steps];
+    const usage = (await reply.totalUsage) ?? (await reply.usage);
     outcome.usage = [usage.inputTokens, usage.outputTokens];
-    outcome.calls = steps.flatMap(({ toolCalls }) => toolCalls).filter(isOwn).map(({ toolName, input }) => [toolName, input]);
     if (wanted.schema) outcome.json = await reply.output;
   }
 
@@ -85,13 +94,13 @@ function driver(provider, ...cannot) {
 }
 
 await serve({
-  chat: driver('chat'),
+  chat: driver('chat', 'references'),
   // The API has no stop sequences.
   responses: driver('responses', 'stop'),
-  compatible: driver('compatible'),
-  anthropic: driver('anthropic'),
+  compatible: driver('compatible', 'references'),
+  anthropic: driver('anthropic', 'references'),
   // Calls come whole in the API.
-  google: driver('google', 'pieces'),
+  google: driver('google', 'pieces', 'references'),
   // The API has no choice of tools, and the provider reads an answer that is given up to its end.
-  ollama: driver('ollama', 'abort', 'pieces', 'choice', 'none', 'named'),
+  ollama: driver('ollama', 'references', 'abort', 'pieces', 'choice', 'none', 'named'),
 });

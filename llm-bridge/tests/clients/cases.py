@@ -7,7 +7,7 @@ the status that the SDK's own exception carries. `seen` has a part of each reque
 
 from dataclasses import dataclass, field
 
-from model import call, fail, say
+from model import call, fail, reply, say
 
 CALCULATE = ("calculate", {"expression": "(17 + 4) * 23"})
 TIME = ("current_time", {"time_zone": "Tokyo"})
@@ -61,6 +61,13 @@ class Case:
     # Which ways of asking: whole, streamed.
     ways: tuple = (False, True)
     messages: list = field(default_factory=lambda: [user("Please.")])
+
+
+# What stands beside the chat.
+VECTOR = {"object": "list", "model": "scripted", "data": [{"object": "embedding", "index": 0, "embedding": [0.5, -1.0]}],
+          "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+COMPLETION = {"id": "c", "object": "text_completion", "created": 1, "model": "scripted", "usage": {},
+              "choices": [{"index": 0, "text": " world", "finish_reason": "stop", "logprobs": None}]}
 
 
 def offered(*names):
@@ -133,6 +140,24 @@ CASES = [
         "picture", [say("A dot.")], needs=("picture",), text="A dot.", messages=[user("What is it?", picture=PICTURE)],
         seen=[{"messages": PICTURE}],
     ),
+    # Only what is new is sent; the rest is kept.
+    Case(
+        "a kept response is continued, retrieved, listed and deleted", [call(ORDER), ECHO], {**OWN, "kept": True},
+        needs=("tools", "kept"), text="shipped on Tuesday", calls=[ORDER],
+        json={"items": ["message", "function_call", "function_call_output"], "same": True, "gone": [404, 404]},
+        seen=[{}, {"messages": ["Please.", "shipped on Tuesday"]}],
+    ),
+    Case(
+        "kept items are referred to over two turns", [call(ORDER, text="I look."), ECHO], {**OWN, "kept": True, "again": "And now?"},
+        needs=("tools", "references"), text="shipped on Tuesday", calls=[ORDER, ORDER],
+        seen=[{}, {"messages": ["I look.", "shipped on Tuesday"]}, {"messages": ["I look.", "The tools say", "And now?"]}, {}],
+    ),
+    Case("one model (N6)", [], {"beside": "model"}, needs=("beside",), ways=(False,), text="scripted", asked=0),
+    Case("an unknown model (N6)", [], {"beside": "model", "model": "none"}, needs=("beside",), ways=(False,), error=404, asked=0),
+    Case("embeddings (N6)", [reply(VECTOR)], {"beside": "embedding"}, needs=("beside",), ways=(False,), text="0.5 -1",
+         seen=[{"input": "Hello"}]),
+    Case("a completion (N6)", [reply(COMPLETION)], {"beside": "completion"}, needs=("beside",), ways=(False,), text=" world",
+         seen=[{"prompt": "Hello"}]),
     Case("stop sequence", [say("One two")], {"stop": ["three"]}, needs=("stop",), text="One two", seen=[{"stop": ["three"]}]),
     Case("abort in the middle", [say("Begin.", endless=True)], {"abort": True}, needs=("abort",), ways=(True,), seen=[{}]),
     Case(
@@ -164,10 +189,11 @@ CASES = [
 
 # In front of a real model with random weights, of which only the form can be foretold.
 LIVE = [
-    # Some SDKs take an answer that was cut off for an error of the stream.
-    Case("plain", [], {"max_tokens": 60}, ways=(False,)),
+    # Some SDKs take an answer that was cut off for an error, so there are tokens enough for its end. Offered tools, the model would call
+    # some instead.
+    Case("plain", [], {"model": "tiny:plain", "max_tokens": 400}, ways=(False,)),
     Case("tool choice named", [], {**OWN, "choice": {"name": "order_state"}, "max_tokens": 400}, needs=("tools", "named"),
          calls=["order_state"]),
-    Case("abort in the middle", [], {"abort": True}, needs=("abort",), ways=(True,)),
-    Case("plain after that", [], {"max_tokens": 60}, ways=(False,)),
+    Case("abort in the middle", [], {"model": "tiny:plain", "abort": True}, needs=("abort",), ways=(True,)),
+    Case("plain after that", [], {"model": "tiny:plain", "max_tokens": 400}, ways=(False,)),
 ]

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 
 const SETTLED = {
   tools: [], results: {}, choice: null, schema: null, stop: null, stream: false, retries: 0, abort: false, extra: {}, max_tokens: null,
+  kept: false, again: null, beside: null,
 };
 const ROUNDS = 4;
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 SETTLED = {
     "tools": [], "results": {}, "choice": None, "schema": None, "by_call": False, "one_round": False, "stop": None, "stream": False,
-    "retries": 0, "abort": False, "extra": {}, "max_tokens": None,
+    "retries": 0, "abort": False, "extra": {}, "max_tokens": None, "kept": False, "beside": None,
 }
 ROUNDS = 4
 

@@ -26,7 +26,7 @@ CACHE = Path(os.environ.get("TOOLRACK_TEST_CACHE") or TARGET / "test-cache").res
 # A llama.cpp server with a tiny random model; it comes beside the repository, not with it.
 TINY_LLAMA = REPOSITORY.parent / "shared" / "tools" / "tiny_llama.py"
 
-START_SECONDS = 60
+START_SECONDS = 120
 
 
 def skipped(what):
@@ -50,14 +50,14 @@ def installed(name, sources, install):
     return folder
 
 
-def python(name, *requirements):
-    """An interpreter that has the packages of these files."""
+def python(name, *requirements, options=()):
+    """An interpreter that has the packages of these files; `options` are pip's."""
 
     def install(folder):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         files = [argument for file in requirements for argument in ("-r", str(file))]
         pip = [folder / "bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-compile"]
-        subprocess.run([*pip, *files], check=True)
+        subprocess.run([*pip, *options, *files], check=True)
 
     return installed(name, requirements, install) / "bin/python"
 
@@ -93,14 +93,14 @@ def running(command, ready):
 
 
 @contextmanager
-def running_process(command, ready):
+def running_process(command, ready, variables=None):
     """A server: what `ready` matched in its output, and its process."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOOLRACK_")}
     log = tempfile.TemporaryFile("w+", encoding="utf-8")
     found, lines = threading.Event(), []
     process = subprocess.Popen(
         [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", env={**inherited, "NO_COLOR": "1"})
+        text=True, errors="replace", env={**inherited, "NO_COLOR": "1", **(variables or {})})
 
     def read():
         for line in process.stdout:

@@ -1,4 +1,4 @@
-"""LiteLLM, for OpenAI-compatible servers and for Ollama."""
+"""LiteLLM, for OpenAI-compatible servers, for Anthropic and for Ollama."""
 
 import json
 
@@ -52,6 +52,8 @@ def driver(prefix, path, *cannot):
 if __name__ == "__main__":
     serve({
         "chat": driver("openai", "/v1"),
-        # It gives up no stream of another provider, and merges calls that come at once in Ollama's.
-        "ollama": driver("ollama_chat", "", "abort", "parallel", "pieces", "choice", "none", "named"),
+        # It gives up no stream of another provider: one that is left open can stop the next request for ever, when it is collected while
+        # the lock of httpx's pool is held. It asks for a form by a call.
+        "anthropic": driver("anthropic", "", "abort", "schema"),
+        "ollama": driver("ollama_chat", "", "abort", "pieces", "choice", "none", "named"),
     })

@@ -33,10 +33,35 @@ def fail(status, **error):
     return {"status": status, "error": {"message": f"scripted {status}", **error}}
 
 
+def reply(body):
+    """A step that is a whole reply, where there is no chat."""
+    return {"status": 200, "body": body}
+
+
 def step_of(messages):
     """How often the model has answered since the user's last words."""
     asked = max((at for at, message in enumerate(messages) if message["role"] == "user"), default=-1)
     return sum(message["role"] == "assistant" for message in messages[asked:])
+
+
+def vector(text):
+    """An embedding: how often each letter stands in the text."""
+    return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+def whole(step):
+    """The completion of a step, for a client that wants it in one."""
+    message, calls = {"role": "assistant", "content": ""}, {}
+    for delta in step["pieces"]:
+        message["content"] += delta.get("content") or ""
+        for piece in delta.get("tool_calls", ()):
+            known = calls.setdefault(piece["index"], {**piece, "function": {"name": "", "arguments": ""}})
+            for field, text in piece["function"].items():
+                known["function"][field] += text
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    choice = {"index": 0, "message": message, "finish_reason": step["finish"]}
+    return {"object": "chat.completion", "id": "c", "created": 1, "model": "scripted", "choices": [choice], "usage": USAGE}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -48,11 +73,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/embeddings"):
+            texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+            vectors = [{"object": "embedding", "index": index, "embedding": vector(text)} for index, text in enumerate(texts)]
+            return self.reply(200, {"object": "list", "data": vectors, "model": request["model"], "usage": USAGE}, {})
         step = self.server.model.next(request)
         if "status" in step:
-            return self.reply(step["status"], {"error": step["error"]}, step.get("headers", {}))
+            return self.reply(step["status"], step.get("body") or {"error": step["error"]}, step.get("headers", {}))
         try:
-            self.stream(step)
+            if request.get("stream"):
+                self.stream(step)
+            else:
+                self.reply(200, whole(step), {})
         except (BrokenPipeError, ConnectionResetError):
             pass
         finally:
@@ -115,10 +147,11 @@ class Model:
     def next(self, request):
         with self.lock:
             self.asked.append(request)
-            at = step_of(request["messages"])
+            messages = request.get("messages", [])
+            at = step_of(messages)
             step = self.script[at] if at < len(self.script) else fail(500, code=f"no step {at}")
             self.streams += "status" not in step
-        results = [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        results = [message["content"] for message in messages if message["role"] == "tool"]
         if step.get("repeats") and results:
             return {**step, "pieces": [{"content": f"The tools say: {' and '.join(map(str, results))}"}]}
         return step

@@ -1,5 +1,6 @@
 // The openai package: chat completions and Responses.
 
+import { isDeepStrictEqual } from 'node:util';
 import OpenAI from 'openai';
 import { abandoned, serve } from './driver.mjs';
 
@@ -7,8 +8,18 @@ const client = ({ url, key, retries }) => new OpenAI({ baseURL: `${url}/v1`, api
 const dataUrl = (picture) => `data:image/png;base64,${picture}`;
 const isNamed = (choice) => typeof choice === 'object';
 
+/** What stands beside the chat. */
+const BESIDE = {
+  model: async (api, model) => (await api.models.retrieve(model)).id,
+  embedding: async (api, model) => {
+    const made = await api.embeddings.create({ model, input: 'Hello', encoding_format: 'float' });
+    return made.data[0].embedding.join(' ');
+  },
+  completion: async (api, model) => (await api.completions.create({ model, prompt: 'Hello' })).choices[0].text,
+};
+
 const chat = {
-  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'extra', 'key'],
+  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'stop', 'abort', 'whole', 'pieces', 'extra', 'key', 'beside'],
 
   begin: ({ messages }) => messages.map(({ role, text, picture }) => ({
     role,
@@ -16,6 +27,10 @@ const chat = {
   })),
 
   async ask(wanted, messages, outcome) {
+    if (wanted.beside) {
+      outcome.text = await BESIDE[wanted.beside](client(wanted), wanted.model);
+      return [];
+    }
     const asked = {
       model: wanted.model,
       messages,
@@ -59,8 +74,32 @@ const chat = {
   },
 };
 
+/** What the server has of two responses, of which the last continues the first; it is deleted. */
+async function kept(api, first, last) {
+  const items = [];
+  for await (const { type } of api.inputItems.list(last.id, { order: 'asc', limit: 2 })) items.push(type);
+  const [gone, same] = [[], []];
+  for (const one of [first, last]) {
+    same.push(isDeepStrictEqual(plain(await api.retrieve(one.id)), plain(one)));
+    await api.delete(one.id);
+    const status = await api.retrieve(one.id).then(() => 200, (error) => error.status);
+    gone.push(status);
+  }
+  return { items, same: same.every(Boolean), gone };
+}
+
+/** A response without what the SDK has read in it. */
+function plain(response) {
+  const { output_text, output_parsed, _request_id, ...rest } = JSON.parse(JSON.stringify(response));
+  for (const item of rest.output) {
+    delete item.parsed_arguments;
+    for (const part of item.content ?? []) delete part.parsed;
+  }
+  return rest;
+}
+
 const responses = {
-  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'abort', 'whole', 'pieces', 'key'],
+  can: ['tools', 'parallel', 'choice', 'none', 'named', 'schema', 'picture', 'abort', 'whole', 'pieces', 'key', 'kept'],
 
   begin: ({ messages }) => messages.map(({ role, text, picture }) => ({
     role,
@@ -73,7 +112,8 @@ const responses = {
     const asked = {
       model: wanted.model,
       input: items,
-      store: false,
+      store: wanted.kept,
+      ...(wanted.previous && { previous_response_id: wanted.previous.id }),
       ...(wanted.tools.length && {
         tools: wanted.tools.map(({ name, description, schema }) => (
           { type: 'function', name, description, parameters: schema, strict: false })),
@@ -100,9 +140,17 @@ const responses = {
     outcome.text = reply.output_text;
     outcome.usage = [reply.usage.input_tokens, reply.usage.output_tokens];
     if (wanted.schema) outcome.json = JSON.parse(outcome.text);
-    items.push(...reply.output);
-    return reply.output.filter(({ type }) => type === 'function_call')
+    const calls = reply.output.filter(({ type }) => type === 'function_call')
       .map((call) => [call.call_id, call.name, JSON.parse(call.arguments)]);
+    if (!wanted.kept) {
+      items.push(...reply.output);
+    } else if (calls.length > 0) {
+      items.length = 0;
+      wanted.previous = reply;
+    } else {
+      outcome.json = await kept(api, wanted.previous, reply);
+    }
+    return calls;
   },
 
   give(items, results) {

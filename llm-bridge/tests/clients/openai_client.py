@@ -13,12 +13,15 @@ def client(wanted):
 
 class Chat(Driver):
     can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "stop", "abort", "whole", "pieces", "extra", "functions",
-           "key")
+           "key", "beside")
 
     def begin(self, wanted):
         return [message(one) for one in wanted.messages]
 
     def ask(self, wanted, messages, outcome):
+        if wanted.beside:
+            outcome.text = beside(client(wanted), wanted)
+            return []
         asked = {"model": wanted.model, "messages": messages, "extra_body": wanted.extra, **options(wanted)}
         create = client(wanted).chat.completions
         if wanted.abort:
@@ -48,6 +51,18 @@ class Chat(Driver):
             messages.append({**result, "content": text})
 
 
+def beside(api, wanted):
+    """What stands beside the chat."""
+    match wanted.beside:
+        case "model":
+            return api.models.retrieve(wanted.model).id
+        case "embedding":
+            made = api.embeddings.create(model=wanted.model, input="Hello", encoding_format="float")
+            return " ".join(f"{number:g}" for number in made.data[0].embedding)
+        case "completion":
+            return api.completions.create(model=wanted.model, prompt="Hello").choices[0].text
+
+
 def message(one):
     if "picture" not in one:
         return {"role": one["role"], "content": one["text"]}
@@ -74,9 +89,11 @@ def options(wanted):
 
 
 class Responses(Driver):
-    can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "abort", "whole", "pieces", "key")
+    can = ("tools", "parallel", "choice", "none", "named", "schema", "picture", "abort", "whole", "pieces", "key", "kept")
+    previous = None
 
     def begin(self, wanted):
+        self.previous = None
         items = []
         for one in wanted.messages:
             content = one["text"]
@@ -87,7 +104,9 @@ class Responses(Driver):
         return items
 
     def ask(self, wanted, items, outcome):
-        asked = {"model": wanted.model, "input": items, "store": False}
+        asked = {"model": wanted.model, "input": items, "store": wanted.kept}
+        if self.previous:
+            asked["previous_response_id"] = self.previous.id
         if wanted.tools:
             asked["tools"] = [
                 {"type": "function", "name": one["name"], "description": one["description"], "parameters": one["schema"], "strict": False}
@@ -114,11 +133,38 @@ class Responses(Driver):
         outcome.text, outcome.usage = reply.output_text, [reply.usage.input_tokens, reply.usage.output_tokens]
         if wanted.schema:
             outcome.json = json.loads(outcome.text)
-        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
-        return [(one.call_id, one.name, json.loads(one.arguments)) for one in reply.output if one.type == "function_call"]
+        calls = [(one.call_id, one.name, json.loads(one.arguments)) for one in reply.output if one.type == "function_call"]
+        if not wanted.kept:
+            items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in reply.output]
+        elif calls:
+            items.clear()
+            self.previous = reply
+        else:
+            outcome.json = kept(responses, self.previous, reply)
+        return calls
 
     def give(self, items, results):
         items += [{"type": "function_call_output", "call_id": id, "output": text} for id, _name, _arguments, text in results]
+
+
+def kept(responses, first, last):
+    """What the server has of two responses, of which the last continues the first; it is deleted."""
+    items = [item.type for item in responses.input_items.list(last.id, order="asc", limit=2)]
+    same = all(plain(responses.retrieve(one.id)) == plain(one) for one in (first, last))
+    gone = []
+    for one in (first, last):
+        responses.delete(one.id)
+        try:
+            responses.retrieve(one.id)
+        except openai.NotFoundError as error:
+            gone.append(error.status_code)
+    return {"items": items, "same": same, "gone": gone}
+
+
+def plain(response):
+    """A response without what the SDK has read in it."""
+    ours = {"output": {"__all__": {"parsed_arguments": True, "content": {"__all__": {"parsed"}}}}}
+    return response.model_dump(mode="json", exclude_unset=True, exclude=ours)
 
 
 if __name__ == "__main__":

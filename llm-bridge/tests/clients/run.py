@@ -35,7 +35,7 @@ FRAMEWORKS = {
                ("openai-agents", "agents_client.py", ["chat", "responses"])],
     "llama-index": [("LlamaIndex", "llama_index_client.py", ["chat"]), ("smolagents", "smolagents_client.py", ["chat"])],
     # It brings an older openai with it, which is run as well.
-    "litellm": [("LiteLLM", "litellm_client.py", ["chat", "ollama"]),
+    "litellm": [("LiteLLM", "litellm_client.py", ["chat", "anthropic", "ollama"]),
                 ("openai 2", "openai_client.py", ["chat", "responses"])],
 }
 NODE = [("openai", "openai_client.mjs", ["chat", "responses"]), ("anthropic", "anthropic_client.mjs", ["messages"]),

@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "clients"))
@@ -18,6 +19,7 @@ from mcp import MCPError, StdioServerParameters, types
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+import environment
 from checks import URL, check, expect, finish
 
 PROGRAM, FOLDER, SEEN = os.environ["TOOLRACK_PROGRAM"], os.environ["TOOLRACK_FOLDER"], Path(os.environ["TOOLRACK_SEEN"])
@@ -60,18 +62,18 @@ def request(method, path, body=None, **headers):
 
 
 @asynccontextmanager
-async def over_http(mode, key=None, **options):
+async def over_http(mode, key=None, address=URL, **options):
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as plain:
-        transport = streamable_http_client(f"{URL}/mcp", http_client=plain)
+        transport = streamable_http_client(f"{address}/mcp", http_client=plain)
         async with Client(transport, mode=MODES[mode], cache=None, **options) as client:
             yield client
 
 
 @asynccontextmanager
-async def over_stdio(mode, **options):
+async def over_stdio(mode, settings=None, **options):
     # As in a host's configuration: a command and its arguments.
-    server = StdioServerParameters(command=PROGRAM, args=["mcp", *SETTINGS], env={"TOOLRACK_LOG": "warn"})
+    server = StdioServerParameters(command=PROGRAM, args=["mcp", *(settings or SETTINGS)], env={"TOOLRACK_LOG": "warn"})
     async with Client(server, mode=MODES[mode], cache=None, **options) as client:
         yield client
 
@@ -112,8 +114,8 @@ async def until(holds, what):
 async def _(connect, mode):
     async with connect(mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        expect(list(tools) == sorted(tools) and {"calculate", "house.burn"} <= set(tools), f"{list(tools)}")
-        calculate, burn = tools["calculate"], tools["house.burn"]
+        expect(list(tools) == sorted(tools) and {"calculate", "house_burn"} <= set(tools), f"{list(tools)}")
+        calculate, burn = tools["calculate"], tools["house_burn"]
         expect(calculate.title and calculate.annotations.read_only_hint and calculate.output_schema, f"{calculate}")
         expect(burn.annotations.destructive_hint and not burn.annotations.read_only_hint, f"{burn.annotations}")
         before = len(audit("calculate"))
@@ -209,7 +211,7 @@ async def _(connect, mode):
 
         name = f"{connect.__name__} {mode} {action} {content}"
         async with connect(mode, elicitation_callback=answer) as client:
-            result = await client.call_tool("house.burn", {"name": name})
+            result = await client.call_tool("house_burn", {"name": name})
         expect(len(asked) == 1 and "house.burn" in asked[0].message and name in asked[0].message, f"{asked}")
         expect(result.is_error == (reported is None) and (reported is None or reported in text(result)), f"{action}: {result}")
 
@@ -226,6 +228,7 @@ async def _(connect, mode):
         async with anyio.create_task_group() as group:
 
             async def call():
+                # Its own name is understood as well.
                 results.append(await client.call_tool("house.burn", {"name": name}))
 
             group.start_soon(call)
@@ -245,11 +248,11 @@ def _():
 
     for mode in MODES:
         of_guest, of_user = (asyncio.run(names(key, mode)) for key in (guest, user))
-        expect(of_guest < of_user and "house.keys" in of_user - of_guest, f"{of_guest} {of_user}")
+        expect(of_guest < of_user and "house_keys" in of_user - of_guest, f"{of_guest} {of_user}")
 
     async def refused():
         async with over_http("modern", guest) as client:
-            return await client.call_tool("house.keys", {})
+            return await client.call_tool("house_keys", {})
 
     result = asyncio.run(refused())
     expect(result.is_error and audit("house.keys")[-1]["error"] == "permission_denied", f"{result}")
@@ -279,6 +282,64 @@ def _():
     for header, status in (({"Origin": "http://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
         found, body = request("POST", "/mcp", INITIALIZE, **header)
         expect(found == status, f"{header}: {found} {body}")
+
+
+@asynccontextmanager
+async def beside(way, mode, server, settings=""):
+    """A client of a program whose only MCP server is this command: the names in its first list, and how long that took."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolrack-mcp-"))
+        file = Path(folder) / "toolrack.toml"
+        command, arguments, cwd = (json.dumps(one) for one in (server[0], server[1:], folder))
+        file.write_text(f"{settings}\n[mcp_servers.other]\ncommand = {command}\nargs = {arguments}\ncwd = {cwd}\n")
+        flags = ["--config", str(file), "--data-dir", folder]
+        if way == "stdio":
+            connecting = over_stdio(mode, settings=flags)
+        else:
+            serve = [PROGRAM, "serve", "--upstream", "demo", "--listen", "127.0.0.1:0", *flags]
+            connecting = over_http(mode, address=stack.enter_context(environment.running(serve, r"(http://127\.0\.0\.1:\d+)/ ")))
+        async with connecting as client:
+            began = time.monotonic()
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            yield client, names, time.monotonic() - began
+
+
+def first_list(way, mode):
+    @check(f"{way}, {mode}: the first list has the tools of a server that starts slowly (N9)")
+    def _():
+        async def run():
+            slow = ["sh", "-c", f"sleep 1.5; exec '{PROGRAM}' mcp --config /dev/null --data-dir inner"]
+            async with beside(way, mode, slow, "mcp.first_list_seconds = 30") as (client, names, took):
+                expect("other_calculate" in names, f"{took:.1f} s: {names}")
+                result = await client.call_tool("other_calculate", {"expression": "6*7"})
+                expect("42" in text(result), f"{result}")
+
+        asyncio.run(run())
+
+    @check(f"{way}, {mode}: a server that never answers delays the first list alone, for a bounded time (N9)")
+    def _():
+        async def run():
+            async with beside(way, mode, ["sleep", "600"]) as (client, names, took):
+                expect("calculate" in names and 3 < took < 10, f"{took:.1f} s: {names}")
+                began = time.monotonic()
+                await client.list_tools()
+                expect(time.monotonic() - began < 2, f"the second list took {time.monotonic() - began:.1f} s")
+
+        asyncio.run(run())
+
+
+for way in WAYS:
+    for mode in MODES:
+        first_list(way, mode)
+
+
+@check("stdio: a server that fails delays nothing (N9)")
+def _():
+    async def run():
+        async with beside("stdio", "legacy", ["false"], "mcp.first_list_seconds = 60") as (_client, names, took):
+            expect("calculate" in names and took < 30, f"{took:.1f} s: {names}")
+
+    asyncio.run(run())
 
 
 finish()

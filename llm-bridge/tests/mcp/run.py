@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The MCP server against the protocol's conformance suite, the Inspector and the Python client; the MCP client against servers that
-others have made.
+"""The MCP server against the protocol's conformance suite, the Inspector, the Python client and agent frameworks; the MCP client
+against servers that others have made.
 
     python3 llm-bridge/tests/mcp/run.py [NAME ...]     only parts whose name contains one of these
 
-The parts are `conformance`, `inspector`, `servers`, `client` and `load`. The example `mcp_conformance` has to be built beside the program. `load` is
-a part of .ci/long: it needs the program and the example `mcp_bare` built with `--release`, or it is the compiler that is measured.
+The parts are `conformance`, `inspector`, `servers`, `client`, `ai-sdk`, `frameworks` and `load`. The example `mcp_conformance` has to be built beside
+the program. `frameworks` and `load` are parts of .ci/long; `load` needs the program and the example `mcp_bare` built with `--release`, or it is the
+compiler that is measured.
 See ../clients/environment.py for the variables. The last line is `N passed, M failed`.
 """
 
@@ -30,6 +31,7 @@ os.environ.setdefault("TOOLRACK_CLIENT", "MCP")
 
 import checks
 import environment
+import framework
 from checks import check, expect
 
 PACKAGES = [HERE / "package.json", HERE / "package-lock.json"]
@@ -271,7 +273,7 @@ def inspector(node, packages):
             def lists(era=era):
                 names = [tool["name"] for tool in
                          program.result(f"{address}/mcp", era, "--method", "tools/list", "--strict")["tools"]]
-                expect("calculate" in names and "house.burn" in names and names == sorted(names), f"{names}")
+                expect("calculate" in names and "house_burn" in names and names == sorted(names), f"{names}")
 
             def calls(era=era):
                 result = program.result(f"{address}/mcp", era, "--method", "tools/call", "--tool-name", "calculate",
@@ -333,8 +335,34 @@ def client():
     return int(last[1]), int(last[2])
 
 
+def through(frameworks):
+    """A framework after the other with the tools of a server, over both transports."""
+    with toolrack() as (address, _), tempfile.TemporaryDirectory(prefix="toolrack-mcp-") as folder:
+        program = framework.program(folder, CONFIGURATION.format(search="http://127.0.0.1:9"))
+        for name, command in frameworks:
+            framework.checks_of(name, command, {"HTTP": {"url": f"{address}/mcp"}, "stdio": program})
+
+
+def ai_sdk():
+    clients, script = HERE.parent / "clients", HERE / "frameworks" / "ai_sdk_agent.mjs"
+    folder = environment.node("node", [clients / "package.json", clients / "package-lock.json", script])
+    through([("AI SDK", [folder / "node_modules/.bin/node", folder / script.name])])
+
+
+def frameworks():
+    def python(packages, script):
+        requirements = HERE.parent / "clients" / f"requirements-{packages}.txt"
+        return [environment.python(f"python-{packages}", requirements), HERE / "frameworks" / script]
+
+    through([("LangChain", python("langchain", "langchain_agent.py")), ("openai-agents", python("agents", "openai_agent.py")),
+             ("pydantic-ai", python("agents", "pydantic_ai_agent.py"))])
+
+
 def main():
     passed, failed = client() if wanted("client") else (0, 0)
+    for part, run in (("ai-sdk", ai_sdk), ("frameworks", frameworks)):
+        if wanted(part):
+            run()
     if any(wanted(part) for part in ("conformance", "inspector", "servers", "load")):
         node, packages = node_packages()
         for part in (conformance, inspector, servers, load):

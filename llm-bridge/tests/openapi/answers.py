@@ -82,6 +82,21 @@ def _():
     ask("POST", "/v1/chat/completions", 400, {**body, "toolrack": []})
 
 
+@check("a response that is kept, from its request to its end")
+def _():
+    given = ask("POST", "/v1/responses", 200, {"model": "demo", "input": "Hello"}).json()
+    place = {"path_parameters": {"id": given["id"]}}
+    kept = ask("GET", "/v1/responses/{id}", 200, **place).json()
+    expect(kept == given, kept)
+    items = ask("GET", "/v1/responses/{id}/input_items", 200, query={"limit": "1", "order": "asc"}, **place).json()["data"]
+    expect([item["content"][0]["text"] for item in items] == ["Hello"], items)
+    ask("GET", "/v1/responses/{id}/input_items", 400, query={"limit": "0"}, **place)
+    ask("POST", "/v1/responses/{id}/cancel", 400, **place)
+    for wanted in (200, 404):
+        ask("DELETE", "/v1/responses/{id}", wanted, **place)
+    ask("GET", "/v1/responses/{id}", 404, **place)
+
+
 @check("documents, added, listed and removed")
 def _():
     tea, path = {"query": {"name": "notes/tea.md"}}, "uploads/ada/notes/tea.md"

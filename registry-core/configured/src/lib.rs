@@ -34,6 +34,7 @@ const MAX_FILE: u64 = 4 * 1024 * 1024;
 /// The files that define tools, and the handlers that they may name.
 #[derive(Default, derive_more::Debug)]
 #[debug("ToolFiles({files:?}, {:?})", handlers.keys())]
+#[must_use]
 pub struct ToolFiles {
     files: Vec<(PathBuf, Option<String>)>,
     handlers: HashMap<String, Arc<dyn Handler>>,
@@ -46,21 +47,18 @@ impl ToolFiles {
     }
 
     /// Adds a file in TOML, JSON or YAML, by the extension of its name. It has at most 4 MiB.
-    #[must_use]
     pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
         self.files.push((file.into(), None));
         self
     }
 
     /// Adds a text as if it were a file of this name.
-    #[must_use]
     pub fn text(mut self, file: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         self.files.push((file.into(), Some(text.into())));
         self
     }
 
     /// Adds a handler that tools of type `internal` name.
-    #[must_use]
     pub fn handler(mut self, name: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         self.handlers.insert(name.into(), handler);
         self

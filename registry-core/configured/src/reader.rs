@@ -14,29 +14,10 @@ use crate::document::{self, Data, Format, Node};
 /// The answer to a kind of tool that is still to come.
 const HTTP: &str = "HTTP tools not yet supported (coming in v2)";
 
-const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "type",
-    "handler",
-    "parameters",
-    "implementation",
-    "title",
-    "version",
-    "tags",
-    "deprecated",
-    "output_schema",
-    "permission",
-    "cost",
-    "effect",
-    "timeout_seconds",
-    "cooldown_seconds",
-    "daily_limit",
-    "max_concurrent",
-    "requires_gate",
-    "idempotent",
-    "deferred",
-];
+const KEYS: &str = "
+    name description type handler parameters implementation title version tags deprecated output_schema
+    permission cost effect timeout_seconds cooldown_seconds daily_limit max_concurrent requires_gate idempotent deferred
+";
 
 /// What handlers a file may name.
 pub(crate) struct Known<'a> {
@@ -109,7 +90,8 @@ impl Reader<'_> {
         whole.then_some(ConfiguredTool { spec, policy, handler, file, line: node.line })
     }
 
-    fn known_keys(&mut self, members: &[(String, Node)], keys: &[&str]) {
+    fn known_keys(&mut self, members: &[(String, Node)], keys: &str) {
+        let keys: Vec<_> = keys.split_whitespace().collect();
         for (key, value) in members.iter().filter(|(key, _)| !keys.contains(&key.as_str())) {
             let near = nearest(key, keys.iter().copied());
             let hint = near.first().map_or_else(
@@ -211,7 +193,7 @@ impl Reader<'_> {
         if let Data::Table(members) = &implementation.data
             && kind != "http"
         {
-            self.known_keys(members, &["type", "handler", "mock_response"]);
+            self.known_keys(members, "type handler mock_response");
         }
         match kind.as_str() {
             "mock" => match implementation.get("mock_response") {

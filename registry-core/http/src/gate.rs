@@ -40,6 +40,7 @@ const OF_PERSONS: [&str; 2] = ["person", "timeout"];
 /// A gate at an address of the operator's.
 #[derive(derive_more::Debug)]
 #[debug("HttpGate({name})")]
+#[must_use]
 pub struct HttpGate {
     name: String,
     url: Url,
@@ -50,17 +51,10 @@ pub struct HttpGate {
 
 /// What a gate answers.
 #[derive(Debug, Deserialize)]
-struct Answer {
-    answer: Word,
-    #[serde(default)]
-    reason: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Word {
+#[serde(tag = "answer", rename_all = "snake_case")]
+enum Answer {
     Approved,
-    Blocked,
+    Blocked { reason: Option<String> },
     Pending,
 }
 
@@ -98,13 +92,11 @@ impl HttpGate {
     }
 
     /// Signing what it is asked.
-    #[must_use]
     pub fn signed(self, secret: Secret) -> Self {
         Self { secret: Some(secret), ..self }
     }
 
     /// With calls refused when it fails.
-    #[must_use]
     pub fn failing_closed(self, closed: bool) -> Self {
         Self { fails_closed: closed, ..self }
     }
@@ -136,10 +128,10 @@ impl HttpGate {
             let wanted = r#"it has to be {"answer": "approved"}, "blocked" or "pending""#;
             GateError::InvalidAnswer(wanted.to_owned())
         })?;
-        Ok(match answer.answer {
-            Word::Approved => GateAnswer::Approved,
-            Word::Pending => GateAnswer::Pending,
-            Word::Blocked => GateAnswer::Blocked(self.reason(answer.reason)),
+        Ok(match answer {
+            Answer::Approved => GateAnswer::Approved,
+            Answer::Pending => GateAnswer::Pending,
+            Answer::Blocked { reason } => GateAnswer::Blocked(self.reason(reason)),
         })
     }
 

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use crate::{id::call_id, text::cut};
 
 /// How a call reached the registry, for the audit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Origin {
     /// The model's own tool call.
     Native,
@@ -24,6 +26,7 @@ pub enum Origin {
     /// A person at a command line.
     CommandLine,
     /// Code that embeds the registry.
+    #[default]
     Library,
 }
 
@@ -32,6 +35,7 @@ const MAX_NAME: usize = 256;
 
 /// A call that somebody wants made.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct ToolCall {
     /// Names this call among others; echoed in events and the audit. Empty: the registry gives it one.
     pub id: String,
@@ -61,7 +65,6 @@ impl ToolCall {
     }
 
     /// With an id.
-    #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
@@ -80,14 +83,12 @@ impl ToolCall {
     }
 
     /// With where it came from.
-    #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
     /// With the number of times a failure that may pass is tried again.
-    #[must_use]
     pub fn with_retries(mut self, retries: u8) -> Self {
         self.retries = retries;
         self

@@ -8,6 +8,7 @@ use crate::policy::Permission;
 
 /// Who makes a call and what may be used at all. A request can narrow it, never widen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[must_use]
 pub struct Caller {
     /// The user's id.
     pub user: String,
@@ -38,20 +39,17 @@ impl Caller {
     }
 
     /// Leaves only the modules that are allowed already and named here.
-    #[must_use]
     pub fn only_modules<S: Into<String>>(mut self, modules: impl IntoIterator<Item = S>) -> Self {
         narrow(&mut self.allowed_modules, modules);
         self
     }
 
     /// The caller who makes calls for a user: with no more than either of both may do.
-    #[must_use]
     pub fn on_behalf_of(self, user: Self) -> Self {
         Self { via: Some(self.user.clone()), ..user.narrowed_to(&self) }
     }
 
     /// Leaves only what another may do too.
-    #[must_use]
     pub(crate) fn narrowed_to(mut self, other: &Self) -> Self {
         self.level = self.level.min(other.level);
         self.reads_only |= other.reads_only;
@@ -65,14 +63,12 @@ impl Caller {
     }
 
     /// Leaves only tools whose effect is `read`.
-    #[must_use]
     pub fn only_reading(mut self) -> Self {
         self.reads_only = true;
         self
     }
 
     /// Leaves only the tools that are allowed already and named here.
-    #[must_use]
     pub fn only_tools<S: Into<String>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         narrow(&mut self.allowed_tools, tools);
         self

@@ -60,6 +60,7 @@ pub type EventSink = Arc<dyn Fn(ToolEvent) + Send + Sync>;
 /// provided: for unit tests that call a tool's function.
 #[derive(Clone, Default, derive_more::Debug)]
 #[debug("ToolContext({caller:?}, {call:?})")]
+#[must_use]
 pub struct ToolContext {
     caller: Arc<Caller>,
     resources: Arc<Resources>,
@@ -81,21 +82,18 @@ impl ToolContext {
     }
 
     /// With what the host provides.
-    #[must_use]
     pub fn with_resources(mut self, resources: impl Into<Arc<Resources>>) -> Self {
         self.resources = resources.into();
         self
     }
 
     /// With another caller: what a request narrowed.
-    #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.caller = Arc::new(caller);
         self
     }
 
     /// With an authority that says what the caller may do by the time a call is made. By default it is what it is now.
-    #[must_use]
     pub fn with_authority(mut self, authority: Arc<dyn CallerAuthority>) -> Self {
         self.authority = Some(authority);
         self
@@ -113,21 +111,18 @@ impl ToolContext {
     }
 
     /// With the conversation around the call.
-    #[must_use]
     pub fn with_conversation(mut self, conversation: Conversation) -> Self {
         self.conversation = Arc::new(conversation);
         self
     }
 
     /// With somebody who listens to the tools.
-    #[must_use]
     pub fn with_events(mut self, events: EventSink) -> Self {
         self.events = Some(events);
         self
     }
 
     /// Stopped when the token is cancelled.
-    #[must_use]
     pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
@@ -135,7 +130,6 @@ impl ToolContext {
 
     /// Waiting no longer than this for a person to approve a call; then the call is refused and the approval stays open
     /// for the same call to be made again. By default a call waits until the approval expires, and withdraws it where it is stopped.
-    #[must_use]
     pub fn with_approval_wait(mut self, wait: Duration) -> Self {
         self.approval_wait = Some(wait);
         self
@@ -144,7 +138,6 @@ impl ToolContext {
     /// Where a call comes back for the answer of a person: the answer is for calls of this scope alone. By default a scope is
     /// where the call comes from ([`Origin`]) and the [chat](Conversation::chat_id). A call that waits until it is answered needs none:
     /// the answer is its own.
-    #[must_use]
     pub fn with_approval_scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.approval_scope = Some(scope.into());
         self

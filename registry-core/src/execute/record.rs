@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::ledger::outcome_of;
 use crate::{
     context::{Origin, ToolCall, ToolContext},
-    guard::audit::{AuditRecord, Phase, hash_arguments, hash_members},
+    guard::audit::{AuditRecord, hash_arguments, hash_members},
     outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
@@ -64,8 +63,8 @@ impl Registry {
         let has_secret = checker.is_some_and(ArgumentChecker::has_secret);
         // A short secret could be found by trying, were it in the hash.
         let kept = (common.audit_arguments || has_secret).then(|| without_secrets(schema, arguments));
+        // Each phase is stamped when it is kept.
         AuditRecord {
-            phase: Phase::Intent,
             tool: name.to_owned(),
             version: tool.and_then(|tool| tool.spec().version.clone()),
             call_id: call_id.to_owned(),
@@ -77,15 +76,7 @@ impl Registry {
             origin,
             arguments_sha256: kept.as_ref().map_or_else(|| hash_members(arguments), hash_arguments),
             arguments: kept.filter(|_| common.audit_arguments),
-            decision: None,
-            success: None,
-            error: None,
-            error_message: None,
-            side_effects: Vec::new(),
-            audit: Map::new(),
-            duration_ms: None,
-            // Each phase is stamped when it is kept.
-            ts: Timestamp::default(),
+            ..AuditRecord::default()
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::{EnumString, VariantNames};
 
 use crate::{
     context::ToolContext, future::BoxFuture, policy::ToolPolicy, schema::without_secrets, spec::ToolSpec,
@@ -104,8 +105,9 @@ impl Decision {
 }
 
 /// What was decided about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// It may be made.
     Approved,

@@ -36,6 +36,7 @@ use crate::{
 /// Builds a [`Registry`].
 #[derive(derive_more::Debug)]
 #[debug("RegistryBuilder({:?})", common.resources)]
+#[must_use]
 pub struct RegistryBuilder {
     common: Common,
 }
@@ -62,14 +63,12 @@ impl Default for RegistryBuilder {
 
 impl RegistryBuilder {
     /// Provides a value to the tools that ask for its type.
-    #[must_use]
     pub fn resource<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         Arc::make_mut(&mut self.common.resources).insert(Arc::new(value));
         self
     }
 
     /// Provides all of these.
-    #[must_use]
     pub fn resources(mut self, resources: Resources) -> Self {
         self.common.resources = Arc::new(resources);
         self
@@ -77,70 +76,60 @@ impl RegistryBuilder {
 
     /// Where the records of calls go. By default to the log, as far as its filter lets them through; with
     /// [`LogAudit`](crate::guard::audit::LogAudit) calls are refused where it does not.
-    #[must_use]
     pub fn audit(mut self, audit: Arc<dyn AuditSink>) -> Self {
         self.common.audit = audit;
         self
     }
 
     /// The clock. The machine's own, where nothing is said.
-    #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.common.clock = clock;
         self
     }
 
     /// Keeps the arguments in the records, and not only their hash. What is secret is left out of them in any case.
-    #[must_use]
     pub fn audit_arguments(mut self, keep: bool) -> Self {
         self.common.audit_arguments = keep;
         self
     }
 
     /// Where calls are counted. In memory, where nothing is said.
-    #[must_use]
     pub fn usage(mut self, usage: Arc<dyn Usage>) -> Self {
         self.common.guards.usage = usage;
         self
     }
 
     /// Who is asked before calls of tools that have `gate = true`. Nobody, where nothing is said: they run.
-    #[must_use]
     pub fn gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.common.guards.gate = Some(gate);
         self
     }
 
     /// Where calls are kept that wait for a person. In memory, where nothing is said.
-    #[must_use]
     pub fn approvals(mut self, approvals: Arc<dyn Approvals>) -> Self {
         self.common.guards.approvals = approvals;
         self
     }
 
     /// Whether a person is asked before a destructive call. Yes, where nothing is said.
-    #[must_use]
     pub fn approve_destructive(mut self, ask: bool) -> Self {
         self.common.guards.approve_destructive = ask;
         self
     }
 
     /// How long a person has to answer; 300 s where nothing is said.
-    #[must_use]
     pub fn approval_timeout(mut self, timeout: Duration) -> Self {
         self.common.guards.approval_timeout = timeout;
         self
     }
 
     /// How many calls run at once and how many wait.
-    #[must_use]
     pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
         self.common.guards.limiter = Arc::new(ConcurrencyLimiter::new(concurrency));
         self
     }
 
     /// Adds tools that files define. Their faults are logged, and returned by [`Registry::faults`].
-    #[must_use]
     pub fn configured(mut self, more: ConfiguredTools) -> Self {
         self.common.configured.tools.extend(more.tools);
         self.common.configured.faults.extend(more.faults);
@@ -149,7 +138,6 @@ impl RegistryBuilder {
 
     /// Keeps these tools out of prompts too, beside those that say so themselves; they are found through
     /// [`SEARCH_TOOLS`].
-    #[must_use]
     pub fn defer(mut self, tools: impl IntoIterator<Item = ToolPattern>) -> Self {
         self.common.deferral.extend(tools);
         self
@@ -157,14 +145,12 @@ impl RegistryBuilder {
 
     /// Names the modules that the operator has configured. Each owns its prefix: compiled tools of that prefix are left out,
     /// also while the module cannot be reached, and listed by [`Registry::replaced`].
-    #[must_use]
     pub fn modules(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.common.modules.extend(names.into_iter().map(Into::into));
         self
     }
 
     /// Leaves out the compiled tools: only what the host registers.
-    #[must_use]
     pub fn without_compiled(mut self) -> Self {
         self.common.compiled = false;
         self

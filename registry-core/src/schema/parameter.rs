@@ -37,6 +37,7 @@ impl<T: Serialize> Shown for T {}
 
 /// One argument of a tool's function.
 #[derive(Debug)]
+#[must_use]
 pub struct Parameter<T> {
     name: &'static str,
     description: &'static str,
@@ -80,7 +81,6 @@ const fn named<T: Argument, V: DeserializeOwned>(
 
 impl<T> Parameter<T> {
     /// With the value it has when it is left out.
-    #[must_use]
     pub const fn default(mut self, make: fn() -> T) -> Self
     where
         T: Shown,
@@ -91,14 +91,12 @@ impl<T> Parameter<T> {
     }
 
     /// With values to show how it is meant.
-    #[must_use]
     pub const fn examples(mut self, make: fn() -> Value) -> Self {
         self.examples = Some(make);
         self
     }
 
     /// With what its values keep to.
-    #[must_use]
     pub const fn bounds(mut self, bounds: fn() -> Vec<Bound>) -> Self {
         self.bounds = bounds;
         self

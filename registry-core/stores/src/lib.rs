@@ -14,6 +14,27 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Adding a store
+//!
+//! A store is a module that implements those traits that it serves; others go on being served by another store, which it may stand in
+//! front of, as [`RedisUsage`] does.
+//!
+//! | trait | what it keeps | tested by |
+//! |---|---|---|
+//! | [`Store`](registry_core::store::Store) | registrations, switches, users, keys, personas | `store_contract` |
+//! | [`Usage`](registry_core::guard::limits::Usage) | counted calls | `usage_contract` |
+//! | [`Approvals`](registry_core::guard::approval::Approvals) | calls that wait for a person | `approvals_contract` |
+//! | [`AuditSink`](registry_core::guard::audit::AuditSink), [`AuditLog`](registry_core::guard::audit::log::AuditLog) | the audit, and reading it | `chains.rs` |
+//! | [`DeadLetters`](registry_core::store::DeadLetters) | webhook messages that could not be delivered | `letters_contract` |
+//! | [`ConversationStore`](registry_core::store::ConversationStore) | responses that clients continue | `conversations_contract` |
+//! | [`ManifestCache`](registry_core::store::ManifestCache), [`ManifestStore`](registry_core::store::ManifestStore) | manifests of modules | `manifest_contract` |
+//! | [`schedule::Jobs`] | scheduled calls | `jobs_contract` |
+//!
+//! The contracts are in `tests/stores` and take the trait, so a store is one more line in the test that calls them for all. What a method acknowledges is
+//! kept; what it cannot do is a [`StoreError`](registry_core::store::StoreError) of the kind that callers decide by. A method waits for
+//! files and databases on threads of their own, never on the runtime's. The program opens the stores that its settings name in
+//! `llm-bridge/src/cli/store.rs`, one field for each trait.
 
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -170,6 +170,7 @@ impl Database for Server {
             include_str!("schema/approvals_asker.sql"),
             include_str!("schema/personas_postgres.sql"),
             include_str!("schema/conversations_postgres.sql"),
+            include_str!("schema/responses_given.sql"),
         ]
     }
 }

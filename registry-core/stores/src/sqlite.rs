@@ -190,6 +190,7 @@ impl Database for File {
             include_str!("schema/approvals_asker.sql"),
             include_str!("schema/personas_sqlite.sql"),
             include_str!("schema/conversations_sqlite.sql"),
+            include_str!("schema/responses_given.sql"),
         ]
     }
 }

@@ -1,8 +1,7 @@
 //! Cuts a document into passages along its headings, paragraphs and sentences.
 
 use serde::Serialize;
-
-use super::document::Line;
+use toolrack_web::Line;
 
 /// A passage is closed at the next paragraph when it has so many characters: enough to answer a question, few enough that five of
 /// them fit a small model's context.

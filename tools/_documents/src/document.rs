@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{Display, EnumString, IntoStaticStr};
+use toolrack_web::Line;
 
 /// A document to add.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,31 +30,6 @@ pub struct Document {
     pub metadata: Map<String, Value>,
     /// Its text.
     pub lines: Vec<Line>,
-}
-
-/// A line of a document's text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Where it is in the file, from 1: its line, and in a PDF its page.
-    pub number: u32,
-    /// What it says, without the mark of a heading.
-    pub text: String,
-    /// The level of a heading from 1 to 6; 0 for text.
-    pub heading: u8,
-    /// Whether it is code, a table or the like, whose lines are no sentences.
-    pub verbatim: bool,
-}
-
-impl Line {
-    /// A line of text.
-    pub(crate) fn text(number: u32, text: impl Into<String>) -> Self {
-        Self { number, text: text.into(), heading: 0, verbatim: false }
-    }
-
-    /// A heading.
-    pub(crate) fn heading(number: u32, level: u8, text: impl Into<String>) -> Self {
-        Self { heading: level, ..Self::text(number, text) }
-    }
 }
 
 /// How a document is read.

@@ -115,13 +115,15 @@ pub struct MetadataRows {
 }
 
 /// What became of a document that was added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "AddedOutcome")]
 pub enum Added {
     /// It is new.
     New,
-    /// It took the place of an older one.
+    /// It replaced an older one.
     Updated,
-    /// It was there already.
+    /// It was stored already.
     Unchanged,
 }
 

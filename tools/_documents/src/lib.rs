@@ -51,7 +51,7 @@ use tokio::task::spawn_blocking;
 use registry_core::{DEFAULT_TENANT, ToolContext, ToolError, tenant_path};
 use tenants::Tenants;
 
-pub use document::{Document, DocumentKind, Line};
+pub use document::{Document, DocumentKind};
 pub use embed_unread::Embedded;
 use embedding::Embedding;
 pub use embedding::{EmbedError, Embedder, TextRole};
@@ -61,6 +61,7 @@ pub use index::{
     UnreadPassage,
 };
 pub use rank_fusion::reciprocal_rank_fusion;
+pub use toolrack_web::Line;
 
 /// The documents that a host provides to its tools, as a resource: those of one tenant, and the way to those of others. Cheap to
 /// clone. What can be done with them is in [`DocumentIndex`].

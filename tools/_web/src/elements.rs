@@ -56,22 +56,8 @@ pub(crate) fn role(name: &str) -> Role {
 
 /// Whether an element is a tag alone.
 pub(crate) fn has_no_end(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "source"
-            | "track"
-            | "wbr"
-    )
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+        .contains(&name)
 }
 
 /// Whether the end tag of an element may be missing. Left out, it ends with the element around it, or where the next of its kind begins.
@@ -93,40 +79,22 @@ pub(crate) fn is_hidden(name: &str, role: Role, attribute: impl Fn(&str) -> Opti
                 || attribute("style").is_some_and(is_hidden_style))
 }
 
+/// The roles of what is around the text of a page.
+const AROUND_ROLES: &str =
+    "navigation search banner contentinfo complementary menu menubar dialog alertdialog";
+/// The words in the classes of what is around the text of a page.
+const AROUND_CLASSES: &str =
+    "navigation navbar navbox breadcrumb breadcrumbs dropdown cookie noprint editsection";
+
 /// Whether an element is around the text of the page, by its name, its role, or a class that many pages agree on.
 pub(crate) fn is_around(name: &str, role: Role, attribute: impl Fn(&str) -> Option<String>) -> bool {
     if role == Role::Main || may_not_end(name) || has_no_end(name) || matches!(name, "html" | "body") {
         return false;
     }
-    let by_role = |role: String| {
-        matches!(
-            role.trim(),
-            "navigation"
-                | "search"
-                | "banner"
-                | "contentinfo"
-                | "complementary"
-                | "menu"
-                | "menubar"
-                | "dialog"
-                | "alertdialog"
-        )
-    };
+    let by_role = |role: String| AROUND_ROLES.split(' ').any(|around| around == role.trim());
     let by_class = |class: String| {
-        class.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-            matches!(
-                word,
-                "navigation"
-                    | "navbar"
-                    | "navbox"
-                    | "breadcrumb"
-                    | "breadcrumbs"
-                    | "dropdown"
-                    | "cookie"
-                    | "noprint"
-                    | "editsection"
-            )
-        })
+        let mut words = class.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| AROUND_CLASSES.split(' ').any(|around| around == word))
     };
     role == Role::Around || attribute("role").is_some_and(by_role) || attribute("class").is_some_and(by_class)
 }

@@ -35,17 +35,29 @@ pub struct Page<Content> {
     pub content: Content,
 }
 
-/// A line of a page as people see it.
-#[derive(Debug, Clone, PartialEq)]
+/// A line of a text as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The line of the source where it begins, from 1.
+    /// Where it is in the source, from 1: its line, and in a PDF its page.
     pub number: u32,
-    /// Its text.
+    /// What it says, without the mark of a heading.
     pub text: String,
-    /// The level of the heading that it is, or 0.
+    /// The level of a heading from 1 to 6; 0 for text.
     pub heading: u8,
-    /// Whether spaces matter in it, as in code.
+    /// Whether spaces matter in it, as in code or a table, whose lines are no sentences.
     pub verbatim: bool,
+}
+
+impl Line {
+    /// A line of text.
+    pub fn text(number: u32, text: impl Into<String>) -> Self {
+        Self { number, text: text.into(), heading: 0, verbatim: false }
+    }
+
+    /// A heading.
+    pub fn heading(number: u32, level: u8, text: impl Into<String>) -> Self {
+        Self { heading: level, ..Self::text(number, text) }
+    }
 }
 
 /// A page as Markdown, the main part of it where it says which that is. `address` is where it is from, for its links.

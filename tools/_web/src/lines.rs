@@ -23,7 +23,7 @@ pub(crate) fn lines(written: &str, starts: &[Start]) -> Vec<Line> {
             lines.push(Line { number, text: text.to_owned(), heading, verbatim });
         }
         if written.ends_with("\n\n") {
-            lines.push(Line { number, text: String::new(), heading: 0, verbatim: false });
+            lines.push(Line::text(number, ""));
         }
     }
     lines

@@ -161,6 +161,16 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// A value that stands at this path.
+    pub(crate) fn of(path: impl Into<String>, value: &'a RawValue) -> Self {
+        Self { path: path.into(), value }
+    }
+
+    /// Where it stands in the request.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The text of the value.
     pub fn source(&self) -> &'a RawValue {
         self.value

@@ -1,10 +1,10 @@
 //! Tool definitions of the Model Context Protocol, as in the `tools` of a `tools/list` result:
 //! <https://modelcontextprotocol.io/specification/draft/server/tools>.
 //!
-//! Names are `[A-Za-z0-9_.-]{1,128}`, so a tool keeps its dot. Schemas are JSON Schema 2020-12 without restrictions, and those of older
-//! drafts are translated; the root of the input schema has type `object`. An output schema with another root is left out, as revisions
-//! before 2026-07-28 accept no other. Properties whose schemas are `true` or `false` become equivalent objects, which more clients can
-//! read.
+//! Clients pass names on to models as they are, so names are legal for every provider, although the protocol has dots. Schemas are JSON
+//! Schema 2020-12 without restrictions, and those of older drafts are translated; the root of the input schema has type `object`. An
+//! output schema with another root is left out, as revisions before 2026-07-28 accept no other. Properties whose schemas are `true` or
+//! `false` become equivalent objects, which more clients can read.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(crate) const RULES: Rules = Rules {
-    name: NameRule { extra: ".-", begins_with_letter: false, max_length: 128 },
+    name: NameRule::COMMON,
     max_description: None,
     needs_description: false,
     max_tools: None,

@@ -1,7 +1,7 @@
 //! Answers as they go to clients: a line for each piece, or one reply.
 //!
 //! What happens to a tool of the server stands in the field `x_toolrack` beside an empty text, which every client takes. The API has
-//! no calls in pieces: each call is one line. Nor has it comments: an empty text keeps a silent stream alive.
+//! no calls in pieces: they come whole. Nor has it comments: an empty text keeps a silent stream alive.
 
 use std::time::{Duration, Instant};
 
@@ -140,11 +140,8 @@ impl Encode for StreamEncoder {
                 self.say(Said { content, ..Said::default() }, event.details(), out);
             }
             TurnEvent::Tool(_) | TurnEvent::Notice(_) => self.say(Said::default(), event.details(), out),
-            TurnEvent::Calls(calls) => {
-                for call in calls {
-                    self.say(Said { calls: std::slice::from_ref(call), ..Said::default() }, None, out);
-                }
-            }
+            // In one line: some clients number calls by their places in it, and would take one for the continuation of another.
+            TurnEvent::Calls(calls) => self.say(Said { calls, ..Said::default() }, None, out),
             TurnEvent::Passing(fields) => self.pass(fields, out),
             // The calls come whole.
             TurnEvent::Model(_) | TurnEvent::CallBegun { .. } | TurnEvent::CallDelta { .. } => {}
@@ -328,8 +325,12 @@ fn write_said<M: SerializeMap>(map: &mut M, content: &'static str, said: Said<'_
         map.serialize_entry("thinking", said.thinking)?;
     }
     if !said.calls.is_empty() {
-        let calls: Vec<CallJson<'_>> =
-            said.calls.iter().map(|one| CallJson::new(&one.call, &one.passing)).collect();
+        let calls: Vec<CallJson<'_>> = said
+            .calls
+            .iter()
+            .zip(0..)
+            .map(|(one, index)| CallJson::at(index, &one.call, &one.passing))
+            .collect();
         map.serialize_entry("tool_calls", &calls)?;
     }
     Ok(())

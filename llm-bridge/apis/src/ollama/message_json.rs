@@ -113,6 +113,9 @@ pub(super) struct CallJson<'a> {
 
 #[derive(Serialize)]
 struct FunctionJson<'a> {
+    /// Its place among the calls of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u32>,
     name: &'a str,
     arguments: std::borrow::Cow<'a, RawValue>,
     #[serde(flatten)]
@@ -124,11 +127,19 @@ impl<'a> CallJson<'a> {
         Self {
             id: &call.id,
             function: FunctionJson {
+                index: None,
                 name: &call.name,
                 arguments: call.arguments_as_object(),
                 passing: Leftover(passing.get(API, "function")),
             },
             passing: Fields { fields: passing.to(API), but: &["function"] },
         }
+    }
+
+    /// A call of an answer, by its place among them.
+    pub(super) fn at(index: u32, call: &'a Call, passing: &'a Passing) -> Self {
+        let mut json = Self::new(call, passing);
+        json.function.index = Some(index);
+        json
     }
 }

@@ -13,6 +13,7 @@ use super::{
     event::{Delta, Event, of_item, of_part, usage_json},
     front::response_error,
     item::{Place, Status, TextKind, call_events, call_item, server_call_item},
+    kept::{new_item_id, new_response_id},
     namespace::Namespaces,
 };
 use crate::{
@@ -40,8 +41,10 @@ pub(super) struct ResponseEncoder {
     calls: Vec<OpenCall>,
     server_calls: Vec<ServerCall>,
     notices: Vec<Value>,
-    /// The one body, where there is no stream.
-    whole: Option<Value>,
+    /// The response, when the turn has finished.
+    ended: Option<Value>,
+    /// The error, when it has failed.
+    failure: Option<Value>,
 }
 
 /// The text or reasoning that is being written.
@@ -82,7 +85,7 @@ impl ResponseEncoder {
             reasoning: if has_summary { TextKind::Summary } else { TextKind::Reasoning },
             echo,
             namespaces,
-            id: make_id("resp"),
+            id: new_response_id(),
             created_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             model: String::new(),
             begun: false,
@@ -92,7 +95,8 @@ impl ResponseEncoder {
             calls: Vec::new(),
             server_calls: Vec::new(),
             notices: Vec::new(),
-            whole: None,
+            ended: None,
+            failure: None,
         }
     }
 
@@ -138,7 +142,7 @@ impl ResponseEncoder {
 
     /// Begins an item at the next index.
     fn add_item(&mut self, prefix: &str, item: impl FnOnce(&Place) -> Value, out: &mut Vec<u8>) -> Place {
-        let place = Place { id: make_id(prefix), index: self.output.len() };
+        let place = Place { id: new_item_id(&self.id, prefix), index: self.output.len() };
         self.output.push(Value::Null);
         let item = self.namespaces.restore(item(&place));
         self.emit("response.output_item.added", json!({"output_index": place.index, "item": item}), out);
@@ -296,14 +300,14 @@ impl ResponseEncoder {
             self.response(status.as_str(), Ending { incomplete, usage: Some(usage), ..Ending::default() });
         let kind = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
         self.emit(kind, json!({ "response": &response }), out);
-        self.whole = Some(response);
+        self.ended = Some(response);
     }
 
     fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
         self.close(Status::Incomplete, out);
         let response = self.response("failed", Ending { failure: Some(failure), ..Ending::default() });
         self.emit("response.failed", json!({ "response": response }), out);
-        self.whole = Some(error_body(failure));
+        self.failure = Some(error_body(failure));
     }
 
     /// Ends what is open. A call that never became whole is incomplete.
@@ -325,8 +329,8 @@ impl Encode for ResponseEncoder {
         if self.stream { Framing::Sse.content_type() } else { "application/json" }
     }
 
-    fn id(&self) -> Option<&str> {
-        Some(&self.id)
+    fn take_response(&mut self) -> Option<Value> {
+        self.ended.take()
     }
 
     fn event(&mut self, event: TurnEvent, out: &mut Vec<u8>) {
@@ -368,9 +372,12 @@ impl Encode for ResponseEncoder {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        if !self.stream {
-            let whole = self.whole.take().unwrap_or_else(|| self.response("completed", Ending::default()));
-            Framing::append_json(out, &whole);
+        if self.stream {
+            return;
+        }
+        match self.failure.as_ref().or(self.ended.as_ref()) {
+            Some(whole) => Framing::append_json(out, whole),
+            None => Framing::append_json(out, &self.response("completed", Ending::default())),
         }
     }
 
@@ -387,8 +394,4 @@ struct Ending<'a> {
     failure: Option<&'a Failure>,
     incomplete: Option<&'static str>,
     usage: Option<&'a Usage>,
-}
-
-fn make_id(prefix: &str) -> String {
-    format!("{prefix}_{:032x}", fastrand::u128(..))
 }

@@ -3,10 +3,16 @@
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 
-use super::{API, encode::ResponseEncoder, input::read_input, namespace::read_tools};
+use super::{
+    API,
+    encode::ResponseEncoder,
+    input::{ReadInput, read_input},
+    kept::KeptItems,
+    namespace::read_tools,
+};
 use crate::{
     BadRequest, ClientTool, Conversation, Decoded, Effort, Extension, Failure, Front, Message, Passing,
-    Provider, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
+    Provider, RawJson, Request, ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput,
     front::{failure_reply, read_name},
     json::{Field, Object},
     openai::{
@@ -25,19 +31,37 @@ impl Front for ResponsesFront {
     }
 
     fn decode(&self, _: &Parts, body: &[u8]) -> Result<Decoded, BadRequest> {
+        self.decode_with(body, &KeptItems::new())
+    }
+
+    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
+        failure_reply(failure, &error_body(failure))
+    }
+}
+
+impl ResponsesFront {
+    /// Decodes a request that refers to kept items.
+    ///
+    /// # Errors
+    /// As [`decode`](Front::decode).
+    pub fn decode_with(&self, body: &[u8], kept: &KeptItems) -> Result<Decoded, BadRequest> {
         let mut body = Object::from_body(body)?;
         let mut passing = Passing::of(API);
         refuse(&mut body)?;
         let echo = echo(&body)?;
         let instructions = body.string("instructions")?.filter(|text| !text.is_empty());
+        let input = body.take("input").ok_or_else(|| body.bad("input", "is missing"))?;
+        let is_kept = body.bool("store")?.unwrap_or(true);
+        let ReadInput { messages, resolved, missing } = read_input(&input, kept)?;
         let conversation = Conversation {
             previous_response_id: body.string("previous_response_id")?,
-            store: body.bool("store")?,
             has_instructions: instructions.is_some(),
+            input: is_kept.then(|| resolved.unwrap_or_else(|| RawJson::from(input.source()))),
+            missing_items: missing,
             earlier: Vec::new(),
         };
         let instructions = instructions.map(|text| Message::text(Role::System, text));
-        let messages = instructions.into_iter().chain(read_input(&mut body)?).collect();
+        let messages = instructions.into_iter().chain(messages).collect();
         let stream = body.bool("stream")?.unwrap_or(false);
         let (thinking, has_summary) = read_reasoning(&mut body, &mut passing)?;
         let (tools, namespaces) = read_tools(body.items("tools")?)?;
@@ -66,10 +90,6 @@ impl Front for ResponsesFront {
         };
         let encoder = ResponseEncoder::new(stream, has_summary, echo, namespaces);
         Ok(Decoded { request, encoder: Box::new(encoder) })
-    }
-
-    fn failure(&self, failure: &Failure) -> http::Response<Vec<u8>> {
-        failure_reply(failure, &error_body(failure))
     }
 }
 

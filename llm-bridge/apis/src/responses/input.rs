@@ -1,6 +1,10 @@
 //! The input of a request: a text, or items. What one answer of the model consists of (reasoning, texts, calls) becomes one message.
 
-use super::{API, namespace::read_call_name};
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::{API, kept::KeptItems, namespace::read_call_name};
 use crate::{
     BadRequest, Call, CallIds, CallInput, Content, Media, MediaKind, MediaSource, Message, Part, Passing,
     RawJson, Reasoning, Role, Seal, SealKind, ToolResult,
@@ -8,11 +12,18 @@ use crate::{
     openai::read_audio,
 };
 
-/// Takes the conversation out of a request.
-pub(super) fn read_input(body: &mut Object<'_>) -> Result<Vec<Message>, BadRequest> {
-    let field = body.take("input").ok_or_else(|| body.bad("input", "is missing"))?;
-    let empty = field.bad("is empty; send a text or items");
-    let mut input = Input::default();
+/// The input of a request.
+pub(super) struct ReadInput {
+    pub(super) messages: Vec<Message>,
+    /// The input with items in place of references to them; `None` where it has no references.
+    pub(super) resolved: Option<RawJson>,
+    /// The ids of the items that are referred to and not known.
+    pub(super) missing: Vec<String>,
+}
+
+/// Reads the conversation of a request, which may refer to kept items.
+pub(super) fn read_input<'i>(field: &Field<'i>, kept: &'i KeptItems) -> Result<ReadInput, BadRequest> {
+    let mut input = Input::new(kept);
     if field.is_string() {
         input.messages.push(Message::text(Role::User, field.string()?));
     } else if field.is_array() {
@@ -23,16 +34,26 @@ pub(super) fn read_input(body: &mut Object<'_>) -> Result<Vec<Message>, BadReque
     } else {
         return Err(field.bad("has to be a string or an array of items"));
     }
-    let is_empty = input.messages.iter().all(|message| message.parts.is_empty());
-    if is_empty { Err(empty) } else { Ok(input.messages) }
+    let Input { messages, items, references, missing, .. } = input;
+    let is_empty = messages.iter().all(|message| message.parts.is_empty());
+    if is_empty && missing.is_empty() {
+        return Err(field.bad("is empty; send a text or items"));
+    }
+    let is_resolved = !references.is_empty() && missing.is_empty();
+    Ok(ReadInput { messages, resolved: is_resolved.then(|| RawJson::of(&items)), missing })
 }
 
-#[derive(Default)]
-struct Input {
+struct Input<'i> {
+    kept: &'i KeptItems,
     messages: Vec<Message>,
     ids: CallIds,
     /// The message of the model that is being put together, and the kind of its last item.
     answer: Option<(Message, Kind)>,
+    /// The items as they are written; kept ones in place of references.
+    items: Vec<&'i RawValue>,
+    /// What has been referred to.
+    references: HashSet<String>,
+    missing: Vec<String>,
 }
 
 /// The items of one answer, in the order in which they stand there.
@@ -43,10 +64,21 @@ enum Kind {
     Call,
 }
 
-impl Input {
-    fn read_item(&mut self, field: Field<'_>) -> Result<(), BadRequest> {
+impl<'i> Input<'i> {
+    fn new(kept: &'i KeptItems) -> Self {
+        let (messages, items, missing) = (Vec::new(), Vec::new(), Vec::new());
+        let (ids, answer, references) = (CallIds::default(), None, HashSet::new());
+        Self { kept, messages, ids, answer, items, references, missing }
+    }
+
+    fn read_item(&mut self, field: Field<'i>) -> Result<(), BadRequest> {
         let source = field.source();
+        let path = field.path().to_owned();
         let mut item = field.object()?;
+        if is_reference(&item) {
+            return self.read_reference(path, item);
+        }
+        self.items.push(source);
         // How far an item of an answer was says nothing about the conversation.
         item.take("status");
         match item.string("type")?.as_deref() {
@@ -66,15 +98,27 @@ impl Input {
                 self.open_answer(kind).parts.push(part);
                 Ok(())
             }
-            Some("item_reference") => {
-                Err(item.bad("type", "`item_reference` is not offered here: send the item itself"))
-            }
             Some(other) => {
                 let message = format_args!(
                     "`{other}` is not offered here: send items of type `message`, `reasoning`, `function_call`, \
                      `function_call_output`, `custom_tool_call` and `custom_tool_call_output`"
                 );
                 Err(item.bad("type", message))
+            }
+        }
+    }
+
+    /// Reads the kept item. SDKs refer to a call once more where they have its result; an item stands once in a conversation.
+    fn read_reference(&mut self, path: String, mut item: Object<'i>) -> Result<(), BadRequest> {
+        let id = item.string("id")?.ok_or_else(|| item.bad("id", "is missing"))?;
+        if !self.references.insert(id.clone()) {
+            return Ok(());
+        }
+        match self.kept.get(&id) {
+            Some(kept) => self.read_item(Field::of(path, kept.raw())),
+            None => {
+                self.missing.push(id);
+                Ok(())
             }
         }
     }
@@ -146,6 +190,14 @@ impl Input {
 
     fn end_answer(&mut self) {
         self.messages.extend(self.answer.take().map(|(message, _)| message));
+    }
+}
+
+/// Whether an item stands for a kept one. Its type may be left out.
+fn is_reference(item: &Object<'_>) -> bool {
+    match item.get("type") {
+        Some(kind) => kind.string().is_ok_and(|kind| kind == "item_reference"),
+        None => item.get("id").is_some() && item.get("role").is_none() && item.get("content").is_none(),
     }
 }
 

@@ -1,18 +1,20 @@
 //! OpenAI's Responses API, spoken by clients: <https://platform.openai.com/docs/api-reference/responses>.
 //!
 //! A key comes as `Authorization: Bearer`. Canonical fields of a request are in [`Request`](crate::Request); all others pass. Which
-//! answer a request continues and whether its own is kept is in [`Conversation`](crate::Conversation); the id of the answer is
-//! [`Encode::id`](crate::Encode::id).
+//! answer a request continues and whether its own is kept is in [`Conversation`](crate::Conversation); what is kept is an [`Addition`]
+//! and the [response as it was given](crate::Encode::take_response).
 
 mod encode;
 mod event;
 mod front;
 mod input;
 mod item;
+mod kept;
 mod namespace;
 pub(crate) mod tools;
 
 pub use front::ResponsesFront;
+pub use kept::{Addition, KeptItems, KeptResponse, added_messages, response_of_item};
 
 use crate::Provider;
 

@@ -49,7 +49,7 @@ fn b4_the_benchmarks_functions_are_taken_by_every_provider() {
             if !jsonschema::is_valid(&tool.schema, arguments) {
                 continue;
             }
-            for provider in Provider::ALL {
+            for &provider in Provider::ALL {
                 let defined = definitions(provider, std::slice::from_ref(tool));
                 let lowered = as_json_schema(schema_of(provider, &defined.list));
                 assert!(jsonschema::is_valid(&lowered, arguments), "{id}: {provider}: {arguments} {lowered}");

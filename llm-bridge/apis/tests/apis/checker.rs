@@ -82,9 +82,8 @@ impl Checker {
             Provider::OpenAi => ("^[A-Za-z0-9_-]{1,64}$", 1024),
             Provider::Responses => ("^[a-zA-Z0-9_-]{1,128}$", 1024),
             Provider::Anthropic => ("^[a-zA-Z0-9_-]{1,128}$", usize::MAX),
-            Provider::Ollama => ("^[A-Za-z_][A-Za-z0-9_-]{0,63}$", usize::MAX),
+            Provider::Ollama | Provider::Mcp => ("^[A-Za-z_][A-Za-z0-9_-]{0,63}$", usize::MAX),
             Provider::Gemini => ("^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$", usize::MAX),
-            Provider::Mcp => ("^[A-Za-z0-9_.-]{1,128}$", usize::MAX),
         };
         self.ask(matches(pattern, &name), &format!("name {name}"));
         let description = function.get("description").map(|text| text.as_str().unwrap());

@@ -39,7 +39,7 @@ fn c5_one_tool_has_the_documented_shape() {
             Provider::Anthropic,
             json!({"name": "travel_weather", "description": "Does it.", "input_schema": schema}),
         ),
-        (Provider::Mcp, json!({"name": "travel.weather", "description": "Does it.", "inputSchema": schema})),
+        (Provider::Mcp, json!({"name": "travel_weather", "description": "Does it.", "inputSchema": schema})),
     ] {
         assert_eq!(Definer::new(provider).definition(tool.subject()).unwrap(), expected, "{provider}");
         let all = definitions(provider, std::slice::from_ref(&tool));
@@ -61,7 +61,7 @@ fn c5_a_list_for_gemini_is_one_entry_with_all() {
 fn c5_names_are_made_legal_and_found_again() {
     let names = ["math.gcd", "math_gcd", "größe", "2fa", &"long.".repeat(40), "a b", "a.b", "math_gcd_2"];
     let tools: Vec<Spec> = names.iter().map(|name| spec(name, json!({"type": "object"}))).collect();
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let defined = definitions(provider, &tools);
         assert_accepted(provider, &defined);
         assert!(defined.left_out.is_empty());

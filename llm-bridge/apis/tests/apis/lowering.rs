@@ -36,7 +36,7 @@ fn c5_tricky_schemas_are_lowered_as_recorded() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tricky.json");
     let schemas: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let tools: Vec<Spec> = schemas.into_iter().map(|(name, schema)| spec(&name, schema)).collect();
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let defined = definitions(provider, &tools);
         assert_accepted(provider, &defined);
         assert_golden(&format!("tricky.{provider}.json"), &shown(&defined));

@@ -280,14 +280,12 @@ fn b13_ollama_a_stream_has_these_lines() {
             status("notice"),
             None,
             None,
-            None,
             None
         ]
     );
-    let with_call = |id: &str| {
-        let call = json!({"id": id, "function": {"name": "f", "arguments": {"a": 1}}});
-        message_line(json!({"role": "assistant", "content": "", "tool_calls": [call]}))
-    };
+    let call = |index: u32, id: &str| json!({"id": id, "function": {"index": index, "name": "f", "arguments": {"a": 1}}});
+    let with_calls =
+        json!({"role": "assistant", "content": "", "tool_calls": [call(0, "c1"), call(1, "c2")]});
     let end = lines.pop().unwrap();
     let mut with_logprobs = said("a");
     with_logprobs["logprobs"] = json!([{"token": "a"}]);
@@ -300,8 +298,7 @@ fn b13_ollama_a_stream_has_these_lines() {
             said("Found."),
             said(""),
             with_logprobs,
-            with_call("c1"),
-            with_call("c2"),
+            message_line(with_calls),
         ]
     );
     assert_eq!((&end["done"], &end["done_reason"]), (&json!(true), &json!("stop")));

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use toolrack_apis::{
     BadRequest, Call, CallInput, ClientCall, ClientTool, Content, Conversation, Decoded, Effort, Encode,
     Failure, FailureKind, FinishReason, FinishedTool, Front, Media, MediaKind, MediaSource, Message, Part,
-    Passing, Provider, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
-    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire, openai::OpenAiWire,
-    responses::ResponsesFront,
+    Passing, Provider, RawJson, Reasoning, Request, ResponseFormat, Role, Sampling, Seal, SealKind, Thinking,
+    ToolChoice, ToolInput, ToolResult, ToolStatus, TurnEvent, Usage, Wire,
+    openai::OpenAiWire,
+    responses::{Addition, KeptItems, KeptResponse, ResponsesFront, added_messages, response_of_item},
 };
 
 use crate::strategies::{name, passing, sampling, text};
@@ -153,12 +154,13 @@ fn body(request: &Request) -> Value {
         Thinking::Effort(effort) => effort.as_str(),
         _ => "none",
     });
+    let input: Vec<Value> = messages.iter().skip(skipped).flat_map(items).collect();
     let body = json!({
         "model": model,
         "instructions": instructions,
-        "input": messages.iter().skip(skipped).flat_map(items).collect::<Vec<_>>(),
+        "input": input,
         "previous_response_id": conversation.previous_response_id,
-        "store": conversation.store,
+        "store": conversation.input.is_some(),
         "tools": tools.iter().map(tool).collect::<Vec<_>>(),
         "tool_choice": choice,
         "parallel_tool_calls": parallel,
@@ -277,7 +279,7 @@ fn request() -> impl Strategy<Value = Request> {
         top_p,
         ..Sampling::default()
     });
-    let kept = (option::of(name()), option::of(any::<bool>()), option::of(text()));
+    let kept = (option::of(name()), any::<bool>(), option::of(text()));
     let asked =
         (option::of(name()), choice, option::of(any::<bool>()), sampling, option::of(thinking), format);
     let said = (proptest::collection::vec(message(), 1..5), tools());
@@ -288,13 +290,13 @@ fn request() -> impl Strategy<Value = Request> {
             let instructions = instructions.map(|text| Message::text(Role::System, text));
             Request {
                 model,
-                messages: instructions.into_iter().chain(messages).collect(),
                 conversation: Conversation {
                     previous_response_id,
-                    store,
+                    input: store.then(|| input_of(&messages)),
                     has_instructions,
                     ..Conversation::default()
                 },
+                messages: instructions.into_iter().chain(messages).collect(),
                 tools,
                 choice,
                 parallel,
@@ -307,6 +309,12 @@ fn request() -> impl Strategy<Value = Request> {
             }
         },
     )
+}
+
+/// Messages as the input of a request.
+fn input_of(messages: &[Message]) -> RawJson {
+    let items: Vec<Value> = messages.iter().flat_map(items).collect();
+    (&*serde_json::value::to_raw_value(&items).unwrap()).into()
 }
 
 proptest! {
@@ -680,12 +688,103 @@ fn b13_responses_an_answer_repeats_what_was_asked() {
         (&reply["parallel_tool_calls"], &reply["tool_choice"], &reply["tools"]),
         (&json!(true), &json!("auto"), &json!([]))
     );
+}
+
+#[test]
+fn b13_responses_an_answer_is_kept_as_it_was_given() {
+    for stream in [false, true] {
+        let mut encoder = encoder(json!({"stream": stream, "metadata": {"a": "b"}}));
+        let mut out = Vec::new();
+        for event in [model(), TurnEvent::Text("hi".into())] {
+            encoder.event(event, &mut out);
+        }
+        assert_eq!(encoder.take_response(), None);
+        out.clear();
+        encoder.event(end(FinishReason::Stop), &mut out);
+        encoder.finish(&mut out);
+        let text = String::from_utf8(out).unwrap();
+        let last = text.lines().rev().find_map(|line| line.strip_prefix("data: "));
+        let given: Value = serde_json::from_str(last.unwrap_or(&text)).unwrap();
+        let given = if stream { given["response"].clone() } else { given };
+        assert_eq!(encoder.take_response(), Some(given.clone()));
+        assert_eq!(encoder.take_response(), None);
+        let item = given["output"][0]["id"].as_str().unwrap();
+        assert_eq!(response_of_item(item).as_deref(), given["id"].as_str());
+    }
     let mut encoder = encoder(json!({}));
-    let id = encoder.id().unwrap().to_owned();
-    let mut out = Vec::new();
-    encoder.event(end(FinishReason::Stop), &mut out);
-    encoder.finish(&mut out);
-    assert_eq!(serde_json::from_slice::<Value>(&out).unwrap()["id"], id);
+    encoder.event(TurnEvent::Failed(Failure::of_upstream("no")), &mut Vec::new());
+    assert_eq!(encoder.take_response(), None);
+}
+
+fn kept(items: &[Value]) -> KeptItems {
+    let raw = |item: &Value| (&*serde_json::value::to_raw_value(item).unwrap()).into();
+    items.iter().map(|item| (item["id"].as_str().unwrap().to_owned(), raw(item))).collect()
+}
+
+#[test]
+fn b13_responses_references_are_read_as_the_items_themselves() {
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "a", "annotations": []}]});
+    let call =
+        json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"});
+    let result = json!({"type": "function_call_output", "call_id": "c1", "output": "one"});
+    let user = json!({"role": "user", "content": "hi"});
+    let referring = json!({"input": [
+        user, {"type": "item_reference", "id": "msg_1"}, {"id": "fc_1"}, {"type": "item_reference", "id": "fc_1"}, result,
+    ]})
+    .to_string();
+    let whole = decoded(&json!({"input": [user, said, call, result]}));
+
+    let missing = decode(referring.as_bytes()).unwrap().request.conversation;
+    assert_eq!((missing.missing_items, missing.input.is_some()), (vec!["msg_1".into(), "fc_1".into()], true));
+    let some = ResponsesFront.decode_with(referring.as_bytes(), &kept(std::slice::from_ref(&said))).unwrap();
+    assert_eq!(some.request.conversation.missing_items, ["fc_1"]);
+    let all = ResponsesFront.decode_with(referring.as_bytes(), &kept(&[said, call])).unwrap();
+    assert_eq!(all.request, whole);
+    // One that stands for itself ends.
+    let own = json!({"type": "item_reference", "id": "x"});
+    let own = ResponsesFront.decode_with(json!({ "input": [own] }).to_string().as_bytes(), &kept(&[own]));
+    assert!(own.is_err());
+}
+
+#[test]
+fn b13_responses_what_is_kept_is_read_again() {
+    let input = json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "a"},
+        {"type": "message", "id": "msg_x", "role": "user", "status": "incomplete", "content": [{"type": "input_text", "text": "b"}]},
+        {"type": "function_call_output", "call_id": "c1", "output": "one"},
+    ]);
+    let request = decoded(&json!({ "input": input }));
+    let answer = [Message::text(Role::Assistant, "c")];
+    let addition = Addition { input: request.conversation.input.as_ref().unwrap(), answer: &answer };
+    let addition = serde_json::to_string(&addition).unwrap();
+    assert_eq!(added_messages(&addition).unwrap(), [&request.messages[..], &answer].concat());
+    let given = json!({"output": [{"id": "msg_y", "type": "message"}]}).to_string();
+    let response =
+        KeptResponse { id: "resp_0123456789abcdef0123456789abcdef", addition: &addition, given: &given };
+    let id = |prefix: &str, number: u64| format!("{prefix}_0123456789abcdef0123456789abcdef{number:016x}");
+    assert_eq!(
+        Value::from(response.input().unwrap()),
+        json!([
+            {"id": id("msg", 0), "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}], "status": "completed"},
+            {"id": id("msg", 1), "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}], "status": "completed"},
+            input[2],
+            {"id": id("fco", 3), "type": "function_call_output", "call_id": "c1", "output": "one"},
+        ])
+    );
+    assert_eq!(Value::from(response.output().unwrap()), json!([{"id": "msg_y", "type": "message"}]));
+    let text = json!({"input": "hi", "answer": []}).to_string();
+    let response = KeptResponse { addition: &text, given: "", ..response };
+    assert_eq!(response.input().unwrap()[0]["content"], json!([{"type": "input_text", "text": "hi"}]));
+    assert_eq!(response.output().unwrap(), Vec::<Value>::new());
+
+    // As earlier versions kept it.
+    let messages = serde_json::to_string(&request.messages).unwrap();
+    assert_eq!(added_messages(&messages).unwrap(), request.messages);
+    assert!(KeptResponse { addition: &messages, ..response }.input().unwrap().is_empty());
+    for other in ["", "{}", "[1]", r#"{"input": 1, "answer": []}"#] {
+        assert!(added_messages(other).is_err(), "{other}");
+    }
 }
 
 #[test]
@@ -757,7 +856,7 @@ fn b13_responses_a_malformed_body_names_the_field() {
         (part(json!({"type": "input_image"})), "input[0].content[0].image_url"),
         (part(json!({"type": "input_file"})), "input[0].content[0].file_data"),
         (part(json!({"type": "input_audio"})), "input[0].content[0].input_audio"),
-        (item(json!({"type": "item_reference", "id": "x"})), "input[0].type"),
+        (item(json!({"type": "item_reference"})), "input[0].id"),
         (item(json!({"type": "web_search_call"})), "input[0].type"),
         (item(json!({"type": "computer_call_output"})), "input[0].type"),
         (item(json!({"type": "mcp_approval_response"})), "input[0].type"),

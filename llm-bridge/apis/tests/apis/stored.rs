@@ -94,7 +94,7 @@ fn b13_stored_messages_have_a_stable_form() {
     );
     assert_eq!(serde_json::to_string(&messages).unwrap(), text);
     assert_eq!(serde_json::from_str::<Vec<Message>>(text).unwrap(), messages);
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         assert_eq!(serde_json::to_value(provider).unwrap(), json!(provider.name()));
     }
 }

@@ -34,10 +34,10 @@ pub fn definitions(provider: Provider, tools: &[Spec]) -> Definitions {
 
 /// Both ways of defining: the ordinary one and, where there is one, the strict.
 pub fn definers() -> Vec<(Provider, Definer)> {
-    let ordinary = Provider::ALL.map(|provider| (provider, Definer::new(provider)));
+    let ordinary = Provider::ALL.iter().map(|provider| (*provider, Definer::new(*provider)));
     let strict =
         [Provider::OpenAi, Provider::Responses].map(|provider| (provider, Definer::new(provider).strict()));
-    ordinary.into_iter().chain(strict).collect()
+    ordinary.chain(strict).collect()
 }
 
 /// What a declaration without a schema means.

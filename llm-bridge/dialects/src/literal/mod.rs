@@ -13,7 +13,7 @@ use memchr::memchr3;
 
 use self::string::{Ends, Text};
 pub(super) use self::write::write;
-use super::{body::cut, repair::MAX_DEPTH, typing::escape};
+use super::{body::cut, repair::MAX_DEPTH, typing::quoted};
 
 /// How the arguments of a call are written as literals.
 #[derive(Debug, Clone, Copy)]
@@ -273,15 +273,9 @@ impl Literals {
             return Some(Read::Fail);
         }
         self.entry(out);
-        self.quoted(key, out);
+        quoted(key, out);
         self.part = Part::Assign;
         None
-    }
-
-    fn quoted(&self, text: &str, out: &mut String) {
-        out.push('"');
-        escape(text, out);
-        out.push('"');
     }
 
     fn value(&mut self, byte: u8, text: &str, eof: bool, out: &mut String) -> Option<Read> {
@@ -348,7 +342,7 @@ impl Literals {
             self.pos = start;
             return Some(Read::Fail);
         } else {
-            self.quoted(word, out);
+            quoted(word, out);
             self.repaired = true;
         }
         self.part = Part::After;

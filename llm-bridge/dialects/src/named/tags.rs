@@ -7,7 +7,7 @@ use super::{Arguments, Head, NamedBody, NamedStyle, Part, head};
 use crate::{
     body::{Cx, Is, Step, Tail, ahead, is, is_any, rest, tail},
     elements::End,
-    typing::{Shape, Types, escape},
+    typing::{Shape, Types, quoted},
 };
 
 /// A tag for each argument, with its value as text.
@@ -199,9 +199,8 @@ impl NamedBody {
         if self.params > 0 {
             self.arguments.push_str(", ");
         }
-        self.arguments.push('"');
-        escape(&key, &mut self.arguments);
-        self.arguments.push_str("\": ");
+        quoted(&key, &mut self.arguments);
+        self.arguments.push_str(": ");
         self.key = key.into_owned();
         self.params += 1;
         self.pos = at;

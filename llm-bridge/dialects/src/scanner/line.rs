@@ -13,7 +13,7 @@ use crate::{
     fence::{self, Fence, Opening},
     offered::TagLine,
     table::{DelimiterKind, TAG_LINE},
-    typing::{Types, escape},
+    typing::{Types, quoted},
 };
 
 /// A longer line is no tag line.
@@ -43,9 +43,8 @@ fn arguments(tag: &TagLine, text: &str, offered: &Offered) -> Option<String> {
         if out.len() > 1 {
             out.push_str(", ");
         }
-        out.push('"');
-        escape(name, &mut out);
-        out.push_str("\": ");
+        quoted(name, &mut out);
+        out.push_str(": ");
         Types::of(schema, name).write(value.as_str(), &mut out);
     }
     out.push('}');

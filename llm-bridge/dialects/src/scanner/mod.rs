@@ -4,6 +4,7 @@ mod call;
 mod dropped;
 mod line;
 mod list;
+mod place;
 
 use std::{mem, sync::Arc};
 
@@ -16,6 +17,7 @@ use super::{
 use dropped::Dropped;
 use line::Line;
 use list::List;
+use place::{Opening, Place};
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -49,19 +51,6 @@ pub struct Scanner {
     opening: Opening,
 }
 
-/// What stands before thinking: the text after it goes on there.
-#[derive(Debug)]
-struct Opening {
-    /// Nothing, on its line.
-    margin: bool,
-    /// White space, or nothing: white space after the thinking is framing.
-    spaced: bool,
-}
-
-impl Opening {
-    const START: Self = Self { margin: true, spaced: true };
-}
-
 #[derive(Debug, Default)]
 enum State {
     #[default]
@@ -82,100 +71,6 @@ struct Pending {
     end: usize,
     /// Up to where no closing delimiter has been found.
     seen: usize,
-}
-
-/// Where in the text we are; decides what may begin here.
-#[derive(Debug)]
-struct Place {
-    /// Only white space since the line's start, or since a call or thinking ended.
-    fresh: bool,
-    /// Nothing at all since the line's start, not even white space. Thinking counts as nothing.
-    margin: bool,
-    /// Only white space since the answer's start, thinking not counted.
-    blank: bool,
-    /// Only white space since a call.
-    after_call: bool,
-    /// White space here belongs to a thinking delimiter.
-    framing: bool,
-    /// After an opening backtick, in what may be inline code; that ends with the line.
-    code: bool,
-    /// The number of backticks (or tildes) of the code fence we are in, or 0.
-    fence: usize,
-    fence_mark: u8,
-    /// On a line of a quoted block of Markdown.
-    quote_line: bool,
-    /// The last text.
-    last: Last,
-}
-
-impl Place {
-    fn start() -> Self {
-        Self {
-            fresh: true,
-            margin: true,
-            blank: true,
-            after_call: false,
-            framing: false,
-            code: false,
-            fence: 0,
-            fence_mark: b'`',
-            quote_line: false,
-            last: Last([b'\n'; 8]),
-        }
-    }
-
-    /// A line begins.
-    fn next_line(&mut self) {
-        self.fresh = true;
-        self.margin = true;
-        self.code = false;
-        self.quote_line = false;
-    }
-
-    /// Where thinking has ended.
-    fn after_thinking(&self, opening: &Opening) -> Self {
-        let Opening { margin, spaced } = *opening;
-        Self { framing: spaced, fresh: spaced, blank: self.blank, margin, ..Self::start() }
-    }
-
-    /// Directly after what opens a quote, or code.
-    fn quoted(&self) -> bool {
-        self.quote_line || self.last.opens_quote() || self.last.opens_code()
-    }
-}
-
-/// The last bytes of text, the newest at the end.
-#[derive(Debug, Clone, Copy)]
-struct Last([u8; 8]);
-
-impl Last {
-    /// The last bytes when this has followed.
-    fn with(mut self, text: &str) -> Self {
-        let text = text.as_bytes();
-        let new = text.get(text.len().saturating_sub(self.0.len())..).unwrap_or_default();
-        self.0.rotate_left(new.len());
-        let kept = self.0.len() - new.len();
-        self.0.iter_mut().skip(kept).zip(new).for_each(|(last, byte)| *last = *byte);
-        self
-    }
-
-    fn byte(self) -> u8 {
-        let [.., last] = self.0;
-        last
-    }
-
-    fn opens_quote(self) -> bool {
-        let [.., before, last] = self.0;
-        let opens = before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':');
-        opens && matches!(last, b'"' | b'\'')
-            || ["“", "«"].iter().any(|quote| self.0.ends_with(quote.as_bytes()))
-    }
-
-    /// An element of HTML that shows what is in it, or a comment.
-    fn opens_code(self) -> bool {
-        let text = self.0.trim_ascii_end();
-        ["<code>", "<pre>", "<!--"].iter().any(|opening| text.ends_with(opening.as_bytes()))
-    }
 }
 
 enum Act {

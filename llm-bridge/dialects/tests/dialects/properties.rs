@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan};
+use crate::{
+    common::{Dice, Seen, lines, offered, parsed, rebuilt, same, scan},
+    rows::written,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolrack_dialects::{Form, Offered, OfferedTool, ParseOptions, ScanOptions, Tag, dialects, parse};
@@ -104,7 +107,7 @@ fn delimiters() -> Vec<String> {
                 .flat_map(|(open, close)| [open, close])
                 .map(|delimiter| (*delimiter).to_owned()),
         );
-        let call = row.call("f", json!({"a": "x", "n": 1}).as_object().unwrap()).unwrap();
+        let call = written(row, "f", &json!({"a": "x", "n": 1}));
         // The call, cut where something else may come between.
         for (from, to) in [(0, 1), (0, 2), (1, 2), (1, 4), (3, 4), (2, 3)] {
             let at = |part: usize| call.floor_char_boundary(call.len() * part / 4);

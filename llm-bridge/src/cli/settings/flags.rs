@@ -1,6 +1,6 @@
 //! What can be said on the command line and in the environment.
 
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
+use std::{convert::Infallible, path::PathBuf, str::FromStr};
 
 use serde::Deserialize;
 
@@ -9,7 +9,8 @@ use crate::cli::address;
 pub(super) const API_KEY_VARIABLE: &str = "TOOLRACK_API_KEY";
 
 /// A key, which no log shows.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, derive_more::Debug)]
+#[debug("(secret)")]
 #[serde(transparent)]
 pub struct Secret(pub(super) String);
 
@@ -28,12 +29,6 @@ impl FromStr for Secret {
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
     }
 }
 

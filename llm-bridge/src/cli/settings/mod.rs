@@ -8,6 +8,7 @@ mod gate;
 mod language_model;
 mod modules;
 mod store;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod unknown_key;
@@ -22,9 +23,7 @@ use std::{
     time::Duration,
 };
 
-use registry_core::{
-    Caller, Concurrency, Permission, ToolPattern, guard::approval::APPROVAL_TIMEOUT, store::Store,
-};
+use registry_core::{Caller, Permission, ToolPattern, store::Store};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use toml::de::{DeTable, Deserializer};
@@ -38,7 +37,8 @@ pub use flags::{Flags, Secret};
 pub use gate::GateSettings;
 pub(super) use store::Place;
 pub use store::StoreSettings;
-use toolrack_dialects::{self as dialect, ParseOptions};
+pub use tables::{Chat, Guard, User};
+use toolrack_dialects as dialect;
 use toolrack_remote::{mcp::McpServerSettings, module::ModulesSettings};
 pub use upstreams::UpstreamTable;
 pub use webhooks::WebhookSettings;
@@ -46,8 +46,9 @@ pub use webhooks::WebhookSettings;
 use super::address;
 use crate::{
     identifier::check_identifier,
-    server::{Access, AllowedOrigin, ServerSettings},
-    turn::{ChatSettings, Limits, Models, ToolStyle, known_dialect},
+    mcp::McpSettings,
+    server::{Access, AllowedOrigin, PublicUrl, ServerSettings},
+    turn::{ChatSettings, Limits, Models, known_dialect},
     upstream::Upstream,
 };
 
@@ -77,6 +78,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins besides this server's own whose pages may use it.
     pub allowed_origins: Vec<AllowedOrigin>,
+    /// The address at which clients reach this server; `None` for the one that they name.
+    pub public_url: Option<PublicUrl>,
     /// The user of requests without a key.
     pub user: User,
     /// How chats are conducted.
@@ -99,6 +102,8 @@ pub struct Settings {
     pub webhooks: Vec<WebhookSettings>,
     /// MCP servers by the prefix of their tools.
     pub mcp_servers: BTreeMap<String, McpServerSettings>,
+    /// How the tools are offered to MCP clients.
+    pub mcp: McpSettings,
     /// Files with tools; relative to this file.
     pub tool_files: Vec<PathBuf>,
     /// Tools that are left out of prompts until a search finds them.
@@ -137,6 +142,7 @@ impl Default for Settings {
             api_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            public_url: None,
             user: User::default(),
             chat: Chat::default(),
             limits: Limits::default(),
@@ -147,6 +153,7 @@ impl Default for Settings {
             guard: Guard::default(),
             gate: None,
             mcp_servers: BTreeMap::new(),
+            mcp: McpSettings::default(),
             tool_files: Vec::new(),
             deferred_tools: Vec::new(),
             module_name: "toolrack".to_owned(),
@@ -159,78 +166,6 @@ impl Default for Settings {
             opened_documents: Arc::default(),
         }
     }
-}
-
-/// The user of requests without a key.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct User {
-    /// The user's id.
-    pub id: String,
-    /// The user's level; by default admin while the server is on loopback without keys, else user.
-    pub level: Option<Permission>,
-    /// The modules that the user may use; all by default.
-    pub allowed_modules: Option<Vec<String>>,
-}
-
-impl Default for User {
-    fn default() -> Self {
-        Self { id: "local".into(), level: None, allowed_modules: None }
-    }
-}
-
-/// Approval, concurrency and audit of calls.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Guard {
-    /// Whether destructive calls require human approval.
-    pub approve_destructive: bool,
-    /// How long an approval can be answered, in seconds.
-    pub approval_seconds: u64,
-    /// Calls that run at once; 0 for no limit.
-    pub max_running: usize,
-    /// Calls that wait in the queue.
-    pub max_waiting: usize,
-    /// Whether the audit has the arguments of calls, not only their hash.
-    pub audit_arguments: bool,
-}
-
-impl Guard {
-    /// The limits of concurrent calls.
-    pub fn concurrency(&self) -> Concurrency {
-        Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
-    }
-}
-
-impl Default for Guard {
-    fn default() -> Self {
-        let Concurrency { max_running, max_waiting } = Concurrency::default();
-        Self {
-            approve_destructive: true,
-            approval_seconds: APPROVAL_TIMEOUT.as_secs(),
-            max_running,
-            max_waiting,
-            audit_arguments: false,
-        }
-    }
-}
-
-/// How chats are conducted; see [`ChatSettings`].
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Chat {
-    /// For conversations without a system message and without tools.
-    pub system_prompt: Option<String>,
-    /// The same with tools.
-    pub system_prompt_with_tools: Option<String>,
-    /// `auto`, `native` or `prompt`.
-    pub tool_style: ToolStyle,
-    /// The only dialect in which text calls are parsed; all by default.
-    pub dialect: Option<String>,
-    /// Whether the model server's template begins with open thinking.
-    pub thinking: bool,
-    /// Parsing options of text calls.
-    pub parsing: ParseOptions,
 }
 
 impl Settings {
@@ -446,8 +381,10 @@ impl Settings {
                 allowed_hosts: self.allowed_hosts.clone(),
                 allowed_origins: self.allowed_origins.clone(),
             },
+            public_url: self.public_url.clone(),
             upload: self.documents.upload,
             extracting: self.documents.extract.then(|| self.language_model()),
+            mcp: self.mcp,
             module_name: self.module_name.clone(),
             level_with_keys: self.user.level.is_none().then_some(Permission::User),
             ..ServerSettings::new(self.caller(), store)

@@ -53,7 +53,7 @@ fn the_reading_is_handed_on() {
     let text = "[chat.parsing]\nonly_closed = true\ntrim_values = true\n";
     let settings = Settings::from_toml(text, &[]).unwrap().chat_settings();
     assert_eq!(Ok(settings.parsing), "only_closed,trim_values".parse());
-    assert_eq!(Settings::default().chat_settings().parsing, ParseOptions::default());
+    assert_eq!(Settings::default().chat_settings().parsing, dialect::ParseOptions::default());
     let error = Settings::from_toml("[chat.parsing]\nonly_close = true", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("`only_closed`"), "{error}");
     let error = Settings::from_toml("[chat.parsing]\nonly_closed = \"yes\"", &[]).unwrap_err();

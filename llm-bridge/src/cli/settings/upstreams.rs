@@ -71,8 +71,8 @@ impl UpstreamTable {
         if self.fallback_model.is_some() && self.fallback.is_none() {
             return fault("fallback_model", "there is no `fallback` that could have it; write that, too");
         }
-        let is_openai = self.api == Some(UpstreamApi::OpenAi);
-        if is_openai && (self.num_ctx.is_some() || self.keep_alive.is_some()) {
+        let has_none = self.api.is_some_and(|api| !api.has_context_settings());
+        if has_none && (self.num_ctx.is_some() || self.keep_alive.is_some()) {
             return fault("api", "`num_ctx` and `keep_alive` need `api = \"ollama\"`, or none");
         }
         Ok(())

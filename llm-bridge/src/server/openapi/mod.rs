@@ -29,7 +29,7 @@ const ABOUT: &str = "A registry of tools, and a chat backend that lets a local m
     server's own or one of `allowed_origins` (else 403). A path may end with a slash.";
 
 const TAGS: [(&str, &str); 11] = [
-    ("Chat", "Chats with a model and its tools, in the forms of five APIs."),
+    ("Chat", "Chats with a model and its tools, in the forms of several APIs."),
     ("Ollama", "The addresses of Ollama's API beside its chat."),
     ("Passed on", "What the model server answers by itself."),
     ("Tools", "Tools and tool calls."),

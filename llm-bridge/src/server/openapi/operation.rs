@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::shapes::Error;
-use crate::server::{access::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
+use crate::server::{api_error::CHALLENGE, identity::PERSONA_HEADER, key::PLACES};
 
 const JSON: &str = "application/json";
 /// The content type of uploaded files.
@@ -15,6 +15,8 @@ pub(in crate::server) const BYTES: &str = "application/octet-stream";
 
 /// The content type of forms with files.
 pub(in crate::server) const FORM: &str = "multipart/form-data";
+
+const LATE: &str = "The body did not come in time (`request_timeout`).";
 
 /// A reference to the schema of a type in the document.
 type SchemaOf = fn(&mut SchemaGenerator) -> Value;
@@ -118,17 +120,18 @@ impl Operation {
 
     /// Reads this from a JSON body, with errors of its own.
     pub(in crate::server) fn takes<T: JsonSchema>(self) -> Self {
-        Self { body: Some((JSON, Some(schema_of::<T>))), ..self }
+        Self { body: Some((JSON, Some(schema_of::<T>))), ..self }.refuses(408, LATE)
     }
 
     /// Reads bytes from the body.
     pub(in crate::server) fn takes_bytes(self) -> Self {
-        Self { body: Some((BYTES, None)), ..self }
+        Self { body: Some((BYTES, None)), ..self }.refuses(408, LATE)
     }
 
     /// Reads a form with files.
     pub(in crate::server) fn takes_form(self) -> Self {
         Self { body: Some((FORM, None)), ..self }
+            .refuses(408, LATE)
             .refuses(413, "The body is too large (`invalid_request_error`).")
             .refuses(415, "The body was not sent as `multipart/form-data` (`invalid_request_error`).")
     }

@@ -5,6 +5,7 @@ mod counts;
 mod models;
 mod ollama;
 mod passed;
+mod responses;
 
 use crate::support::{Rack, Reply, Scripted, Setup, Site};
 

@@ -209,6 +209,34 @@ async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping()
     drop(slow);
 }
 
+/// It would keep a slot of the model server for as long as it likes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a19_the_turn_of_a_client_that_does_not_read_ends_after_a_time() {
+    let text = "x".repeat(10_000);
+    let rack = Setup::new()
+        .with(|setup| setup.write_timeout = Duration::from_millis(300))
+        .start([Reply::stream((0..100).map(|_| text_event(&text)).chain([Act::Stall]))])
+        .await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    rack.upstream.client_gone().await;
+    drop(slow);
+}
+
+/// Nobody has to read while there is nothing to read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a19_a_silent_model_is_not_a_client_that_does_not_read() {
+    let rack = Setup::new()
+        .with(|setup| setup.write_timeout = Duration::from_millis(100))
+        .start([Reply::stream([
+            text_event("One, "),
+            Act::Pause(Duration::from_millis(600)),
+            text_event("two."),
+            Act::Send(b"data: [DONE]\n\n".to_vec()),
+        ])])
+        .await;
+    rack.ask(true).await.expect("One, two.");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b7_a_slow_reader_loses_no_text() {
     let words: Vec<String> = (0..2000).map(|number| format!("word {number}; ").repeat(20)).collect();

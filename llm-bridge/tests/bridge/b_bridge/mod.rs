@@ -1,5 +1,6 @@
 //! The bridge, from the client's request to the model server's and back: requirements B2, B5, B6 and B7.
 
+mod approvals;
 mod bounds;
 mod calls;
 mod client_tools;
@@ -13,3 +14,4 @@ mod messages;
 mod oddities;
 mod recovery;
 mod requests;
+mod slow_requests;

@@ -4,7 +4,9 @@ mod approvals;
 mod asking;
 mod calls;
 mod listing;
+mod names;
 mod peer;
+mod waiting;
 
 use std::{
     sync::{
@@ -16,8 +18,8 @@ use std::{
 
 use llm_bridge::mcp::{McpServer, Visitor};
 use registry_core::{
-    Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, ToolContext, ToolError,
-    ToolPolicy, ToolResult, ToolSpec,
+    Caller, CallerAuthority, Content, Effect, Handler, Origin, Permission, Registry, RegistryBuilder,
+    ToolContext, ToolError, ToolPolicy, ToolResult, ToolSpec,
     guard::audit::{AuditRecord, MemoryAudit, Phase},
     handler_fn,
     store::StoreFuture,
@@ -66,8 +68,12 @@ impl CallerAuthority for Revocable {
 
 impl Rack {
     fn new() -> Self {
+        Self::of(Registry::builder())
+    }
+
+    fn of(builder: RegistryBuilder) -> Self {
         let audit = Arc::new(MemoryAudit::new(1000));
-        let registry = Registry::builder()
+        let registry = builder
             .without_compiled()
             .audit(audit.clone())
             .approval_timeout(Duration::from_secs(60))

@@ -200,6 +200,75 @@ async fn b14_a_server_that_cannot_read_its_own_call_is_not_away() {
     assert!(servers.other.asked().is_empty());
 }
 
+#[tokio::test]
+async fn b14_another_server_is_asked_for_what_is_passed_on() {
+    let vectors = json!({"data": [{"embedding": [1.0]}]});
+    for (name, reply) in
+        [("fails", Reply::error(500, "out of memory")), ("is busy", Reply::error(429, "later"))]
+    {
+        let other = vec![Reply::json(200, &vectors)];
+        let servers = two((&["m"], vec![reply]), (&["other"], other), |settings| {
+            falls_back(settings);
+            settings.fallback_model = Some("other".into());
+        })
+        .await;
+        let rack = &servers.rack;
+        let post =
+            rack.client.post(rack.url("/v1/embeddings")).json(&json!({"model": "m", "input": "a", "x": 1.0}));
+        let answer = within(post.send()).await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), answer.json::<Value>().await.unwrap()),
+            (200, vectors.clone()),
+            "{name}"
+        );
+        assert_eq!(rack.upstream.asked()[0].body["model"], "m", "{name}");
+        assert_eq!(
+            servers.other.asked()[0].body,
+            json!({"model": "other", "input": "a", "x": 1.0}),
+            "{name}"
+        );
+    }
+    // A fault of the request, and the last server's own answer, come back as they are.
+    for (first, second, status, asked) in [
+        (Reply::error(400, "too long"), Reply::text("no"), 400, 0),
+        (Reply::error(500, "one"), Reply::error(503, "two"), 503, 1),
+    ] {
+        let servers = two((&["m"], vec![first]), (&["m"], vec![second]), falls_back).await;
+        let post = servers
+            .rack
+            .client
+            .post(servers.rack.url("/v1/completions"))
+            .json(&json!({"model": "m", "prompt": "a"}));
+        assert_eq!(within(post.send()).await.unwrap().status(), status);
+        assert_eq!(servers.other.asked().len(), asked);
+    }
+    // A form names its model where nobody looks: it goes to the first, and to the one that this falls back to.
+    let form = Reply::body(200, "text/plain", "Hello.");
+    let servers = two((&["m"], vec![Reply::error(503, "loading")]), (&["m"], vec![form]), falls_back).await;
+    let post = servers.rack.client.post(servers.rack.url("/v1/audio/transcriptions"));
+    let post = post.header("content-type", "multipart/form-data; boundary=b").body("--b--\r\n");
+    assert_eq!(within(post.send()).await.unwrap().text().await.unwrap(), "Hello.");
+    assert!(servers.other.asked()[0].head.contains("boundary=b"));
+}
+
+#[tokio::test]
+async fn b14_another_server_is_asked_for_what_is_passed_on_where_the_first_is_down() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let away = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let there =
+        Scripted::start_as(Site::with_models(&["other"]), [Reply::json(200, &json!({"data": []}))]).await;
+    let settings = [("one", away), ("two", there.base())].map(|(name, url)| {
+        let mut settings = UpstreamSettings { name: name.into(), ..UpstreamSettings::new(url, IDLE) };
+        falls_back(&mut settings);
+        settings
+    });
+    let rack = Setup::new().start_with(there, Upstream::several(settings).unwrap()).await;
+    let post = rack.client.post(rack.url("/v1/embeddings")).json(&json!({"model": "m", "input": "a"}));
+    assert_eq!(within(post.send()).await.unwrap().status(), 200);
+    assert_eq!(rack.upstream.asked()[0].body["model"], "m");
+}
+
 #[test]
 fn b14_settings_that_cannot_be_meant_are_refused() {
     let settings = |name: &str, fallback: Option<&str>| UpstreamSettings {

@@ -15,7 +15,7 @@ use std::{
 
 use llm_bridge::{
     metrics::{CallMetrics, Metrics},
-    server::{self, Access, ServerSettings},
+    server::{self, Access, PublicUrl, ServerSettings},
     turn::{Backend, ChatSettings},
     upstream::Upstream,
 };
@@ -114,8 +114,12 @@ pub struct Setup {
     pub access: Access,
     pub caller: Caller,
     pub grace: Duration,
+    pub write_timeout: Duration,
     pub idle: Duration,
     pub upstream_key: Option<String>,
+    pub public_url: Option<PublicUrl>,
+    pub request_timeout: Duration,
+    pub store: Arc<MemoryStore>,
     audit: Arc<MemoryAudit>,
     calls: Arc<CallMetrics>,
     ran: Ran,
@@ -144,8 +148,12 @@ impl Setup {
             access: Access::default(),
             caller: Caller::new("ada", Permission::Owner),
             grace: Duration::from_secs(10),
+            write_timeout: server::WRITE_TIMEOUT,
             idle: Duration::from_secs(20),
             upstream_key: None,
+            public_url: None,
+            request_timeout: server::REQUEST_TIMEOUT,
+            store: Arc::default(),
             audit,
             calls,
             ran: Ran::default(),
@@ -228,14 +236,16 @@ impl Setup {
         let backend = Backend::new(self.registry.clone(), model, self.chat);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let store = Arc::new(MemoryStore::default());
-        let conversations = Conversations::new(store.clone(), ConversationLimits::default());
+        let conversations = Conversations::new(self.store.clone(), ConversationLimits::default());
         let settings = ServerSettings {
             conversations: Some(conversations),
+            public_url: self.public_url,
+            request_timeout: self.request_timeout,
             access: self.access,
             metrics: Metrics::default().with_calls(self.calls),
             grace: self.grace,
-            ..ServerSettings::new(self.caller, store)
+            write_timeout: self.write_timeout,
+            ..ServerSettings::new(self.caller, self.store)
         };
         let stop = CancellationToken::new();
         let served = tokio::spawn(server::serve(listener, backend, settings, stop.clone()));

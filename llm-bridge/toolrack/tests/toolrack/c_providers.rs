@@ -20,7 +20,7 @@ fn c5_a_deprecated_tool_says_so_to_every_model() {
     let spec = ToolSpec { deprecated: Some("use b".into()), ..spec("a", json!({"type": "object"})) };
     let registry = Registry::builder().without_compiled().build().unwrap();
     let tool = registry.register(spec, ToolPolicy::default(), None).unwrap();
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let defined = Definer::new(provider).definition(subject(&tool)).unwrap().to_string();
         assert!(defined.contains("\"Deprecated: use b. Does it.\""), "{provider}: {defined}");
     }
@@ -60,7 +60,7 @@ fn toolrack(arguments: &[&str]) -> (String, String, Option<i32>) {
 
 #[test]
 fn c5_the_bundled_tools_are_printed_as_recorded() {
-    for provider in Provider::ALL {
+    for &provider in Provider::ALL {
         let allowed = "research.fetch_webpage,calculate,current_time";
         let (list, reported, code) =
             toolrack(&["tools", "--format", provider.name(), "--allowed", allowed, "--level", "owner"]);
@@ -95,7 +95,7 @@ fn c5_the_program_refuses_an_unknown_provider_and_names_the_known() {
     for command in [&["tools", "--format", "mistral"][..], &["tools", "list", "--format", "mistral"]] {
         let (list, reported, code) = toolrack(command);
         assert_eq!((list.as_str(), code), ("", Some(2)), "{reported}");
-        for provider in Provider::ALL {
+        for &provider in Provider::ALL {
             assert!(reported.contains(provider.name()), "{reported}");
         }
     }

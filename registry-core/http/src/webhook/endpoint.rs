@@ -9,6 +9,7 @@ use crate::{EndpointError, Secret, error::parse_url};
 /// Where events are sent, whose, and the secret by which the receiver knows them.
 #[derive(Clone, derive_more::Debug)]
 #[debug("WebhookEndpoint({})", self.shown())]
+#[must_use]
 pub struct WebhookEndpoint {
     pub(super) url: Url,
     pub(super) secret: Secret,
@@ -35,13 +36,11 @@ impl WebhookEndpoint {
     }
 
     /// For the events of this tenant, and of no other.
-    #[must_use]
     pub fn of_tenant(self, tenant: impl Into<String>) -> Self {
         Self { tenants: Tenants::Only(tenant.into()), ..self }
     }
 
     /// For the events of every tenant: each says whose it is.
-    #[must_use]
     pub fn of_all_tenants(self) -> Self {
         Self { tenants: Tenants::All, ..self }
     }

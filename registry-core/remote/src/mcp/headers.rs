@@ -7,17 +7,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use super::McpServerSettings;
 
 /// What the connection and the protocol say themselves.
-const TAKEN: [&str; 9] = [
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "transfer-encoding",
-];
+const TAKEN: &str = "accept connection content-length content-type host last-event-id transfer-encoding";
 
 /// Whether these can be meant. The environment is not asked.
 pub(super) fn check(settings: &McpServerSettings) -> Result<(), String> {
@@ -64,7 +54,7 @@ fn header(name: &str, value: &str, place: &str) -> Result<(HeaderName, HeaderVal
                 .to_owned(),
         );
     }
-    if TAKEN.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
+    if TAKEN.split(' ').any(|taken| taken == parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
         return Err(format!("`headers`: {name} is the protocol's own; leave it out"));
     }
     let value = HeaderValue::try_from(value)

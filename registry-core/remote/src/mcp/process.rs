@@ -20,27 +20,10 @@ use super::McpServerSettings;
 use crate::text::shown;
 
 /// What every program needs, and is no secret.
-const INHERITED: &[&str] = &[
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-];
+const INHERITED: &str = "
+    HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER
+    APPDATA LOCALAPPDATA PATHEXT SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE
+";
 /// How long it has to end by itself once its standard input is closed.
 const LEAVES: Duration = Duration::from_secs(2);
 /// How much of one line of its standard error goes to the log, in bytes.
@@ -103,8 +86,8 @@ impl Process {
 /// When a variable that is to be passed on is not set.
 pub(super) fn environment(settings: &McpServerSettings) -> Result<BTreeMap<String, OsString>, String> {
     let mut env = BTreeMap::new();
-    for name in INHERITED {
-        env.extend(std::env::var_os(name).map(|value| ((*name).to_owned(), value)));
+    for name in INHERITED.split_whitespace() {
+        env.extend(std::env::var_os(name).map(|value| (name.to_owned(), value)));
     }
     for name in &settings.pass_env {
         let value = std::env::var_os(name);

@@ -37,6 +37,7 @@ const GUEST_MODULES: [&str; 2] = [LOCAL_MODULE, "research"];
 /// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[must_use]
 pub struct ModulesSettings {
     /// The modules, by the names that their tools have as a prefix.
     pub module_services: BTreeMap<String, ModuleSettings>,
@@ -76,14 +77,12 @@ impl Default for ModulesSettings {
 
 impl ModulesSettings {
     /// With one more module.
-    #[must_use]
     pub fn with_module(mut self, name: impl Into<String>, module: ModuleSettings) -> Self {
         self.module_services.insert(name.into(), module);
         self
     }
 
     /// The caller, where it is a guest without a list of modules with that of all guests.
-    #[must_use]
     pub fn for_guest(&self, caller: Caller) -> Caller {
         if caller.level > Permission::Guest || caller.allowed_modules.is_some() {
             return caller;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::chain::{Fault, Head};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 const PAGE: usize = 1000;
 
 /// What a record says happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AuditEventKind {

@@ -20,17 +20,18 @@ use crate::{
 };
 
 /// Which of a call's two entries this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Written before the tool runs.
+    #[default]
     Intent,
     /// Written after, and for a call that was refused.
     Outcome,
 }
 
 /// One entry about one attempt at a call. Entries of one call share `call_id`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AuditRecord {
     /// Intent or outcome.
     pub phase: Phase,

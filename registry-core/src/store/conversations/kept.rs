@@ -26,6 +26,7 @@ use crate::{
 ///     previous: previous.map(Into::into),
 ///     model: "qwen3".into(),
 ///     messages: messages.into(),
+///     given: "{}".into(),
 ///     created_at: jiff::Timestamp::now(),
 /// };
 /// conversations.keep(response("resp_1", None, r#"["Hi","Hello"]"#)).await?;
@@ -93,6 +94,14 @@ impl Conversations {
         }
         let since = self.limits.since(self.clock.now());
         self.store.response_chain(tenant, user, id, since, &self.limits).await
+    }
+
+    /// How much may be read of a conversation at once.
+    ///
+    /// # Errors
+    /// [`TooLong`](ConversationError::TooLong) for more.
+    pub fn check_read(&self, responses: usize, bytes: u64) -> Result<(), ConversationError> {
+        self.limits.check_chain(responses, bytes)
     }
 
     /// The response of that id.

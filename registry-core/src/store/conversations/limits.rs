@@ -15,7 +15,7 @@ pub struct ConversationLimits {
     pub max_response_bytes: u64,
     /// How many responses may be continued at once: as many as a conversation has turns.
     pub max_chain_responses: usize,
-    /// How many bytes these may have.
+    /// How many bytes their messages may have.
     pub max_chain_bytes: u64,
     /// How many conversations are kept for a user; the ones that were not used for longest give way.
     pub max_user_conversations: usize,

@@ -64,7 +64,7 @@ impl MemoryConversations {
         let (mut chain, mut bytes, mut next) = (Vec::new(), 0_u64, Some(id));
         while let Some(id) = next {
             let response = owned.response(id, since).ok_or(ConversationError::Unknown)?;
-            bytes = bytes.saturating_add(response.size());
+            bytes = bytes.saturating_add(u64::try_from(response.messages.len()).unwrap_or(u64::MAX));
             chain.push(Arc::clone(&response.messages));
             limits.check_chain(chain.len(), bytes)?;
             next = response.previous.as_deref();

@@ -38,6 +38,9 @@ pub struct StoredResponse {
     pub model: String,
     /// What the request and its answer added to the conversation, as JSON text. A store does not look into it.
     pub messages: Arc<str>,
+    /// The response as the client was given it, as JSON text that a store does not look into; empty for one that was kept before
+    /// responses were.
+    pub given: Arc<str>,
     /// When it was made (UTC).
     pub created_at: Timestamp,
 }
@@ -54,14 +57,15 @@ impl StoredResponse {
     ///     previous: None,
     ///     model: "qwen3".into(),
     ///     messages: "[]".into(),
+    ///     given: "{}".into(),
     ///     created_at: jiff::Timestamp::UNIX_EPOCH,
     /// };
-    /// assert_eq!(response.size(), 1024 + 23);
+    /// assert_eq!(response.size(), 1024 + 25);
     /// ```
     pub fn size(&self) -> u64 {
-        let Self { id, tenant, user, previous, model, messages, created_at: _ } = self;
+        let Self { id, tenant, user, previous, model, messages, given, created_at: _ } = self;
         let previous = previous.as_deref().unwrap_or_default();
-        let texts = [id, tenant, user, previous, model, messages];
+        let texts = [id, tenant, user, previous, model, messages, given];
         let bytes = texts.iter().map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX));
         bytes.fold(ROW_BYTES, u64::saturating_add)
     }

@@ -24,9 +24,9 @@ const BEGIN: &str =
     "INSERT INTO conversations (tenant, user_id, id, used_at, size) VALUES ($1, $2, $3, $4, 0)";
 
 /// Adds a response to the conversation of the one before, or to that of its own id where there is none before.
-const ADD: &str = "INSERT INTO responses (tenant, user_id, id, conversation, previous, model, created_at, size, messages)
-    SELECT $1, $2, $3, id, $4, $5, $6, $7, $8 FROM conversations
-    WHERE tenant = $1 AND user_id = $2 AND used_at > $9 AND size + $7 <= $10 AND id = CASE WHEN $4 = '' THEN $3
+const ADD: &str = "INSERT INTO responses (tenant, user_id, id, conversation, previous, model, created_at, size, messages, given)
+    SELECT $1, $2, $3, id, $4, $5, $6, $7, $8, $9 FROM conversations
+    WHERE tenant = $1 AND user_id = $2 AND used_at > $10 AND size + $7 <= $11 AND id = CASE WHEN $4 = '' THEN $3
         ELSE (SELECT conversation FROM responses WHERE tenant = $1 AND user_id = $2 AND id = $4) END
     RETURNING id";
 
@@ -38,10 +38,10 @@ const COUNT: &str = "UPDATE conversations SET used_at = $4, size = size + $5
 /// What stands before and behind [`FIND`]: the chain of a response from its last one on, until it is beyond a limit.
 const CHAIN: [&str; 2] = [
     "WITH RECURSIVE chain (previous, messages, responses, bytes) AS (
-    SELECT r.previous, r.messages, CAST(1 AS BIGINT), r.size ",
+    SELECT r.previous, r.messages, CAST(1 AS BIGINT), CAST(octet_length(r.messages) AS BIGINT) ",
     "
     UNION ALL
-    SELECT r.previous, r.messages, chain.responses + 1, chain.bytes + r.size FROM chain JOIN responses r
+    SELECT r.previous, r.messages, chain.responses + 1, chain.bytes + octet_length(r.messages) FROM chain JOIN responses r
         ON r.tenant = $1 AND r.user_id = $2 AND r.id = chain.previous
         WHERE chain.responses <= $5 AND chain.bytes <= $6
 ) SELECT previous, bytes, messages FROM chain ORDER BY responses",
@@ -88,8 +88,8 @@ fn response(mut row: Row) -> Result<StoredResponse, StoreError> {
     let mut text = || Ok::<_, StoreError>(row.text()?.to_string());
     let (tenant, user, id, previous, model) = (text()?, text()?, text()?, text()?, text()?);
     let previous = Some(previous).filter(|previous| !previous.is_empty());
-    let (created_at, messages) = (row.time()?, row.text()?);
-    Ok(StoredResponse { id, tenant, user, previous, model, messages, created_at })
+    let (created_at, messages, given) = (row.time()?, row.text()?, row.text()?);
+    Ok(StoredResponse { id, tenant, user, previous, model, messages, given, created_at })
 }
 
 impl ConversationStore for SqlStore {
@@ -107,7 +107,7 @@ impl ConversationStore for SqlStore {
             if response.previous.as_deref().is_some_and(is_never_kept) {
                 return Err(ConversationError::Unknown);
             }
-            let StoredResponse { id, tenant, user, previous, model, messages, created_at } = response;
+            let StoredResponse { id, tenant, user, previous, model, messages, given, created_at } = response;
             let [tenant, user, id]: [Value; 3] = [tenant.into(), user.into(), id.into()];
             let (since, size, most) = (limits.since(now), saturated(size), saturated(max));
             let of_user = |sql, more: Vec<Value>| {
@@ -120,7 +120,8 @@ impl ConversationStore for SqlStore {
             let previous: Value = previous.unwrap_or_default().into();
             let find = of_user(format!("SELECT r.id {FIND}"), vec![previous.clone(), since.into()]);
             let (created_at, messages) = (created_at.into(), messages.into());
-            let row = vec![id.clone(), previous, model.into(), created_at, size.into(), messages];
+            let row =
+                vec![id.clone(), previous, model.into(), created_at, size.into(), messages, given.into()];
             let bounds = [since.into(), most.into()];
             let add = of_user(ADD.to_owned(), row.into_iter().chain(bounds).collect());
             let count = of_user(COUNT.to_owned(), vec![id.clone(), now.into(), size.into()]);
@@ -150,7 +151,7 @@ impl ConversationStore for SqlStore {
                 return Ok(None);
             }
             let sql = format!(
-                "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages {FIND}"
+                "SELECT r.tenant, r.user_id, r.id, r.previous, r.model, r.created_at, r.messages, r.given {FIND}"
             );
             let find = Statement::new(sql, vec![tenant.into(), user.into(), id.into(), since.into()]);
             Ok(self.read(find, response).await?.pop())

@@ -15,20 +15,10 @@ use super::failure::failure;
 /// What a column holds. Texts are shared, because what is to be written is kept until it has been.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::From)]
 pub(crate) enum Value {
+    #[from]
     Int(i64),
+    #[from(Arc<str>, String, &str)]
     Text(Arc<str>),
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
 }
 
 impl From<Timestamp> for Value {

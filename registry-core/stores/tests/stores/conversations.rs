@@ -35,6 +35,7 @@ fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
         previous: previous.map(str::to_owned),
         model: "qwen3".to_owned(),
         messages: format!(r#"["{id} ü \u0000 '\""]"#).into(),
+        given: format!(r#"{{"id": "{id} ü \u0000 '\""}}"#).into(),
         created_at: at("11:00:00.5"),
     }
 }
@@ -210,7 +211,8 @@ async fn too_much_is_refused(asked: &Asked<'_>) {
     let error = asked.chain("lea", "4", "17:01:00").await.unwrap_err();
     assert_eq!(error, ConversationError::TooLong { responses: 3, bytes: 1 << 20 });
     assert!(error.to_string().contains("more than 3 responses"), "{error}");
-    let size = response("lea", "1", None).size() + response("lea", "2", Some("1")).size();
+    let size =
+        ["1", "2"].map(|id| u64::try_from(response("lea", id, None).messages.len()).unwrap()).iter().sum();
     let of_bytes = |max_chain_bytes| ConversationLimits { max_chain_bytes, ..asked.limits };
     for (limits, fits) in [(of_bytes(size), true), (of_bytes(size - 1), false)] {
         let chain = asked.store.response_chain("default", "lea", "2", at("16:30:00"), &limits).await;
@@ -316,6 +318,26 @@ async fn b13_a_database_of_the_version_before_gets_the_tables() {
         let asked = Asked { store: &store, limits: LIMITS };
         asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
         assert!(asked.knows("ada", "r1", "12:01:00").await);
+    }
+}
+
+#[tokio::test]
+async fn b13_what_was_kept_before_responses_were_is_continued() {
+    for place in Place::all("b13_what_was_kept_before_responses_were_is_continued") {
+        let store = place.open("main").await;
+        let asked = Asked { store: &store, limits: LIMITS };
+        asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
+        drop(store);
+        for statement in ["ALTER TABLE responses DROP COLUMN given", "UPDATE toolrack_schema SET version = 7"]
+        {
+            tamper(&place, statement).await;
+        }
+        let store = place.open("main").await;
+        let asked = Asked { store: &store, limits: LIMITS };
+        asked.keep(response("ada", "r2", Some("r1")), "12:01:00").await.unwrap();
+        assert_eq!(asked.chain("ada", "r2", "12:02:00").await, Ok(messages("ada", &["r1", "r2"])));
+        let before = store.response("default", "ada", "r1", at("11:00:00")).await.unwrap();
+        assert_eq!(before, Some(StoredResponse { given: "".into(), ..response("ada", "r1", None) }));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, json};
+use toolrack_web::Line;
 
 use super::Text;
-use crate::document::Line;
 
 /// The longest value that is read of a cell, and the longest name of a column, in characters.
 const MAX_CELL: usize = 2000;

@@ -3,23 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::Text;
-use crate::document::Line;
 
 /// What is kept of what a page says of itself.
 const METADATA: [&str; 4] = ["author", "description", "keywords", "date"];
 
 pub(super) fn read(html: &str) -> Text {
     let page = toolrack_web::to_lines(html);
-    let lines: Vec<Line> = page
-        .content
-        .into_iter()
-        .map(|line| Line {
-            number: line.number,
-            text: line.text,
-            heading: line.heading,
-            verbatim: line.verbatim,
-        })
-        .collect();
+    let lines = page.content;
     let first_heading = lines.iter().find(|line| line.heading == 1).map(|line| line.text.clone());
     let metadata: Map<String, Value> = page
         .metadata

@@ -1,9 +1,9 @@
 //! Markdown, line by line: headings, code, front matter.
 
 use serde_json::{Map, Value};
+use toolrack_web::Line;
 
 use super::Text;
-use crate::document::Line;
 
 pub(super) fn read(text: &str) -> Text {
     let lines: Vec<&str> = text.lines().collect();

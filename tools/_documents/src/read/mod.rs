@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use registry_core::text::shorten;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use toolrack_web::Line;
 
-use super::document::{Document, DocumentKind, Line};
+use super::document::{Document, DocumentKind};
 
 /// Larger files are not read, in bytes.
 pub const MAX_BYTES: u64 = 50 * 1024 * 1024;

@@ -12,9 +12,9 @@ use std::{
 };
 
 use toolrack_sandbox::{Limits, restrict_to_computing};
+use toolrack_web::Line;
 
 use super::{MAX_BYTES, Text, without_controls};
-use crate::document::Line;
 
 /// A file that takes longer is given up.
 const TIME: Duration = Duration::from_secs(60);

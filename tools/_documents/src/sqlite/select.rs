@@ -39,47 +39,11 @@ const STEPS: i32 = 10_000;
 
 /// The functions that may be called: their result is no longer than their arguments, and they take no time. So there is no
 /// `group_concat` and no `printf`.
-const FUNCTIONS: [&str; 39] = [
-    "abs",
-    "avg",
-    "coalesce",
-    "count",
-    "date",
-    "datetime",
-    "dense_rank",
-    "first_value",
-    "ifnull",
-    "iif",
-    "instr",
-    "json_array_length",
-    "json_extract",
-    "json_type",
-    "julianday",
-    "lag",
-    "last_value",
-    "lead",
-    "length",
-    "lower",
-    "ltrim",
-    "max",
-    "min",
-    "nullif",
-    "rank",
-    "round",
-    "row_number",
-    "rtrim",
-    "sign",
-    "strftime",
-    "substr",
-    "substring",
-    "sum",
-    "time",
-    "total",
-    "trim",
-    "typeof",
-    "unixepoch",
-    "upper",
-];
+const FUNCTIONS: &str = "
+    abs avg coalesce count date datetime dense_rank first_value ifnull iif instr json_array_length
+    json_extract json_type julianday lag last_value lead length lower ltrim max min nullif rank round
+    row_number rtrim sign strftime substr substring sum time total trim typeof unixepoch upper
+";
 
 /// What operators are called in a statement's program.
 const OPERATORS: [&str; 4] = ["like", "glob", "->", "->>"];
@@ -216,7 +180,7 @@ fn is_opcode_allowed(opcode: &str, p4: &str) -> bool {
     match opcode {
         "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
             let name = function_name(p4);
-            FUNCTIONS.contains(&name) || OPERATORS.contains(&name)
+            FUNCTIONS.split_whitespace().any(|allowed| allowed == name) || OPERATORS.contains(&name)
         }
         _ => OPCODES.split_whitespace().any(|allowed| allowed == opcode),
     }
@@ -230,7 +194,8 @@ fn function_name(p4: &str) -> &str {
 fn reason(opcode: &str, p4: &str) -> String {
     match opcode {
         "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggFinal" | "AggInverse" | "AggValue" => {
-            format!("the function `{}` is not allowed; there are {}", function_name(p4), FUNCTIONS.join(", "))
+            let allowed: Vec<_> = FUNCTIONS.split_whitespace().collect();
+            format!("the function `{}` is not allowed; there are {}", function_name(p4), allowed.join(", "))
         }
         "Concat" => "`||` is not allowed; select the columns beside one another".to_owned(),
         "Variable" => "a parameter has no value here; write the value itself".to_owned(),
@@ -371,7 +336,7 @@ mod tests {
             .fetch_all(&mut *connection)
             .await
             .unwrap();
-        for function in FUNCTIONS {
+        for function in FUNCTIONS.split_whitespace() {
             assert!(there.iter().any(|name| name == function), "{function}");
         }
     }

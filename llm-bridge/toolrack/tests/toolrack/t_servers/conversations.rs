@@ -7,9 +7,10 @@ use std::{
 
 use jiff::Timestamp;
 use registry_core::store::{ConversationError, ConversationLimits, Conversations, StoredResponse};
+use serde_json::{Value, json};
 use toolrack_stores::SqliteSettings;
 
-use super::program::Rack;
+use super::program::{Rack, Serving, client};
 
 fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
     StoredResponse {
@@ -19,6 +20,7 @@ fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
         previous: previous.map(str::to_owned),
         model: "demo".to_owned(),
         messages: "[]".into(),
+        given: "".into(),
         created_at: Timestamp::now(),
     }
 }
@@ -62,4 +64,32 @@ async fn b13_conversations_go_with_their_user_and_when_none_are_kept() {
         assert!(begun.elapsed() < Duration::from_secs(10), "still there");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b13_a_kept_response_and_its_items_outlive_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("url = 'sqlite:{}'", folder.path().join("toolrack.db").display());
+    let (rack, client) = (Rack::new(&url, ""), client());
+    let ask = async |server: &Serving, body: Value| -> Value {
+        let reply = client.post(format!("{}/v1/responses", server.base)).json(&body).send().await.unwrap();
+        assert!(reply.status().is_success(), "{reply:?}");
+        reply.json().await.unwrap()
+    };
+    let mut server = rack.serve();
+    let given = ask(&server, json!({"input": "Hello", "metadata": {"a": "b"}})).await;
+    // Whatever has been acknowledged is kept.
+    server.kill();
+    let server = rack.serve();
+    let address = format!("{}/v1/responses/{}", server.base, given["id"].as_str().unwrap());
+    let kept: Value = client.get(&address).send().await.unwrap().json().await.unwrap();
+    assert_eq!(kept, given);
+    let reference = json!({"type": "item_reference", "id": given["output"][0]["id"]});
+    let input =
+        json!([{"role": "user", "content": "Hello"}, reference, {"role": "user", "content": "Again"}]);
+    let next = ask(&server, json!({ "input": input })).await;
+    let listed =
+        format!("{}/v1/responses/{}/input_items?order=asc", server.base, next["id"].as_str().unwrap());
+    let items: Value = client.get(&listed).send().await.unwrap().json().await.unwrap();
+    assert_eq!(items["data"][1], given["output"][0]);
 }

@@ -1,5 +1,5 @@
 //! Real processes of the program on free ports, with a real PostgreSQL and Redis between them, killed where it hurts: requirements T3,
-//! T5, L3, M2, M3, M7, M10, M12, B10.
+//! T5, L3, M2, M3, M7, M10, M12, B10; row A19.
 //!
 //! `servers.rs` says where the servers come from.
 
@@ -20,4 +20,6 @@ mod seed_modules;
 #[path = "../../../../../registry-core/stores/tests/stores/servers.rs"]
 mod servers;
 mod shared;
+#[cfg(target_os = "linux")]
+mod slow_readers;
 mod webhooks;

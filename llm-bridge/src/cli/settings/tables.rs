@@ -1,0 +1,79 @@
+//! The tables `[user]`, `[guard]` and `[chat]`.
+
+use registry_core::{Concurrency, Permission, guard::approval::APPROVAL_TIMEOUT};
+use serde::Deserialize;
+use toolrack_dialects::ParseOptions;
+
+use crate::turn::ToolStyle;
+
+/// The user of requests without a key.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct User {
+    /// The user's id.
+    pub id: String,
+    /// The user's level; by default admin while the server is on loopback without keys, else user.
+    pub level: Option<Permission>,
+    /// The modules that the user may use; all by default.
+    pub allowed_modules: Option<Vec<String>>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self { id: "local".into(), level: None, allowed_modules: None }
+    }
+}
+
+/// Approval, concurrency and audit of calls.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Guard {
+    /// Whether destructive calls require human approval.
+    pub approve_destructive: bool,
+    /// How long an approval can be answered, in seconds.
+    pub approval_seconds: u64,
+    /// Calls that run at once; 0 for no limit.
+    pub max_running: usize,
+    /// Calls that wait in the queue.
+    pub max_waiting: usize,
+    /// Whether the audit has the arguments of calls, not only their hash.
+    pub audit_arguments: bool,
+}
+
+impl Guard {
+    /// The limits of concurrent calls.
+    pub fn concurrency(&self) -> Concurrency {
+        Concurrency { max_running: self.max_running, max_waiting: self.max_waiting }
+    }
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        let Concurrency { max_running, max_waiting } = Concurrency::default();
+        Self {
+            approve_destructive: true,
+            approval_seconds: APPROVAL_TIMEOUT.as_secs(),
+            max_running,
+            max_waiting,
+            audit_arguments: false,
+        }
+    }
+}
+
+/// How chats are conducted; see [`ChatSettings`](crate::turn::ChatSettings).
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Chat {
+    /// For conversations without a system message and without tools.
+    pub system_prompt: Option<String>,
+    /// The same with tools.
+    pub system_prompt_with_tools: Option<String>,
+    /// `auto`, `native` or `prompt`.
+    pub tool_style: ToolStyle,
+    /// The only dialect in which text calls are parsed; all by default.
+    pub dialect: Option<String>,
+    /// Whether the model server's template begins with open thinking.
+    pub thinking: bool,
+    /// Parsing options of text calls.
+    pub parsing: ParseOptions,
+}

@@ -1,0 +1,57 @@
+//! The APIs that model servers are asked in. What is special about one is said here.
+
+use serde::Deserialize;
+use toolrack_apis::{Wire, ollama::OllamaWire, openai::OpenAiWire};
+
+use super::{kind::ModelList, settings::UpstreamSettings};
+
+/// The APIs that model servers are asked in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UpstreamApi {
+    /// OpenAI's chat completions.
+    OpenAi,
+    /// Ollama's own.
+    Ollama,
+}
+
+impl UpstreamApi {
+    /// Its wire, with what is set for the server.
+    pub(super) fn wire(self, settings: &UpstreamSettings) -> Box<dyn Wire> {
+        match self {
+            Self::OpenAi => Box::new(OpenAiWire),
+            Self::Ollama => {
+                Box::new(OllamaWire { num_ctx: settings.num_ctx, keep_alive: settings.keep_alive.clone() })
+            }
+        }
+    }
+
+    /// The address that the wire's paths are below, at a server whose OpenAI API is at `openai_base`.
+    pub(super) fn base(self, openai_base: &str) -> &str {
+        match self {
+            Self::OpenAi => openai_base,
+            Self::Ollama => root_of(openai_base),
+        }
+    }
+
+    /// How its servers list their models; `None` where that depends on their kind.
+    pub(super) fn list(self) -> Option<ModelList> {
+        match self {
+            Self::OpenAi => None,
+            Self::Ollama => Some(ModelList::Ollama),
+        }
+    }
+
+    /// Whether its requests have `num_ctx` and `keep_alive`.
+    pub(crate) fn has_context_settings(self) -> bool {
+        match self {
+            Self::OpenAi => false,
+            Self::Ollama => true,
+        }
+    }
+}
+
+/// An address without `/v1`.
+pub(super) fn root_of(base: &str) -> &str {
+    base.strip_suffix("/v1").unwrap_or(base)
+}
