@@ -1,5 +1,7 @@
 //! The request of a client, whatever its API.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::{Extension, Message, Passing, RawJson};
@@ -68,15 +70,15 @@ pub struct ClientTool {
 pub enum ToolInput {
     /// A JSON object.
     Json {
-        /// JSON Schema of the object, if the tool has one.
-        schema: Option<Value>,
+        /// JSON Schema of the object, if the tool has one; shared, because it may be large.
+        schema: Option<Arc<Value>>,
         /// Whether the model server has to keep to the schema; `None` for its default.
         strict: Option<bool>,
     },
     /// Free text, as in OpenAI's custom tools.
     Text {
         /// The grammar of the text in OpenAI's form, if the tool has one.
-        format: Option<Value>,
+        format: Option<Arc<Value>>,
     },
 }
 

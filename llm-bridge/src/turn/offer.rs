@@ -364,7 +364,7 @@ fn offered(
     let client = client.iter().map(|tool| OfferedTool {
         name: tool.name.clone(),
         schema: match &tool.input {
-            ToolInput::Json { schema, .. } => schema.clone().map(Arc::new),
+            ToolInput::Json { schema, .. } => schema.clone(),
             ToolInput::Text { .. } => None,
         },
         tag: None,
@@ -375,7 +375,9 @@ fn offered(
 /// A client's tool for a prompt. One that takes free text is called with that in one argument.
 fn function_of(tool: &ClientTool) -> Value {
     let parameters = match &tool.input {
-        ToolInput::Json { schema, .. } => schema.clone().unwrap_or_else(|| json!({"type": "object"})),
+        ToolInput::Json { schema, .. } => {
+            schema.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}))
+        }
         ToolInput::Text { .. } => {
             json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]})
         }

@@ -6,6 +6,7 @@ started on free ports, ended with the test.
     CI                   with `true`, what would be skipped fails
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -40,13 +41,17 @@ def installed(name, sources, install):
     """The folder `name` of the cache, filled by `install(folder)` unless that was done with the same sources."""
     folder, wanted = CACHE / name, hashlib.sha256(b"".join(Path(s).read_bytes() for s in sources)).hexdigest()
     mark = folder / "installed"
-    if not mark.exists() or mark.read_text() != wanted:
-        began = time.monotonic()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        install(folder)
-        mark.write_text(wanted)
-        print(f"installed {name} in {time.monotonic() - began:.0f} s", flush=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # Several programs may want it at once.
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not mark.exists() or mark.read_text() != wanted:
+            began = time.monotonic()
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            install(folder)
+            mark.write_text(wanted)
+            print(f"installed {name} in {time.monotonic() - began:.0f} s", flush=True)
     return folder
 
 

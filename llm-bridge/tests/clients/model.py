@@ -34,7 +34,7 @@ def fail(status, **error):
 
 
 def reply(body):
-    """A step that is a whole reply, where there is no chat."""
+    """A step that is a whole reply, where there is no chat; or what makes it of the request."""
     return {"status": 200, "body": body}
 
 
@@ -42,11 +42,6 @@ def step_of(messages):
     """How often the model has answered since the user's last words."""
     asked = max((at for at, message in enumerate(messages) if message["role"] == "user"), default=-1)
     return sum(message["role"] == "assistant" for message in messages[asked:])
-
-
-def vector(text):
-    """An embedding: how often each letter stands in the text."""
-    return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
 def whole(step):
@@ -73,13 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path.endswith("/embeddings"):
-            texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
-            vectors = [{"object": "embedding", "index": index, "embedding": vector(text)} for index, text in enumerate(texts)]
-            return self.reply(200, {"object": "list", "data": vectors, "model": request["model"], "usage": USAGE}, {})
         step = self.server.model.next(request)
         if "status" in step:
-            return self.reply(step["status"], step.get("body") or {"error": step["error"]}, step.get("headers", {}))
+            body = step.get("body") or {"error": step["error"]}
+            return self.reply(step["status"], body(request) if callable(body) else body, step.get("headers", {}))
         try:
             if request.get("stream"):
                 self.stream(step)

@@ -22,11 +22,12 @@ os.environ.setdefault("TOOLRACK_CLIENT", "Open WebUI")
 
 import environment
 from checks import check, expect, finish
-from model import Model, call, say
+from model import USAGE, Model, call, reply, say
 from table import KEY
 
 CALCULATE = ("calculate", {"expression": "(17 + 4) * 23"})
 QUESTION = [{"role": "user", "content": "What is (17 + 4) * 23?"}]
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # How long an answer may take that is kept and not sent, in seconds.
 PATIENCE = 30
 
@@ -71,6 +72,14 @@ class WebUi:
             expect(time.monotonic() - began < PATIENCE, f"{path}: {json.dumps(found)[:2000]}")
             time.sleep(0.2)
         return found
+
+
+def vectors(request):
+    """Embeddings: how often each letter stands in a text."""
+    texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+    data = [{"object": "embedding", "index": index, "embedding": [float(text.lower().count(letter)) for letter in LETTERS]}
+            for index, text in enumerate(texts)]
+    return {"object": "list", "data": data, "model": request["model"], "usage": USAGE}
 
 
 def free_port():
@@ -130,6 +139,7 @@ def checks_of(page, model):
 
     @check("a file is indexed and found, by embeddings of the model server (N6)")
     def _():
+        model.play([reply(vectors)])
         edge = "edge-of-the-form"
         head = 'Content-Disposition: form-data; name="file"; filename="house.txt"\r\nContent-Type: text/plain'
         body = f"--{edge}\r\n{head}\r\n\r\nThe keys of the house are under the mat.\r\n--{edge}--\r\n".encode()

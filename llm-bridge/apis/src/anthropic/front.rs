@@ -1,5 +1,7 @@
 //! Requests of clients, and errors as they go to them.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -152,7 +154,7 @@ fn read_tool(mut tool: Object<'_>) -> Result<ClientTool, BadRequest> {
     Ok(ClientTool {
         name: read_name(&mut tool)?,
         description: tool.string("description")?,
-        input: ToolInput::Json { schema: Some(schema), strict: tool.bool("strict")? },
+        input: ToolInput::Json { schema: Some(Arc::new(schema)), strict: tool.bool("strict")? },
         passing: tool.rest(API),
     })
 }

@@ -1,5 +1,7 @@
 //! Requests of clients, and errors as they go to them.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -139,7 +141,7 @@ fn read_tool(tool: Object<'_>, strict: Option<bool>) -> Result<ClientTool, BadRe
     Ok(ClientTool {
         name: read_name(&mut tool)?,
         description: tool.string("description")?,
-        input: ToolInput::Json { schema, strict },
+        input: ToolInput::Json { schema: schema.map(Arc::new), strict },
         passing: tool.rest(API),
     })
 }

@@ -1,5 +1,7 @@
 //! The tools of clients and their choice among them. Other APIs have the same shapes.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 
@@ -23,7 +25,7 @@ pub(crate) fn read_tool(mut tool: Object<'_>, api: Provider) -> Result<ClientToo
         }
         Some("custom") => {
             let mut custom = tool.object("custom")?.ok_or_else(|| tool.bad("custom", "is missing"))?;
-            let input = ToolInput::Text { format: custom.value("format")? };
+            let input = ToolInput::Text { format: custom.value("format")?.map(Arc::new) };
             let read = (read_name(&mut custom)?, custom.string("description")?, input);
             custom.leave("custom", &mut passing);
             read
@@ -52,7 +54,7 @@ pub(crate) fn read_json(function: &mut Object<'_>) -> Result<ToolInput, BadReque
     if schema.as_ref().is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
         return Err(function.bad("parameters", "has to be a JSON Schema: an object"));
     }
-    Ok(ToolInput::Json { schema, strict: function.bool("strict")? })
+    Ok(ToolInput::Json { schema: schema.map(Arc::new), strict: function.bool("strict")? })
 }
 
 const CHOICES: &str = "has to be \"auto\", \"none\", \"required\", \
@@ -145,8 +147,8 @@ impl Serialize for ToolJson<'_> {
         }
         let ClientTool { name, description, input, passing } = self.tool;
         let (kind, parameters, strict, format) = match input {
-            ToolInput::Json { schema, strict } => ("function", schema.as_ref(), *strict, None),
-            ToolInput::Text { format } => ("custom", None, None, format.as_ref()),
+            ToolInput::Json { schema, strict } => ("function", schema.as_deref(), *strict, None),
+            ToolInput::Text { format } => ("custom", None, None, format.as_deref()),
         };
         let description = description.as_deref();
         let leftover = Leftover(passing.get(self.api, kind));

@@ -1,5 +1,7 @@
 //! Requests of clients, and errors as they go to them.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 
@@ -146,7 +148,7 @@ pub(super) fn read_tool(kind: Option<&str>, mut tool: Object<'_>) -> Result<Clie
         Some("custom") => Ok(ClientTool {
             name: read_name(&mut tool)?,
             description: tool.string("description")?,
-            input: ToolInput::Text { format: tool.value("format")? },
+            input: ToolInput::Text { format: tool.value("format")?.map(Arc::new) },
             passing: tool.rest(API),
         }),
         None => Err(tool.bad("type", "is missing; send `function` or `custom`")),

@@ -1,5 +1,7 @@
 //! OpenAI chat completions: requests and answers through the canonical types and back.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -97,10 +99,11 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tool() -> impl Strategy<Value = ClientTool> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let json = (schema, option::of(any::<bool>()), leftover("function"))
         .prop_map(|(schema, strict, passing)| (ToolInput::Json { schema, strict }, passing));
-    let custom = (option::of(Just(json!({"type": "text"}))), leftover("custom"))
+    let custom = (option::of(Just(Arc::new(json!({"type": "text"})))), leftover("custom"))
         .prop_map(|(format, passing)| (ToolInput::Text { format }, passing));
     (name(), option::of(text()), prop_oneof![json.boxed(), custom.boxed()])
         .prop_map(|(name, description, (input, passing))| ClientTool { name, description, input, passing })

@@ -1,5 +1,7 @@
 //! Ollama's own API: requests and answers through the canonical types and back.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -63,7 +65,8 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let tool = (option::of(text()), schema).prop_map(|(description, schema)| ClientTool {
         name: String::new(),
         description,

@@ -1,5 +1,7 @@
 //! OpenAI's Responses API: requests into the canonical types, and turns as its events.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -235,10 +237,12 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 }
 
 fn tools() -> impl Strategy<Value = Vec<ClientTool>> {
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}}))));
     let json =
         (schema, option::of(any::<bool>())).prop_map(|(schema, strict)| ToolInput::Json { schema, strict });
-    let custom = option::of(Just(json!({"type": "text"}))).prop_map(|format| ToolInput::Text { format });
+    let custom =
+        option::of(Just(Arc::new(json!({"type": "text"})))).prop_map(|format| ToolInput::Text { format });
     let tool = (option::of(text()), prop_oneof![json, custom], passing(API, &["defer_loading"]));
     proptest::collection::vec(tool, 0..3).prop_map(|tools| {
         let tools = tools.into_iter().enumerate();

@@ -52,7 +52,9 @@ fn spec(definition: &Value) -> Option<ToolSpec> {
 
 fn client_spec(tool: &ClientTool) -> Option<ToolSpec> {
     match &tool.input {
-        ToolInput::Json { schema, .. } => Some(ToolSpec::new(&tool.name, schema.clone().unwrap_or_default())),
+        ToolInput::Json { schema, .. } => {
+            Some(ToolSpec::new(&tool.name, schema.as_deref().cloned().unwrap_or_default()))
+        }
         ToolInput::Text { .. } => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Random requests, and their bodies as a client writes them.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -107,7 +109,7 @@ pub(super) fn request() -> impl Strategy<Value = Request> {
     }));
     let tool = (name(), option::of(text()), option::of(any::<bool>()), passing(&["cache_control", "x"]))
         .prop_map(|(name, description, strict, passing)| {
-            let schema = Some(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+            let schema = Some(Arc::new(json!({"type": "object", "properties": {"a": {"type": "string"}}})));
             ClientTool { name, description, input: ToolInput::Json { schema, strict }, passing }
         });
     let sampling = strategies::sampling().prop_map(|sampling| Sampling {

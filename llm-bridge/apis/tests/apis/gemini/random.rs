@@ -1,5 +1,7 @@
 //! Random requests, and their bodies as a client writes them.
 
+use std::sync::Arc;
+
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -117,7 +119,8 @@ pub(super) fn request() -> impl Strategy<Value = Request> {
         strict: None,
     };
     let format = option::of(prop_oneof![Just(ResponseFormat::JsonObject), Just(schema)]);
-    let schema = option::of(Just(json!({"type": "object", "properties": {"a_b": {"type": "string"}}})));
+    let schema =
+        option::of(Just(Arc::new(json!({"type": "object", "properties": {"a_b": {"type": "string"}}}))));
     let tool = (name(), option::of(text()), schema, passing(&["behavior", "response"])).prop_map(
         |(name, description, schema, passing)| ClientTool {
             name,

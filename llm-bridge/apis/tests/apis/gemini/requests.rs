@@ -1,5 +1,7 @@
 //! Requests through the front.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack_apis::{
@@ -139,7 +141,10 @@ fn b13_gemini_schemas_and_modes() {
         },
     }));
     let schema = json!({"type": "object", "properties": {"a_b": {"type": "string"}}});
-    assert_eq!(request.tools[0].input, ToolInput::Json { schema: Some(schema), strict: Some(true) });
+    assert_eq!(
+        request.tools[0].input,
+        ToolInput::Json { schema: Some(Arc::new(schema)), strict: Some(true) }
+    );
     assert_eq!((request.choice, request.sampling.top_k), (ToolChoice::Auto, Some(40)));
     assert_eq!(request.thinking, Some(Thinking::Effort(Effort::Low)));
     let Some(ResponseFormat::JsonSchema { schema, .. }) = request.format else { panic!() };
