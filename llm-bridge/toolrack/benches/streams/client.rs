@@ -54,13 +54,16 @@ impl Progress {
     }
 }
 
+/// Streams that are being read.
+pub(crate) type Streams = JoinSet<Result<Stream, Fault>>;
+
 /// Opens the streams, one after the other over a time.
 pub(crate) fn open(
     base: &str,
     streams: usize,
     tokens: usize,
     ramp: Duration,
-) -> Result<(JoinSet<Result<Stream, Fault>>, Arc<Progress>), Fault> {
+) -> Result<(Streams, Arc<Progress>), Fault> {
     let progress = Arc::<Progress>::default();
     let client = || Client::builder().no_proxy().pool_max_idle_per_host(0);
     let client = toolrack_http::build_client(client)?;
