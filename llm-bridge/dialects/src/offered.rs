@@ -1,6 +1,9 @@
 //! The tools offered to the model in one turn, as the scanner needs to know them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use regex::Regex;
 use serde_json::Value;
@@ -49,16 +52,23 @@ impl Default for Tag {
     }
 }
 
-/// A tag, compiled.
+/// A tool's tag.
 #[derive(Debug)]
 pub(super) struct TagLine {
     pub(super) tool: String,
     /// With its colon.
     pub(super) prefix: String,
-    pub(super) pattern: Regex,
+    tag: Tag,
+    /// Compiled for the first line with the prefix: most turns have none.
+    pattern: OnceLock<Option<Pattern>>,
+}
+
+/// What is read from a tag's line.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) regex: Regex,
     /// Argument and the group that holds it.
     pub(super) groups: Vec<(String, usize)>,
-    pub(super) strip: bool,
 }
 
 impl Offered {
@@ -76,8 +86,10 @@ impl Offered {
     pub fn new(tools: impl IntoIterator<Item = OfferedTool>) -> Self {
         let mut offered = Self::default();
         for OfferedTool { name, schema, tag } in tools {
-            if let Some(line) = tag.and_then(|tag| tag.compile(&name, schema.as_deref()).ok()) {
-                offered.tags.push(line);
+            if let Some(tag) = tag
+                && let Some(prefix) = tag.prefix()
+            {
+                offered.tags.push(TagLine { tool: name.clone(), prefix, tag, pattern: OnceLock::new() });
             }
             offered.tools.insert(name, schema);
         }
@@ -124,40 +136,45 @@ impl Tag {
     /// # Errors
     /// An empty prefix, or an expression the `regex` crate refuses.
     pub fn check(&self) -> Result<(), String> {
-        self.compile("", None).map(drop)
+        self.prefix().ok_or("the tag prefix is empty")?;
+        self.compile(None).map(drop)
     }
 
-    fn compile(&self, tool: &str, schema: Option<&Value>) -> Result<TagLine, String> {
+    /// What the line begins with, with the colon.
+    fn prefix(&self) -> Option<String> {
         let prefix = self.tag_prefix.trim().trim_end_matches(':');
-        if prefix.is_empty() {
-            return Err("the tag prefix is empty".into());
-        }
-        let pattern =
-            Regex::new(&format!("^(?:{})$", self.arg_pattern)).map_err(|error| error.to_string())?;
+        (!prefix.is_empty()).then(|| format!("{prefix}:"))
+    }
+
+    fn compile(&self, schema: Option<&Value>) -> Result<Pattern, String> {
+        let regex = Regex::new(&format!("^(?:{})$", self.arg_pattern)).map_err(|error| error.to_string())?;
         let named = || {
-            let names = pattern.capture_names().enumerate();
+            let names = regex.capture_names().enumerate();
             names.filter_map(|(group, name)| Some((name?.to_owned(), group))).collect::<Vec<_>>()
         };
         let groups = if self.arg_groups.is_empty() {
             let named = named();
             if named.is_empty() {
-                vec![(
-                    only_property(schema).unwrap_or("raw_arg").to_owned(),
-                    pattern.captures_len().min(2) - 1,
-                )]
+                vec![(only_property(schema).unwrap_or("raw_arg").to_owned(), regex.captures_len().min(2) - 1)]
             } else {
                 named
             }
         } else {
             self.arg_groups.iter().enumerate().map(|(index, name)| (name.clone(), index + 1)).collect()
         };
-        Ok(TagLine {
-            tool: tool.into(),
-            prefix: format!("{prefix}:"),
-            pattern,
-            groups,
-            strip: self.strip_from_display,
-        })
+        Ok(Pattern { regex, groups })
+    }
+}
+
+impl TagLine {
+    /// What is read from the line; `None` for an expression that is faulty. The schema is the tool's.
+    pub(super) fn pattern(&self, schema: Option<&Value>) -> Option<&Pattern> {
+        self.pattern.get_or_init(|| self.tag.compile(schema).ok()).as_ref()
+    }
+
+    /// Whether the line is taken out of the text.
+    pub(super) fn is_stripped(&self) -> bool {
+        self.tag.strip_from_display
     }
 }
 

@@ -88,12 +88,14 @@ impl HttpUpstream {
         let url = format!("{}{}", known.wire_base, parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
         let idle = self.settings.idle_timeout;
-        let response =
+        let mut response =
             tokio::time::timeout(idle, self.send(&*known.wire, self.authorized(&*known.wire, post)))
                 .await
                 .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let decoder = known.wire.decoder(kind.unwrap_or_default());
+        // They would keep the buffer that they were read from for as long as the model writes.
+        *response.headers_mut() = HeaderMap::new();
         Ok(Answer::of(response, decoder, idle))
     }
 

@@ -35,10 +35,11 @@ pub(super) enum Line {
 
 /// The arguments of a tag line, if it is one.
 fn arguments(tag: &TagLine, text: &str, offered: &Offered) -> Option<String> {
-    let groups = tag.pattern.captures(text)?;
     let schema = offered.schema(&tag.tool);
+    let pattern = tag.pattern(schema)?;
+    let groups = pattern.regex.captures(text)?;
     let mut out = String::from("{");
-    for (name, group) in &tag.groups {
+    for (name, group) in &pattern.groups {
         let Some(value) = groups.get(*group) else { continue };
         if out.len() > 1 {
             out.push_str(", ");
@@ -154,7 +155,7 @@ impl Scanner {
             };
             self.emit(cut(text, from..at), sink);
             let source = cut(rest, 0..rest.len().min(end + 1));
-            let shown = !tag.strip && !self.drops_text();
+            let shown = !tag.is_stripped() && !self.drops_text();
             if shown {
                 self.emit(source, sink);
             }
