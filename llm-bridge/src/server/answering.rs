@@ -1,15 +1,24 @@
 //! An answer on its way to the client: the events of a turn in the client's API, as a stream or as one body.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use futures_util::{FutureExt, stream};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use futures_util::stream;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, Sleep, sleep},
+};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolrack_apis::{Encode, Failure, FailureKind, ToolStatus, TurnEvent};
 
 use super::{
@@ -57,16 +66,18 @@ impl Answering {
 
     /// Waits for the next event and encodes it. Nothing is lost when this is dropped while it waits.
     async fn next(&mut self) -> Result<(), Failure> {
-        if let Some((kept, _)) = &mut self.end {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        if let Some((kept, end)) = &mut self.end {
             // A failure of it is logged.
-            let _ = kept.await;
+            let _ = ready!(pin!(kept).poll(context));
+            self.out.append(end);
+            (self.end, self.over) = (None, true);
+            return Poll::Ready(Ok(()));
         }
-        if let Some((_, end)) = self.end.take() {
-            self.out.extend(end);
-            self.over = true;
-            return Ok(());
-        }
-        match self.turn.next().await {
+        Poll::Ready(match ready!(self.turn.poll_next(context)) {
             Some(event @ TurnEvent::Finished { .. }) => {
                 self.finish(event);
                 Ok(())
@@ -76,7 +87,12 @@ impl Answering {
                 self.over = true;
                 Ok(())
             }
-        }
+        })
+    }
+
+    /// Whether the next event belongs to the part that is being encoded: what has come meanwhile goes along.
+    fn goes_on(&self) -> bool {
+        !self.over && (self.out.is_empty() || self.out.len() < PART && self.turn.has_events())
     }
 
     /// Encodes the last event, and begins to keep the answer.
@@ -173,10 +189,13 @@ pub(super) async fn streamed(
         return reply(front.failure(&failure));
     }
     let kind = answering.content_type();
-    let stream = stream::unfold((answering, closing), |(mut answering, closing)| async move {
-        let part = answering.next_part(&closing).await?;
-        Some((Ok::<_, Infallible>(part), (answering, closing)))
-    });
+    let mut parts = Parts {
+        answering,
+        closing: Box::pin(closing.cancelled_owned()),
+        heartbeat: Box::pin(sleep(HEARTBEAT)),
+    };
+    let stream =
+        stream::poll_fn(move |context| parts.poll_next(context).map(|part| part.map(Ok::<_, Infallible>)));
     let mut response = Body::from_stream(stream).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, kind);
@@ -186,35 +205,40 @@ pub(super) async fn streamed(
     response
 }
 
-impl Answering {
-    /// The next part of a stream.
-    async fn next_part(&mut self, closing: &CancellationToken) -> Option<Bytes> {
-        while self.out.is_empty() && !self.over {
-            let next = tokio::select! {
-                next = self.next() => next,
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    self.encoder.keep_alive(&mut self.out);
-                    Ok(())
+/// The parts of a stream.
+struct Parts {
+    answering: Answering,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    heartbeat: Pin<Box<Sleep>>,
+}
+
+impl Parts {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let Self { answering, closing, heartbeat } = self;
+        loop {
+            while answering.goes_on()
+                && let Poll::Ready(next) = answering.poll_next(context)
+            {
+                if let Err(failure) = next {
+                    answering.fail(failure);
                 }
-                () = closing.cancelled() => Err(closed()),
-            };
-            if let Err(failure) = next {
-                self.fail(failure);
             }
-        }
-        // What has come meanwhile goes along.
-        while self.out.len() < PART
-            && !self.over
-            && let Some(next) = self.next().now_or_never()
-        {
-            if let Err(failure) = next {
-                self.fail(failure);
+            if answering.over || !answering.out.is_empty() {
+                break;
             }
+            if closing.as_mut().poll(context).is_ready() {
+                answering.fail(closed());
+                break;
+            }
+            ready!(heartbeat.as_mut().poll(context));
+            answering.encoder.keep_alive(&mut answering.out);
+            heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
         }
+        heartbeat.as_mut().reset(Instant::now() + HEARTBEAT);
         // Copied, so that the buffer stays as large as parts are.
-        let part = (!self.out.is_empty()).then(|| Bytes::copy_from_slice(&self.out));
-        self.out.clear();
-        part
+        let part = (!answering.out.is_empty()).then(|| Bytes::copy_from_slice(&answering.out));
+        answering.out.clear();
+        Poll::Ready(part)
     }
 }
 

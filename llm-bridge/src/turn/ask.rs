@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::{FutureExt, future::BoxFuture};
 use toolrack_apis::{Request, ToolChoice};
 use toolrack_dialects::ScanOptions;
 
@@ -44,7 +45,7 @@ impl Run {
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
             let mut reader = self.new_reader();
-            let error = match self.ask(round).await {
+            let error = match Box::pin(self.ask(round)).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
                     Some(error) => error,
@@ -190,14 +191,17 @@ impl Run {
     }
 
     /// The answer has broken off: what was held back of it is given out, and its calls are not made.
-    async fn give_up(&mut self, error: UpstreamError, mut reader: Reader) -> End {
-        let mut events = Vec::new();
-        reader.break_off(&mut events);
-        if let Err(end) = self.send_all(&mut events).await {
-            return end;
+    fn give_up(&mut self, error: UpstreamError, mut reader: Reader) -> BoxFuture<'_, End> {
+        async move {
+            let mut events = Vec::new();
+            reader.break_off(&mut events);
+            if let Err(end) = self.send_all(&mut events).await {
+                return end;
+            }
+            runner::give_up(&reader.calls, &self.offer, &self.events).await;
+            End::Upstream(error)
         }
-        runner::give_up(&reader.calls, &self.offer, &self.events).await;
-        End::Upstream(error)
+        .boxed()
     }
 }
 

@@ -6,6 +6,7 @@ mod call;
 mod clock;
 mod count;
 mod found;
+mod handle;
 mod history;
 mod limits;
 mod memory;
@@ -33,12 +34,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
 use toolrack_dialects::ParseOptions;
 
+pub use handle::Turn;
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
 pub(crate) use run::PLAIN;
-pub use run::Turn;
 
 use crate::upstream::Upstream;
 use prepared::Prepared;
@@ -175,7 +176,7 @@ impl Backend {
         &self.shared.settings
     }
 
-    /// Begins a turn. It runs until it is finished or the [`Turn`] is dropped.
+    /// Begins a turn. It runs while its events are waited for, until it is finished or the [`Turn`] is dropped.
     ///
     /// # Errors
     /// When the request asks for something that is not there, such as a call of a tool that is not offered.

@@ -15,7 +15,7 @@ pub(super) fn raw_text(message: &str) -> Option<&str> {
 }
 
 /// How much of the beginning of a text is kept, at least, in bytes.
-const BEGINNING: usize = 4096;
+const BEGINNING: usize = 1024;
 
 /// The content of an answer as the server has sent it, to tell what of a recovered text is new. By its beginning and its length: all
 /// of it would be the answer once more.

@@ -1,17 +1,14 @@
-//! One turn: from a request to the model's last word.
+//! What a turn does: from a request to the model's last word.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use registry_core::{Caller, Conversation, ToolContext};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
     BadRequest, Call, ClientCall, Failure, FinishReason, Message, Provider, Request, ResponseFormat, Role,
     TurnEvent, Usage,
@@ -22,6 +19,7 @@ use super::{
     announce::Unsettled,
     call::{FoundCall, new_call_id},
     clock::ToolClock,
+    handle::{Answer, Events, Turn},
     history,
     limits::{Meter, Reached},
     memory::Fingerprint,
@@ -36,47 +34,6 @@ use crate::upstream::{Route, UpstreamError};
 const EVENTS_AHEAD: usize = 32;
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
-/// What a turn has added to the conversation.
-type Answer = Arc<Mutex<Vec<Message>>>;
-
-/// A turn that is running. Dropping it cancels the model's answer and the tools.
-#[derive(Debug)]
-pub struct Turn {
-    events: mpsc::Receiver<TurnEvent>,
-    over: bool,
-    answer: Answer,
-    cancellation: CancellationToken,
-    _cancel: DropGuard,
-}
-
-impl Turn {
-    /// The next event; `None` after the last, which is [`TurnEvent::Finished`] or [`TurnEvent::Failed`].
-    pub async fn next(&mut self) -> Option<TurnEvent> {
-        // What a tool has left running may hold the channel open for as long as it likes.
-        if self.over {
-            return None;
-        }
-        let event = self.events.recv().await.unwrap_or_else(|| {
-            TurnEvent::Failed(Failure::of_upstream(
-                "the turn ended without an answer; the server's log says why",
-            ))
-        });
-        self.over = matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed(_));
-        Some(event)
-    }
-
-    /// What the turn has added to the conversation, with the calls of the server's tools and their results, for whoever keeps
-    /// conversations. It is there once the turn has [finished](TurnEvent::Finished), and is given once.
-    pub fn take_answer(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Ends the turn from outside.
-    pub fn cancellation(&self) -> &CancellationToken {
-        &self.cancellation
-    }
-}
-
 /// Makes a request ready to be sent: with what is remembered of the conversation and what the model has to know before it.
 pub(super) fn prepare(
     backend: &Backend,
@@ -130,8 +87,8 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         answer: Arc::clone(&answer),
         events: sender,
     };
-    backend.shared.turns.spawn(run.run_to_end(cancellation.clone()));
-    Ok(Turn { events, over: false, answer, _cancel: cancellation.clone().drop_guard(), cancellation })
+    let running = backend.shared.turns.track_future(run.run_to_end(cancellation.clone()));
+    Ok(Turn::new(running, events, answer, cancellation))
 }
 
 /// The caller as the request narrows it, with the conversation around.
@@ -183,7 +140,7 @@ pub(super) struct Run {
     pub(super) has_run_tools: bool,
     /// Gets what was added when the turn is over.
     answer: Answer,
-    pub(super) events: mpsc::Sender<TurnEvent>,
+    pub(super) events: Events,
 }
 
 /// Whether a text has the form without having been asked for it.
@@ -205,11 +162,9 @@ pub(super) enum End {
 
 impl Run {
     async fn run_to_end(mut self, cancellation: CancellationToken) {
-        let clock = Arc::clone(&self.clock);
         let end = tokio::select! {
             end = self.rounds() => end,
             () = cancellation.cancelled() => End::Gone,
-            () = clock.run_out() => End::Limit(Reached::Time(self.backend.settings().limits.max_seconds)),
         };
         if matches!(end, End::Limit(_) | End::Gone) {
             // Tools that still run belong to a turn that is over, and say so before its last word.
@@ -245,11 +200,12 @@ impl Run {
             }
             End::Gone => return,
         };
-        let _ = self.events.send(last).await;
+        let _ = self.events.send(last.into()).await;
     }
 
     async fn rounds(&mut self) -> End {
-        if let Err(error) = self.choose_model().await {
+        // Most of a turn is the model's answer: what else is waited for is in boxes, and takes room only then.
+        if let Err(error) = Box::pin(self.choose_model()).await {
             return End::Upstream(error);
         }
         loop {
@@ -291,15 +247,14 @@ impl Run {
                 }
             }
             self.clock.start();
-            let results = runner::run(
-                &reader.calls,
-                &self.offer,
-                &mut self.meter,
-                &self.events,
-                &self.tools,
-                &self.clock,
-            )
-            .await;
+            let (calls, meter, tools) = (&reader.calls, &mut self.meter, &self.tools);
+            let run = Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock));
+            let results = tokio::select! {
+                results = run => results,
+                () = self.clock.run_out() => {
+                    return End::Limit(Reached::Time(self.backend.settings().limits.max_seconds));
+                }
+            };
             self.clock.stop();
             self.has_run_tools |= results.answers.iter().any(Option::is_some);
             let limit = self.backend.settings().limits.max_result_characters;
@@ -341,7 +296,7 @@ impl Run {
         let asked = self.request.model.take().or_else(|| self.backend.settings().model.clone());
         self.route = self.backend.upstream().route(asked.as_deref()).await?;
         let name = asked.unwrap_or_else(|| self.route.model().to_owned());
-        let _ = self.events.send(TurnEvent::Model(name)).await;
+        let _ = self.events.send(TurnEvent::Model(name).into()).await;
         self.begin_route();
         Ok(())
     }
@@ -373,7 +328,7 @@ impl Run {
             };
             let place = self.events.reserve().await.map_err(|_| End::Gone)?;
             self.unsettled.note(&event);
-            place.send(event);
+            place.send(event.into());
         }
         Ok(())
     }

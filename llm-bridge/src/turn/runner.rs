@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use registry_core::{ErrorKind, EventSink, ToolCall, ToolContext, ToolError, ToolEvent, ToolOutcome};
-use tokio::{
-    sync::mpsc::{self, error::TrySendError},
-    task::JoinHandle,
-};
+use tokio::{sync::mpsc::error::TrySendError, task::JoinHandle};
 use tokio_util::task::TaskTracker;
 
 use toolrack_apis::{FinishedTool, ToolStatus, TurnEvent};
@@ -14,6 +11,7 @@ use toolrack_apis::{FinishedTool, ToolStatus, TurnEvent};
 use super::{
     call::FoundCall,
     clock::ToolClock,
+    handle::Events,
     history::Answered,
     limits::{Meter, Reached, Verdict},
     offer::{Offer, Target},
@@ -48,7 +46,7 @@ pub(super) async fn run(
     calls: &[FoundCall],
     offer: &Arc<Offer>,
     meter: &mut Meter,
-    events: &mpsc::Sender<TurnEvent>,
+    events: &Events,
     tools: &TaskTracker,
     clock: &Arc<ToolClock>,
 ) -> Results {
@@ -57,7 +55,7 @@ pub(super) async fn run(
     let sink: EventSink = Arc::new(move |event| {
         let asks = event.approval.is_some();
         waiting.waits(&event.call_id, asks);
-        let event = TurnEvent::Tool(progress(event));
+        let event = TurnEvent::Tool(progress(event)).into();
         // But nobody can answer a question that was not put.
         if let (Err(TrySendError::Full(event)), true) = (sender.try_send(event), asks) {
             let sender = sender.clone();
@@ -131,7 +129,7 @@ fn not_run(text: impl Into<String>) -> Answered {
 }
 
 /// The calls of an answer that broke off are not run.
-pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &mpsc::Sender<TurnEvent>) {
+pub(super) async fn give_up(calls: &[FoundCall], offer: &Offer, events: &Events) {
     for call in calls {
         if let Target::Server(name) = &call.target {
             let text = "Error: not run, the answer broke off.";
@@ -146,7 +144,7 @@ fn make(
     offer: &Arc<Offer>,
     context: &ToolContext,
     call: ToolCall,
-    events: &mpsc::Sender<TurnEvent>,
+    events: &Events,
     clock: &Arc<ToolClock>,
 ) -> impl Future<Output = Reported> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
@@ -158,7 +156,7 @@ fn make(
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
         let answered = Answered { text: offer.reported(&outcome), is_error: !outcome.is_success() };
         // Nobody listens any more: the record is kept all the same.
-        let _ = events.send(finished(&outcome).into()).await;
+        let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
         Reported { answered, message }
     }
 }
@@ -185,19 +183,12 @@ fn finished(outcome: &ToolOutcome) -> ToolStatus {
 }
 
 /// A call that is not run leaves its record too.
-async fn refuse(
-    call: &FoundCall,
-    name: &str,
-    kind: ErrorKind,
-    text: &str,
-    offer: &Offer,
-    events: &mpsc::Sender<TurnEvent>,
-) {
+async fn refuse(call: &FoundCall, name: &str, kind: ErrorKind, text: &str, offer: &Offer, events: &Events) {
     let error = ToolError::new(kind, text.trim_start_matches("Error: "));
     let tool_call =
         ToolCall::new(name, call.arguments_value()).with_id(&call.id).with_origin(call.origin.clone());
     let outcome = offer.selection.refuse(&offer.context, tool_call, error).await;
-    let _ = events.send(finished(&outcome).into()).await;
+    let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
 }
 
 /// A text of at most so many characters, with a word about what is missing.

@@ -1,8 +1,9 @@
 //! An answer of the model on its way: of a server, or of the demo model.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use axum::body::Bytes;
+use tokio::time::{Instant, Sleep, sleep};
 use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
 
 use super::{demo, error::UpstreamError, http::cause_of};
@@ -33,6 +34,8 @@ struct HttpAnswer {
     response: reqwest::Response,
     decoder: Box<dyn Decode>,
     idle_timeout: Duration,
+    /// Kept for all that is waited for: one for each token would take longer than to read it.
+    timeout: Pin<Box<Sleep>>,
     /// What has come and is not decoded yet.
     undecoded: Bytes,
     /// How many bytes have come.
@@ -41,8 +44,15 @@ struct HttpAnswer {
 
 impl Answer {
     pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
-        let undecoded = Bytes::new();
-        Self(Source::Http(Box::new(HttpAnswer { response, decoder, idle_timeout, undecoded, size: 0 })))
+        let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
+        Self(Source::Http(Box::new(HttpAnswer {
+            response,
+            decoder,
+            idle_timeout,
+            timeout,
+            undecoded,
+            size: 0,
+        })))
     }
 
     /// What the demo model answers.
@@ -111,13 +121,19 @@ impl HttpAnswer {
     async fn receive(&mut self) -> Result<bool, UpstreamError> {
         let is_finished = self.decoder.progress() == Progress::Finished;
         let idle = if is_finished { self.idle_timeout.min(AFTERWARDS) } else { self.idle_timeout };
-        match tokio::time::timeout(idle, self.response.chunk()).await {
+        self.timeout.as_mut().reset(Instant::now() + idle);
+        let received = tokio::select! {
+            biased;
+            received = self.response.chunk() => Some(received),
+            () = &mut self.timeout => None,
+        };
+        match received {
             // Only the usage may be missing.
-            Err(_) | Ok(Err(_)) if is_finished => Ok(false),
-            Err(_) => Err(UpstreamError::Stalled(idle)),
-            Ok(Err(error)) => Err(UpstreamError::Interrupted(cause_of(&error))),
-            Ok(Ok(None)) => Ok(false),
-            Ok(Ok(Some(bytes))) => {
+            None | Some(Err(_)) if is_finished => Ok(false),
+            None => Err(UpstreamError::Stalled(idle)),
+            Some(Err(error)) => Err(UpstreamError::Interrupted(cause_of(&error))),
+            Some(Ok(None)) => Ok(false),
+            Some(Ok(Some(bytes))) => {
                 self.undecoded = bytes;
                 Ok(true)
             }

@@ -65,6 +65,9 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
     let backend = Backend::new(registry.clone(), model, ChatSettings::default());
     let mut turn = backend.start(question("Go."), Caller::new("ada", Permission::User)).unwrap();
 
+    // A turn runs while it is read: until the first status here, and then not for a while.
+    let is_status = |event: &TurnEvent| matches!(event, TurnEvent::Tool(ToolStatus::Progress { .. }));
+    while !is_status(&within(turn.next()).await.unwrap()) {}
     let id = within(async {
         loop {
             if let Some(approval) = registry.pending_approvals().await.unwrap().pop() {
@@ -74,7 +77,7 @@ async fn b8_a_question_is_told_to_a_reader_who_is_slow() {
         }
     })
     .await;
-    let (mut statuses, mut asked, mut text) = (0, Vec::new(), String::new());
+    let (mut statuses, mut asked, mut text) = (1, Vec::new(), String::new());
     while let Some(event) = within(turn.next()).await {
         match event {
             TurnEvent::Tool(ToolStatus::Progress { approval, .. }) => match approval {

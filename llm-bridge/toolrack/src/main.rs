@@ -3,10 +3,15 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use llm_bridge::cli::{self, Host, Settings};
+use mimalloc::MiMalloc;
 use registry_core::{Resources, prelude::*, tenant_path};
 use serde::Deserialize;
 use toolrack_http::{HttpClient, PublicHttpClient};
 use tools::{CodeExecutorSettings, FileFolder, Inbox, SearchEngine};
+
+/// The C library's allocator keeps most of what streams have taken for as long as it runs.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Before anything else: a confined program is not to have what this one would make.
