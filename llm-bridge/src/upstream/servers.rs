@@ -1,7 +1,7 @@
 //! The model servers, and which of them has a model.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,8 +12,11 @@ use axum::{
 };
 use futures_util::future::join_all;
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use tokio::sync::Mutex;
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
+use tokio::{sync::Mutex, task::spawn_blocking};
 
 use super::{
     error::{UpstreamError, is_about_server},
@@ -104,15 +107,23 @@ struct Asked {
     model: Option<String>,
 }
 
-/// The same request for another model.
-fn naming(model: &str, body: &Bytes) -> Bytes {
-    match serde_json::from_slice::<Map<String, Value>>(body) {
-        Ok(mut fields) => {
-            fields.insert("model".to_owned(), model.into());
-            Value::Object(fields).to_string().into()
-        }
-        Err(_) => body.clone(),
+impl Asked {
+    /// Reads it, beside the runtime: the body is as large as a client likes. `None` for a form, whose model is not read.
+    async fn read(body: Bytes) -> Option<String> {
+        let read = move || serde_json::from_slice::<Self>(&body).ok();
+        spawn_blocking(read).await.ok()??.model
     }
+}
+
+/// The same request for another model, written beside the runtime.
+async fn naming(model: String, body: Bytes) -> Bytes {
+    let sent = body.clone();
+    let written = move || {
+        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&sent).ok()?;
+        fields.insert("model".to_owned(), to_raw_value(&model).ok()?);
+        serde_json::to_vec(&fields).ok()
+    };
+    spawn_blocking(written).await.ok().flatten().map_or(body, Bytes::from)
 }
 
 fn no_server() -> UpstreamError {
@@ -168,11 +179,10 @@ impl Servers {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Body>, UpstreamError> {
-        if let Some(only) = self.only() {
+        if let Some(only) = self.only().filter(|only| only.settings.name == UpstreamSettings::DEFAULT_NAME) {
             return only.pass(method, path, headers, body).await;
         }
-        // The model of a form is not read.
-        let asked = serde_json::from_slice::<Asked>(&body).ok().and_then(|asked| asked.model);
+        let asked = Asked::read(body.clone()).await;
         let (first, model) = match &asked {
             Some(asked) => self.choose(asked).await?,
             None => (self.all.first().cloned().ok_or_else(no_server)?, String::new()),
@@ -181,7 +191,7 @@ impl Servers {
         loop {
             let Some(Target { server, model }) = targets.next() else { return Err(no_server()) };
             let is_renamed = asked.as_ref().is_some_and(|asked| *asked != model);
-            let sent = if is_renamed { naming(&model, &body) } else { body.clone() };
+            let sent = if is_renamed { naming(model, body.clone()).await } else { body.clone() };
             let passed = server.http.pass(method.clone(), path, headers.clone(), sent).await;
             let reason = match &passed {
                 Ok(response) if is_about_server(response.status().as_u16()) => response.status().to_string(),

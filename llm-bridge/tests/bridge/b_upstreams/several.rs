@@ -252,6 +252,18 @@ async fn b14_another_server_is_asked_for_what_is_passed_on() {
 }
 
 #[tokio::test]
+async fn b14_what_is_passed_on_has_the_name_that_a_single_named_server_knows() {
+    let upstream =
+        Scripted::start_as(Site::with_models(&["m"]), [Reply::json(200, &json!({"data": []}))]).await;
+    let settings = UpstreamSettings { name: "one".into(), ..UpstreamSettings::new(upstream.base(), IDLE) };
+    let rack = Setup::new().start_with(upstream, Upstream::several([settings]).unwrap()).await;
+    let asked = json!({"model": "one/m", "input": "a", "x": 1.0});
+    let post = rack.client.post(rack.url("/v1/embeddings")).json(&asked);
+    assert_eq!(within(post.send()).await.unwrap().status(), 200);
+    assert_eq!(rack.upstream.asked()[0].body, json!({"model": "m", "input": "a", "x": 1.0}));
+}
+
+#[tokio::test]
 async fn b14_another_server_is_asked_for_what_is_passed_on_where_the_first_is_down() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let away = format!("http://{}/v1", listener.local_addr().unwrap());
