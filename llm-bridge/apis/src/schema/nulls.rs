@@ -86,7 +86,10 @@ impl Lowering<'_> {
                 self.count(whole.values())?;
                 let mut one: Map<String, Value> = whole.clone();
                 conjoin(&mut one, branch);
-                all.push(one);
+                // What no value fits allows nothing.
+                if one.get("enum") != Some(&Value::Array(Vec::new())) {
+                    all.push(one);
+                }
             }
             self.references.truncate(open);
         }

@@ -187,6 +187,15 @@ fn b4_strict_makes_all_required_and_nulls_are_taken_out_again() {
     assert_eq!(arguments, json!({"a": "x", "c": null, "n": {}, "l": [{}, {"x": 1}]}));
     assert!(jsonschema::is_valid(&schema, &arguments));
 
+    // An alternative that no value fits allows no null.
+    let contradictory = json!({"type": "object", "anyOf": [
+        {"properties": {"c": {}}, "anyOf": [{"type": "integer"}]},
+        {"properties": {"c": {"enum": [1, 2]}}},
+    ]});
+    let mut arguments = json!({"c": null});
+    remove_nulls(&contradictory, &mut arguments);
+    assert_eq!(arguments, json!({}));
+
     let free = spec("free", json!({"type": "object", "properties": {"any": {"type": "object"}}}));
     let defined = define(&strict, &[free]);
     assert_eq!(defined.list[0]["function"].get("strict"), None);
