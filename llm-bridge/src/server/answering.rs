@@ -215,6 +215,10 @@ struct Parts {
 impl Parts {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Self { answering, closing, heartbeat } = self;
+        // Before all else: a client that is slower than the model always finds something to be sent.
+        if !answering.over && closing.as_mut().poll(context).is_ready() {
+            answering.fail(closed());
+        }
         loop {
             while answering.goes_on()
                 && let Poll::Ready(next) = answering.poll_next(context)
@@ -224,10 +228,6 @@ impl Parts {
                 }
             }
             if answering.over || !answering.out.is_empty() {
-                break;
-            }
-            if closing.as_mut().poll(context).is_ready() {
-                answering.fail(closed());
                 break;
             }
             ready!(heartbeat.as_mut().poll(context));

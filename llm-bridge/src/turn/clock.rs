@@ -21,13 +21,16 @@ struct State {
     spent: Duration,
     /// Since when it counts; `None` while it stands.
     since: Option<Instant>,
-    /// The ids of the calls that wait for a person.
+    /// How many calls are on their way.
+    calls: usize,
+    /// The ids of those that wait for a person.
     waiting: HashSet<String>,
 }
 
 impl State {
     /// Counts from now on, or stands.
-    fn set(&mut self, runs: bool) {
+    fn set(&mut self) {
+        let runs = self.calls > 0 && self.waiting.is_empty();
         let now = Instant::now();
         self.spent += self.since.take().map_or(Duration::ZERO, |since| now - since);
         self.since = runs.then_some(now);
@@ -44,27 +47,32 @@ impl ToolClock {
         self.changed.notify_one();
     }
 
-    /// Tools begin to run.
-    pub(super) fn start(&self) {
-        self.change(|state| state.set(true));
+    /// A call begins.
+    pub(super) fn begin(&self) {
+        self.change(|state| {
+            state.calls += 1;
+            state.set();
+        });
     }
 
-    /// All tools are done.
-    pub(super) fn stop(&self) {
+    /// A call is done. It says so itself: the turn may be read much later.
+    pub(super) fn end(&self, call: &str) {
         self.change(|state| {
-            state.waiting.clear();
-            state.set(false);
+            state.calls = state.calls.saturating_sub(1);
+            state.waiting.remove(call);
+            state.set();
         });
     }
 
     /// A call waits for a person, or does so no more.
     pub(super) fn waits(&self, call: &str, waits: bool) {
         self.change(|state| {
-            let changed =
-                if waits { state.waiting.insert(call.to_owned()) } else { state.waiting.remove(call) };
-            if changed {
-                state.set(state.waiting.is_empty());
+            if waits {
+                state.waiting.insert(call.to_owned());
+            } else {
+                state.waiting.remove(call);
             }
+            state.set();
         });
     }
 
@@ -74,7 +82,7 @@ impl ToolClock {
             let changed = self.changed.notified();
             let end = {
                 let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.since.map(|since| since + self.limit.saturating_sub(state.spent))
+                state.since.and_then(|since| since.checked_add(self.limit.saturating_sub(state.spent)))
             };
             match end {
                 None => changed.await,
@@ -106,7 +114,8 @@ mod tests {
         let end = tokio::spawn(after(Arc::clone(&clock)));
         let pass = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
         pass(5_000).await;
-        clock.start();
+        clock.begin();
+        clock.begin();
         pass(100).await;
         clock.waits("a", true);
         clock.waits("b", true);
@@ -114,10 +123,11 @@ mod tests {
         clock.waits("a", false);
         pass(1_000).await;
         clock.waits("b", false);
+        clock.end("a");
         pass(100).await;
-        clock.stop();
+        clock.end("b");
         pass(10_000).await;
-        clock.start();
+        clock.begin();
         assert_eq!(end.await.unwrap(), 5_000 + 100 + 2_000 + 100 + 10_000 + 400);
     }
 }

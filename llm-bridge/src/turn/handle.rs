@@ -44,8 +44,9 @@ impl From<Queued> for TurnEvent {
 /// What a turn has added to the conversation.
 pub(super) type Answer = Arc<Mutex<Vec<Message>>>;
 
-/// A turn. It runs in the task that waits for its events, so that a token wakes one task only; tools run in tasks of their own.
-/// Dropping it cancels the model's answer and the tools.
+/// A turn. It runs in the task that waits for its events, so that a token wakes one task only, and stands while nobody waits; tools
+/// run in tasks of their own. Dropping it cancels the model's answer and the tools.
+#[must_use = "a turn runs while its events are waited for"]
 #[derive(derive_more::Debug)]
 pub struct Turn {
     /// `None` once it has ended.
@@ -118,7 +119,7 @@ impl Turn {
         std::mem::take(&mut self.answer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the turn from outside.
+    /// Ends the tools of the turn from outside, and the turn when its next event is waited for.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
     }

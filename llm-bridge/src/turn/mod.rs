@@ -206,7 +206,7 @@ impl Backend {
     pub async fn stop(&self) {
         self.shared.stopping.cancel();
         self.shared.turns.close();
-        // A tool that blocks its thread is not waited for.
+        // A tool that blocks its thread is not waited for, nor a turn that nobody reads.
         let _ = tokio::time::timeout(2 * LAST_WORDS, self.shared.turns.wait()).await;
     }
 

@@ -246,16 +246,15 @@ impl Run {
                     call.id = new_call_id();
                 }
             }
-            self.clock.start();
             let (calls, meter, tools) = (&reader.calls, &mut self.meter, &self.tools);
             let run = Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock));
             let results = tokio::select! {
+                biased;
                 results = run => results,
                 () = self.clock.run_out() => {
                     return End::Limit(Reached::Time(self.backend.settings().limits.max_seconds));
                 }
             };
-            self.clock.stop();
             self.has_run_tools |= results.answers.iter().any(Option::is_some);
             let limit = self.backend.settings().limits.max_result_characters;
             // In an answer of a given form there is no room for what tools say.

@@ -149,9 +149,10 @@ fn make(
 ) -> impl Future<Output = Reported> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
     let clock = Arc::clone(clock);
+    clock.begin();
     async move {
         let outcome = offer.selection.execute(&context, call).await;
-        clock.waits(&outcome.call_id, false);
+        clock.end(&outcome.call_id);
         let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
         let answered = Answered { text: offer.reported(&outcome), is_error: !outcome.is_success() };

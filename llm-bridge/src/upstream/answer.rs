@@ -12,6 +12,8 @@ use super::{demo, error::UpstreamError, http::cause_of};
 const AFTERWARDS: Duration = Duration::from_secs(5);
 /// The maximum size of an answer, in bytes. A model that writes more does not come to an end.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// The longest time that a server may be silent: longer ones are not told from it.
+const LONGEST_SILENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How much of what has come is decoded at once, in bytes. The server may have sent far more, which waits in one piece.
 const AT_ONCE: usize = 8 * 1024;
 /// How long the demo model rests between its words, without which it would show nothing of streaming.
@@ -44,6 +46,7 @@ struct HttpAnswer {
 
 impl Answer {
     pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
+        let idle_timeout = idle_timeout.min(LONGEST_SILENCE);
         let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
         Self(Source::Http(Box::new(HttpAnswer {
             response,

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -70,7 +70,11 @@ impl HttpUpstream {
         self.recognition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        request: &Request,
+        definitions: &str,
+    ) -> Result<Answer, UpstreamError> {
         let known = self.recognized().await;
         let began = Instant::now();
         let answer = self.begin_answer(&known, request, definitions).await;
@@ -108,7 +112,7 @@ impl HttpUpstream {
     }
 
     /// Asks for the vectors of texts; gives the reply as it came.
-    pub(super) async fn embeddings(&self, request: &Value) -> Result<Vec<u8>, UpstreamError> {
+    pub(super) async fn embeddings(self: &Arc<Self>, request: &Value) -> Result<Vec<u8>, UpstreamError> {
         let known = self.recognized().await;
         let post = self.client.post(format!("{}/embeddings", known.openai_base)).json(request);
         let reply =
@@ -119,7 +123,7 @@ impl HttpUpstream {
 
     /// Passes a request on, and gives the reply as it comes. A path of OpenAI's API is below its base, any other below the server's root.
     pub(super) async fn pass(
-        &self,
+        self: &Arc<Self>,
         method: Method,
         path: &str,
         headers: HeaderMap,

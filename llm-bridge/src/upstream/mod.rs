@@ -142,7 +142,7 @@ impl Upstream {
 
     fn join<'a>(&'a self, word: impl Fn(&'a HttpUpstream) -> &'a str) -> String {
         match &*self.0 {
-            Kind::Servers(servers) => servers.iter().map(word).collect::<Vec<_>>().join(", "),
+            Kind::Servers(servers) => servers.iter().map(|http| word(http)).collect::<Vec<_>>().join(", "),
             Kind::Demo => DEMO.to_owned(),
         }
     }

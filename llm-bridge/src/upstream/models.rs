@@ -1,12 +1,14 @@
 //! The models of a server, in the form of OpenAI's list.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{api::root_of, error::UpstreamError, http::HttpUpstream, kind::ModelList, recognize::Recognized};
 
 impl HttpUpstream {
     /// The models, with what the server says about each in its own form of the list.
-    pub(super) async fn models(&self) -> Result<Vec<Value>, UpstreamError> {
+    pub(super) async fn models(self: &Arc<Self>) -> Result<Vec<Value>, UpstreamError> {
         let known = self.recognized().await;
         let listed = match known.list {
             ModelList::OpenAi => Ok(Vec::new()),

@@ -117,20 +117,30 @@ impl Reply {
 
 impl HttpUpstream {
     /// What is known of the server. It is asked once, and again after it could not be reached.
-    pub(super) async fn recognized(&self) -> Arc<Recognized> {
+    pub(super) async fn recognized(self: &Arc<Self>) -> Arc<Recognized> {
         if let Some(known) = self.recognition().current() {
             return known;
         }
+        // In a task of its own: a turn that nobody reads would keep all others waiting.
+        let this = Arc::clone(self);
+        let found = tokio::spawn(async move { this.recognize_alone().await }).await;
+        found.unwrap_or_else(|_| Arc::new(self.unknown()))
+    }
+
+    fn unknown(&self) -> Recognized {
+        Recognized::new(None, self.base.clone(), &self.settings)
+    }
+
+    async fn recognize_alone(&self) -> Arc<Recognized> {
         let _alone = self.recognizing.lock().await;
         if let Some(known) = self.recognition().current() {
             return known;
         }
-        let unknown = || Recognized::new(None, self.base.clone(), &self.settings);
         let found = match tokio::time::timeout(TIMEOUT, self.recognize()).await {
             Ok(Ok(found)) => Arc::new(found),
             // Nobody is there; the request itself says so.
-            Ok(Err(_)) => return Arc::new(unknown()),
-            Err(_) => Arc::new(Recognized { until: Some(Instant::now() + AGAIN), ..unknown() }),
+            Ok(Err(_)) => return Arc::new(self.unknown()),
+            Err(_) => Arc::new(Recognized { until: Some(Instant::now() + AGAIN), ..self.unknown() }),
         };
         let mut recognition = self.recognition();
         let is_news = recognition.last().is_none_or(|last| last.id() != found.id());

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,7 @@ use serde_json::{
     Value,
     value::{RawValue, to_raw_value},
 };
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use super::{
     error::{UpstreamError, is_about_server},
@@ -42,8 +42,10 @@ pub(super) struct Servers {
 /// A model server with its list of models.
 #[derive(Debug)]
 pub(super) struct Server {
-    pub(super) http: HttpUpstream,
+    pub(super) http: Arc<HttpUpstream>,
     list: Mutex<List>,
+    /// Held by whoever asks for the list.
+    listing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -56,20 +58,30 @@ struct List {
 
 impl Server {
     /// Its models, without those that it is not to be asked for; those of the last list, if that is no older than `known_for`.
-    async fn models(&self, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
-        let mut list = self.list.lock().await;
-        match &list.asked {
-            Some((at, failure)) if at.elapsed() < known_for => {
+    async fn models(self: &Arc<Self>, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
+        // In a task of its own: a turn that nobody reads would keep all others waiting.
+        let this = Arc::clone(self);
+        let listed = tokio::spawn(async move { this.list(known_for).await });
+        listed.await.unwrap_or_else(|_| Err(no_server()))
+    }
+
+    async fn list(&self, known_for: Duration) -> Result<Arc<Vec<Value>>, UpstreamError> {
+        let _alone = self.listing.lock().await;
+        {
+            let list = self.last_list();
+            if let Some((at, failure)) = &list.asked
+                && at.elapsed() < known_for
+            {
                 return failure.clone().map_or_else(|| Ok(Arc::clone(&list.models)), Err);
             }
-            _ => {}
         }
         let began = Instant::now();
-        match self.http.models().await {
+        let listed = self.http.models().await;
+        let mut list = self.last_list();
+        match listed {
             Ok(mut models) => {
                 models.retain(|model| name_of(model).is_none_or(|name| self.is_for(name)));
-                list.models = Arc::new(models);
-                list.asked = Some((Instant::now(), None));
+                *list = List { models: Arc::new(models), asked: Some((Instant::now(), None)) };
                 Ok(Arc::clone(&list.models))
             }
             Err(failure) => {
@@ -80,9 +92,13 @@ impl Server {
         }
     }
 
+    fn last_list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether it had a model when it listed them last.
-    async fn had(&self, model: &str) -> bool {
-        has(&self.list.lock().await.models, model)
+    fn had(&self, model: &str) -> bool {
+        has(&self.last_list().models, model)
     }
 
     fn name(&self) -> &str {
@@ -108,22 +124,28 @@ struct Asked {
 }
 
 impl Asked {
-    /// Reads it, beside the runtime: the body is as large as a client likes. `None` for a form, whose model is not read.
-    async fn read(body: Bytes) -> Option<String> {
+    /// Reads it. `None` for a form, whose model is not read.
+    async fn read(body: Bytes) -> Result<Option<String>, UpstreamError> {
         let read = move || serde_json::from_slice::<Self>(&body).ok();
-        spawn_blocking(read).await.ok()??.model
+        Ok(beside(read).await?.and_then(|asked| asked.model))
     }
 }
 
-/// The same request for another model, written beside the runtime.
-async fn naming(model: String, body: Bytes) -> Bytes {
-    let sent = body.clone();
+/// The same request for another model.
+async fn naming(model: String, body: Bytes) -> Result<Bytes, UpstreamError> {
     let written = move || {
-        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&sent).ok()?;
-        fields.insert("model".to_owned(), to_raw_value(&model).ok()?);
-        serde_json::to_vec(&fields).ok()
+        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&body)?;
+        fields.insert("model".to_owned(), to_raw_value(&model)?);
+        serde_json::to_vec(&fields).map(Bytes::from)
     };
-    spawn_blocking(written).await.ok().flatten().map_or(body, Bytes::from)
+    beside(written)
+        .await?
+        .map_err(|error| UpstreamError::failed(format!("the request cannot be read: {error}")))
+}
+
+/// Works beside the runtime: the body of a request is as large as a client likes.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, UpstreamError> {
+    spawn_blocking(work).await.map_err(|_| UpstreamError::failed("this server is being stopped"))
 }
 
 fn no_server() -> UpstreamError {
@@ -154,17 +176,17 @@ impl Servers {
             }
             let http =
                 HttpUpstream::new(settings, metrics.clone()).map_err(|fault| format!("{name}: {fault}"))?;
-            Ok(Arc::new(Server { http, list: Mutex::default() }))
+            Ok(Arc::new(Server { http: Arc::new(http), list: Mutex::default(), listing: Default::default() }))
         };
         Ok(Self { all: all.into_iter().map(start).collect::<Result<_, String>>()?, metrics })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &HttpUpstream> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<HttpUpstream>> {
         self.all.iter().map(|server| &server.http)
     }
 
     /// The server, where there is one only.
-    pub(super) fn only(&self) -> Option<&HttpUpstream> {
+    pub(super) fn only(&self) -> Option<&Arc<HttpUpstream>> {
         match self.all.as_slice() {
             [only] => Some(&only.http),
             _ => None,
@@ -182,7 +204,7 @@ impl Servers {
         if let Some(only) = self.only().filter(|only| only.settings.name == UpstreamSettings::DEFAULT_NAME) {
             return only.pass(method, path, headers, body).await;
         }
-        let asked = Asked::read(body.clone()).await;
+        let asked = Asked::read(body.clone()).await?;
         let (first, model) = match &asked {
             Some(asked) => self.choose(asked).await?,
             None => (self.all.first().cloned().ok_or_else(no_server)?, String::new()),
@@ -191,7 +213,7 @@ impl Servers {
         loop {
             let Some(Target { server, model }) = targets.next() else { return Err(no_server()) };
             let is_renamed = asked.as_ref().is_some_and(|asked| *asked != model);
-            let sent = if is_renamed { naming(model, body.clone()).await } else { body.clone() };
+            let sent = if is_renamed { naming(model, body.clone()).await? } else { body.clone() };
             let passed = server.http.pass(method.clone(), path, headers.clone(), sent).await;
             let reason = match &passed {
                 Ok(response) if is_about_server(response.status().as_u16()) => response.status().to_string(),
@@ -301,7 +323,7 @@ impl Servers {
         let away: Vec<&Arc<Server>> =
             lists.iter().filter(|(_, models)| models.is_err()).map(|(server, _)| *server).collect();
         for server in &away {
-            if server.had(model).await {
+            if server.had(model) {
                 return chosen(server, model);
             }
         }

@@ -1,6 +1,6 @@
 //! How many tokens a request has.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -21,7 +21,11 @@ const BYTES: usize = 4;
 const MEDIA: usize = 1000 * BYTES;
 
 /// Counts with the server's own tokenizer; `None` where it has none, or cannot count this.
-pub(super) async fn counted(upstream: &HttpUpstream, request: &Request, definitions: &str) -> Option<u64> {
+pub(super) async fn counted(
+    upstream: &Arc<HttpUpstream>,
+    request: &Request,
+    definitions: &str,
+) -> Option<u64> {
     // Ollama has no tokenizer to ask.
     let known = upstream.recognized().await;
     let wire = &*known.wire;
@@ -40,7 +44,7 @@ pub(super) async fn counted(upstream: &HttpUpstream, request: &Request, definiti
     ask(upstream, "/tokenize", body).await?.get("count")?.as_u64()
 }
 
-async fn ask(upstream: &HttpUpstream, path: &str, body: Bytes) -> Option<Value> {
+async fn ask(upstream: &Arc<HttpUpstream>, path: &str, body: Bytes) -> Option<Value> {
     let headers =
         HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let reply = async {

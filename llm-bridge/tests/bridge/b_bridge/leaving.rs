@@ -209,6 +209,22 @@ async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping()
     drop(slow);
 }
 
+/// It always finds something to be sent, and is told all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b7_a_client_that_is_slower_than_the_model_is_told_that_the_server_stops() {
+    let text = "x".repeat(10_000);
+    let rack = Setup::new()
+        .with(|setup| setup.grace = Duration::from_millis(100))
+        .start([Reply::stream((0..300).map(|_| text_event(&text)).chain([Act::Stall]))])
+        .await;
+    let slow = Slow::ask(rack.address, &streamed()).await;
+    until_held_up().await;
+    rack.stop.cancel();
+    until_held_up().await;
+    let reported = slow.read().await;
+    assert_eq!(reported.error.as_ref().unwrap()["type"], "server_stopping", "{:?}", reported.error);
+}
+
 /// It would keep a slot of the model server for as long as it likes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a19_the_turn_of_a_client_that_does_not_read_ends_after_a_time() {

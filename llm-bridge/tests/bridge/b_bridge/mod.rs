@@ -15,3 +15,4 @@ mod oddities;
 mod recovery;
 mod requests;
 mod slow_requests;
+mod unread;

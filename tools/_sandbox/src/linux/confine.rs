@@ -94,6 +94,8 @@ pub(super) fn run() -> Result<(), String> {
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err("Landlock is not enforced".to_owned());
     }
+    // As late as it can be: this program's allocator has more address space than that already, and would get no more.
+    narrow(Resource::RLIMIT_AS, confinement.job.limits.memory)?;
     syscalls::restrict(scopes_signals).map_err(|error| format!("seccomp filters are not there ({error})"))?;
     let mut program = program(&confinement);
     let mut output = io::stdout();
@@ -153,7 +155,6 @@ fn limit(limits: &Limits, user: Option<u32>) -> Result<(), String> {
     // The limit is one of the user's processes, whatever they are, so those that are there are not the program's.
     let others = if user.is_some() { 0 } else { watch::tasks_of(geteuid().as_raw()) };
     for (resource, most) in [
-        (Resource::RLIMIT_AS, limits.memory),
         (Resource::RLIMIT_CPU, seconds),
         (Resource::RLIMIT_FSIZE, limits.disk),
         (Resource::RLIMIT_NPROC, others.saturating_add(limits.processes)),
@@ -165,12 +166,16 @@ fn limit(limits: &Limits, user: Option<u32>) -> Result<(), String> {
         (Resource::RLIMIT_NICE, 0),
         (Resource::RLIMIT_RTPRIO, 0),
     ] {
-        // One that is narrower already stays so: it may not be widened.
-        let (_, hard) = nix::sys::resource::getrlimit(resource).map_err(|error| error.to_string())?;
-        let most = most.min(hard);
-        setrlimit(resource, most, most).map_err(|error| format!("{resource:?}: {error}"))?;
+        narrow(resource, most)?;
     }
     Ok(())
+}
+
+/// Sets a limit. One that is narrower already stays so: it may not be widened.
+fn narrow(resource: Resource, most: u64) -> Result<(), String> {
+    let (_, hard) = nix::sys::resource::getrlimit(resource).map_err(|error| error.to_string())?;
+    let most = most.min(hard);
+    setrlimit(resource, most, most).map_err(|error| format!("{resource:?}: {error}"))
 }
 
 /// Rules of which the kernel has to know each.
