@@ -34,6 +34,7 @@ use crate::upstream::{Route, UpstreamError};
 const EVENTS_AHEAD: usize = 32;
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
+
 /// Makes a request ready to be sent: with what is remembered of the conversation and what the model has to know before it.
 pub(super) fn prepare(
     backend: &Backend,

@@ -6,7 +6,7 @@ use registry_core::{ErrorKind, ToolPolicy, ToolResult, guard::audit::Phase};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Act, Answer, Reply, Setup, Slow, text_event, until, user, within};
+use crate::support::{Act, Answer, Rack, Reply, Setup, Slow, text_event, until, user, within};
 
 /// A tool that says `waiting` and then waits to be cancelled; `dropped` is notified when its future is gone.
 fn waiting_tool(setup: Setup, dropped: &Arc<Notify>) -> Setup {
@@ -194,24 +194,8 @@ async fn until_held_up() {
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
-/// A reader that holds its connection and takes nothing must not keep the server from stopping.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
-    let text = "x".repeat(10_000);
-    let mut rack = Setup::new()
-        .with(|setup| setup.grace = Duration::from_millis(100))
-        .start([Reply::stream((0..300).map(|_| text_event(&text)).chain([Act::Stall]))])
-        .await;
-    let slow = Slow::ask(rack.address, &streamed()).await;
-    until_held_up().await;
-    rack.stop.cancel();
-    rack.stopped().await;
-    drop(slow);
-}
-
-/// It always finds something to be sent, and is told all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b7_a_client_that_is_slower_than_the_model_is_told_that_the_server_stops() {
+/// A server that is being stopped, and a client that has taken nothing of all that the model has written.
+async fn stopping_before_a_slow_reader() -> (Rack, Slow) {
     let text = "x".repeat(10_000);
     let rack = Setup::new()
         .with(|setup| setup.grace = Duration::from_millis(100))
@@ -220,6 +204,21 @@ async fn b7_a_client_that_is_slower_than_the_model_is_told_that_the_server_stops
     let slow = Slow::ask(rack.address, &streamed()).await;
     until_held_up().await;
     rack.stop.cancel();
+    (rack, slow)
+}
+
+/// A reader that holds its connection and takes nothing must not keep the server from stopping.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b7_a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
+    let (mut rack, slow) = stopping_before_a_slow_reader().await;
+    rack.stopped().await;
+    drop(slow);
+}
+
+/// It always finds something to be sent, and is told all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b7_a_client_that_is_slower_than_the_model_is_told_that_the_server_stops() {
+    let (_rack, slow) = stopping_before_a_slow_reader().await;
     until_held_up().await;
     let reported = slow.read().await;
     assert_eq!(reported.error.as_ref().unwrap()["type"], "server_stopping", "{:?}", reported.error);
