@@ -1,10 +1,11 @@
-//! Futures: boxed, bounded in time, and kept from unwinding further than their own call.
+//! Futures: boxed, bounded in time, and kept from unwinding further than their own call. Those given by reference stay where they are,
+//! as each layer that took one by value would copy it twice.
 
 use std::{
     any::Any,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     task::Poll,
     time::Duration,
 };
@@ -18,9 +19,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(crate) async fn within<T>(
     limit: Duration,
     started: Instant,
-    future: impl Future<Output = T>,
+    mut future: Pin<&mut impl Future<Output = T>>,
 ) -> Option<T> {
-    let mut future = pin!(future);
     // Most are done at once, and need no timer.
     if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
         return Some(done);
@@ -32,9 +32,8 @@ pub(crate) async fn within<T>(
 }
 
 /// What the future comes to, or the text of its panic.
-pub(crate) async fn caught<T>(future: impl Future<Output = T> + Send) -> Result<T, String> {
-    let mut running = pin!(future);
-    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+pub(crate) async fn caught<T>(mut future: Pin<&mut (impl Future<Output = T> + Send)>) -> Result<T, String> {
+    poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),
         Err(panic) => Poll::Ready(Err(text_of(panic.as_ref()))),
     })

@@ -12,12 +12,12 @@ use crate::{
 
 /// A call that may run. Dropped, it gives back its place, and what it was charged.
 pub(super) struct Admitted<'a> {
-    pub(super) fitted: Fitted<'a>,
+    pub(super) fitted: Box<Fitted<'a>>,
     pub(super) admit: Admit,
 }
 
 impl<'a> Fitted<'a> {
-    pub(super) async fn admit(mut self) -> Result<Admitted<'a>, ToolOutcome> {
+    pub(super) async fn admit(mut self: Box<Self>) -> Result<Admitted<'a>, ToolOutcome> {
         let guards = &self.registry.shared.common.guards;
         let wanted = Wanted {
             tenant: &self.registry.shared.tenant,
@@ -32,8 +32,10 @@ impl<'a> Fitted<'a> {
         self.ledger.decided(decision);
         let admit = match admission {
             Admission::Run(admit) => admit,
-            Admission::Blocked(reason) => return Err(self.end(Ok(ToolResult::unsuccessful(reason))).await),
-            Admission::Refused(error) => return Err(self.end(Err(error)).await),
+            Admission::Blocked(reason) => {
+                return Err(Box::pin(self.end(Ok(ToolResult::unsuccessful(reason)))).await);
+            }
+            Admission::Refused(error) => return Err(Box::pin(self.end(Err(error))).await),
         };
         // What was revoked while the call waited for a person or for its turn is refused all the same.
         let mut refused = self.refused_by_now().await;
@@ -44,8 +46,8 @@ impl<'a> Fitted<'a> {
         match refused {
             None => Ok(Admitted { fitted: self, admit }),
             Some(error) => {
-                admit.give_back().await;
-                Err(self.end(Err(error)).await)
+                Box::pin(admit.give_back()).await;
+                Err(Box::pin(self.end(Err(error))).await)
             }
         }
     }
@@ -59,7 +61,7 @@ impl<'a> Fitted<'a> {
     }
 
     /// Ends a call that is not made.
-    async fn end(mut self, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
+    async fn end(mut self: Box<Self>, mut result: Result<ToolResult, ToolError>) -> ToolOutcome {
         if let Err(cause) = self.ledger.conclude(&result, Duration::ZERO).await {
             result = Err(not_audited(&self.name, &cause));
         }

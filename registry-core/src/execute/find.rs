@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use super::turned_down::TurnedDown;
 use crate::{
     context::{ToolCall, ToolContext},
-    outcome::ToolOutcome,
     registry::Registry,
+    result::ToolError,
     tool::Tool,
 };
 
@@ -18,25 +19,23 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    pub(super) async fn find(
+    /// `welcome` is whether the caller still may call anything.
+    pub(super) fn find(
         registry: &'a Registry,
         tool: Option<Arc<Tool>>,
-        context: &'a ToolContext,
+        context: Cow<'a, ToolContext>,
         mut call: ToolCall,
-    ) -> Result<Self, ToolOutcome> {
-        call.ensure_id();
-        let mut context = registry.own(context);
-        if context.authority().is_some()
-            && let Err(error) = context.to_mut().revalidate().await
-        {
-            return Err(registry.refuse(tool.as_deref(), &context, call, error).await);
+        welcome: Result<(), ToolError>,
+    ) -> Result<Self, Box<TurnedDown<'a>>> {
+        if let Err(error) = welcome {
+            return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
         }
         match tool {
             Some(tool) => Ok(Self { registry, context, tool, call }),
             None => {
                 call.cut_name();
                 let error = registry.not_found(&context, &call.name);
-                Err(registry.refuse(None, &context, call, error).await)
+                Err(Box::new(TurnedDown { registry, context, tool, call, error }))
             }
         }
     }

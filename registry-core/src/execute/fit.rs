@@ -1,13 +1,12 @@
 //! Step 3: arguments that the tool's schema accepts.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{ledger::Ledger, permit::Permitted};
+use super::{ledger::Ledger, permit::Permitted, turned_down::TurnedDown};
 use crate::{
     context::{Origin, ToolCall, ToolContext},
-    outcome::ToolOutcome,
     registry::Registry,
     result::{ErrorKind, ToolError},
     schema::ValidationError,
@@ -28,7 +27,7 @@ pub(super) struct Fitted<'a> {
 }
 
 impl<'a> Permitted<'a> {
-    pub(super) async fn fit(self) -> Result<Fitted<'a>, ToolOutcome> {
+    pub(super) fn fit(self) -> Result<Box<Fitted<'a>>, Box<TurnedDown<'a>>> {
         let Self { registry, context, tool, call } = self;
         // The validator is made here, when the tool is first called.
         let checker = match tool.checker() {
@@ -40,7 +39,8 @@ impl<'a> Permitted<'a> {
                     format!("{} cannot be used: {fault}", tool.name()),
                 )
                 .with_feedback(format!("The tool `{}` is not available now. Do without it.", tool.name()));
-                return Err(registry.refuse(Some(&tool), &context, call, error).await);
+                let (context, tool) = (Cow::Owned(context), Some(tool));
+                return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
         };
         let ToolCall { id, name, arguments, origin, raw_argument, retries } = call;
@@ -48,12 +48,13 @@ impl<'a> Permitted<'a> {
             Ok(arguments) => arguments,
             Err(ValidationError { error, given }) => {
                 let call = ToolCall { id, name, arguments: given, origin, raw_argument, retries };
-                return Err(registry.refuse(Some(&tool), &context, call, error).await);
+                let (context, tool) = (Cow::Owned(context), Some(tool));
+                return Err(Box::new(TurnedDown { registry, context, tool, call, error }));
             }
         };
         let ledger = Ledger::open(registry, || {
             registry.record(&context, Some(&tool), &name, &id, origin.clone(), &arguments)
         });
-        Ok(Fitted { registry, context, tool, id, name, arguments, origin, retries, ledger })
+        Ok(Box::new(Fitted { registry, context, tool, id, name, arguments, origin, retries, ledger }))
     }
 }

@@ -106,9 +106,12 @@ impl Drop for Ledger {
 
 impl Common {
     /// Keeps a record, also where the call that wants it is dropped meanwhile.
-    pub(super) async fn keep(self: &Arc<Self>, record: AuditRecord) -> Result<(), StoreError> {
+    pub(super) fn keep(
+        self: &Arc<Self>,
+        record: AuditRecord,
+    ) -> impl Future<Output = Result<(), StoreError>> + use<'_> {
         let common = Arc::clone(self);
-        self.guards.background.finish(Box::pin(async move { common.audit.record(record).await })).await
+        self.guards.background.finish(Box::pin(async move { common.audit.record(record).await }))
     }
 }
 

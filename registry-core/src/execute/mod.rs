@@ -25,6 +25,7 @@ mod record;
 mod run;
 mod running;
 mod selection;
+mod turned_down;
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,6 +40,7 @@ use crate::{
 };
 pub use blocking::blocking;
 use find::Found;
+use permit::Permitted;
 
 impl Registry {
     /// Executes a call.
@@ -70,25 +72,22 @@ impl Registry {
         &self,
         tool: Option<Arc<Tool>>,
         context: &ToolContext,
-        call: ToolCall,
+        mut call: ToolCall,
     ) -> ToolOutcome {
-        match self.steps(tool, context, call).await {
-            Ok(outcome) | Err(outcome) => outcome,
+        call.ensure_id();
+        let mut context = self.own(context);
+        let welcome = match context.authority() {
+            Some(_) => context.to_mut().revalidate().await,
+            None => Ok(()),
+        };
+        let found = Found::find(self, tool, context, call, welcome);
+        match found.and_then(Found::permit).and_then(Permitted::fit) {
+            Err(turned_down) => Box::pin(turned_down.recorded()).await,
+            Ok(fitted) => match fitted.admit().await {
+                Err(outcome) => outcome,
+                Ok(admitted) => admitted.run().await.into_outcome(),
+            },
         }
-    }
-
-    async fn steps(
-        &self,
-        tool: Option<Arc<Tool>>,
-        context: &ToolContext,
-        call: ToolCall,
-    ) -> Result<ToolOutcome, ToolOutcome> {
-        let found = Found::find(self, tool, context, call).await?;
-        let permitted = found.permit().await?;
-        let fitted = permitted.fit().await?;
-        let admitted = fitted.admit().await?;
-        let ran = admitted.run().await;
-        Ok(ran.into_outcome())
     }
 
     fn outcome(

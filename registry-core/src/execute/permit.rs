@@ -1,13 +1,12 @@
 //! Step 2: whether the caller may use the tool now. Availability is asked here, once in a call.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use super::Found;
+use super::{Found, turned_down::TurnedDown};
 use crate::{
     concurrency::PermitSlot,
     context::{Provided, RunningCall},
     context::{ToolCall, ToolContext},
-    outcome::ToolOutcome,
     registry::{Registry, select::refusal},
     result::{ErrorKind, ToolError},
     tool::Tool,
@@ -27,7 +26,7 @@ pub(super) struct Permitted<'a> {
 const MAX_NESTED: usize = 8;
 
 impl<'a> Found<'a> {
-    pub(super) async fn permit(self) -> Result<Permitted<'a>, ToolOutcome> {
+    pub(super) fn permit(self) -> Result<Permitted<'a>, Box<TurnedDown<'a>>> {
         let Self { registry, context, tool, mut call } = self;
         let raw_argument = call.raw_argument.take();
         let running = RunningCall {
@@ -45,7 +44,10 @@ impl<'a> Found<'a> {
         let refused = too_deep(&context, &tool).or_else(|| refusal(&tool, &context));
         match refused {
             None => Ok(Permitted { registry, context, tool, call }),
-            Some(error) => Err(registry.refuse(Some(&tool), &context, call, error).await),
+            Some(error) => {
+                let (context, tool) = (Cow::Owned(context), Some(tool));
+                Err(Box::new(TurnedDown { registry, context, tool, call, error }))
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A call that is over.
 pub(super) struct Ran<'a> {
-    fitted: Fitted<'a>,
+    fitted: Box<Fitted<'a>>,
     result: Result<ToolResult, ToolError>,
     /// How long the last try took.
     duration: Duration,
@@ -42,7 +42,10 @@ impl<'a> Admitted<'a> {
         admit.spend();
         let arguments = std::mem::take(&mut fitted.arguments);
         let retries = if may_repeat(fitted.tool.policy()) { fitted.retries } else { 0 };
-        let (result, duration) = fitted.tries(arguments, retries).await;
+        let (result, duration) = match retries {
+            0 => fitted.attempt(arguments).await,
+            retries => Box::pin(fitted.tries(arguments, retries)).await,
+        };
         Admit::leave(admit).await;
         Ran { fitted, result, duration }
     }

@@ -1,6 +1,10 @@
 //! Runs code that is not the registry's own so that nothing it does reaches further than one call: no panic, no overrun.
 
-use std::{future::poll_fn, pin::pin, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -22,16 +26,16 @@ pub(super) async fn guarded(
     tool: &Tool,
 ) -> Result<ToolResult, ToolError> {
     let timeout = tool.policy().timeout;
-    let running = async {
+    // The handler's first step is inside as well.
+    let acting = pin!(async move { handler.call(context, arguments).await });
+    let mut acting = pin!(caught(acting));
+    let running = pin!(async {
         tokio::select! {
             biased;
-            // The handler's first step is inside as well.
-            result = watched(tool, caught(async move { handler.call(context, arguments).await })) => {
-                result.unwrap_or_else(|panic| Err(panicked(&panic)))
-            }
+            result = watched(tool, acting.as_mut()) => result.unwrap_or_else(|panic| Err(panicked(&panic))),
             () = context.cancelled() => Err(ToolError::cancelled()),
         }
-    };
+    });
     within(timeout, started, running).await.unwrap_or_else(|| Err(ToolError::timed_out(timeout)))
 }
 
@@ -40,8 +44,7 @@ const LONGEST_POLL: Duration = Duration::from_secs(1);
 
 /// What the future comes to. A step of it that holds the thread for long is logged: meanwhile nothing else runs there, and neither
 /// timeout nor cancellation can reach the tool.
-async fn watched<T>(tool: &Tool, future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
+async fn watched<T>(tool: &Tool, mut future: Pin<&mut impl Future<Output = T>>) -> T {
     poll_fn(|cx| {
         let since = std::time::Instant::now();
         let poll = future.as_mut().poll(cx);

@@ -52,7 +52,7 @@ async fn refund(usage: Arc<dyn Usage>, charge: Charge) {
 
 impl Guards {
     /// Counts the call, where its tool has a limit.
-    pub(super) async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Charged>, ToolError> {
+    pub(super) async fn charge(&self, wanted: Wanted<'_>) -> Result<Option<Box<Charged>>, ToolError> {
         if !super::limits::is_limited(wanted.tool.policy()) {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Guards {
             }))
             .await;
         match counting {
-            Ok(Ok(charged)) => Ok(Some(charged)),
+            Ok(Ok(charged)) => Ok(Some(Box::new(charged))),
             Ok(Err(limited)) => Err(rate_limited(wanted.tool.name(), limited)),
             Err(cause) => Err(not_counted(wanted.tool.name(), &cause)),
         }

@@ -8,7 +8,7 @@ pub mod limits;
 mod nested;
 mod person;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -32,6 +32,9 @@ use limits::{Charge, Limit, Limited, MemoryUsage, Usage};
 use nested::{Nested, Running};
 
 /// All that is asked before a call is made. Shared by the registries of all tenants.
+///
+/// What most calls do not come to is boxed where it is awaited: the future of every call would have room for it otherwise, and is moved
+/// from step to step.
 pub(crate) struct Guards {
     pub(crate) usage: Arc<dyn Usage>,
     pub(crate) gate: Option<Arc<dyn Gate>>,
@@ -76,7 +79,7 @@ pub(crate) struct Admitted {
     _running: Option<Running>,
     nested: Nested,
     /// As it was counted, where it was.
-    charged: Option<Charged>,
+    charged: Option<Box<Charged>>,
 }
 
 impl Admitted {
@@ -96,9 +99,7 @@ impl Admitted {
 
     /// The call is not made after all: takes back what was counted.
     pub(crate) async fn give_back(mut self) {
-        if let Some(charged) = self.charged.take() {
-            charged.refund().await;
-        }
+        refund(&mut self.charged).await;
         self.leave().await;
     }
 }
@@ -161,7 +162,7 @@ impl Guards {
         &self,
         wanted: Wanted<'_>,
         decision: &mut Option<Decision>,
-    ) -> Result<(Permit, Option<Charged>), Admission> {
+    ) -> Result<(Permit, Option<Box<Charged>>), Admission> {
         let mut charged = self.charge(wanted).await.map_err(Admission::Refused)?;
         let permit = match self.ask(wanted, &mut charged, decision).await {
             Ok(()) => self.enter(wanted).await.map_err(Admission::Refused),
@@ -177,13 +178,13 @@ impl Guards {
     async fn ask(
         &self,
         wanted: Wanted<'_>,
-        charged: &mut Option<Charged>,
+        charged: &mut Option<Box<Charged>>,
         decision: &mut Option<Decision>,
     ) -> Result<(), Admission> {
         let policy = wanted.tool.policy();
         let mut ask_person = self.approve_destructive && policy.effect == Effect::Destructive;
         if let Some(gate) = self.gate.as_deref().filter(|_| policy.requires_gate) {
-            let (verdict, answer) = weigh(gate, wanted).await;
+            let (verdict, answer) = Box::pin(weigh(gate, wanted)).await;
             *decision = Some(Decision::new(verdict, gate.name()));
             match answer {
                 GateAnswer::Approved => {}
@@ -198,7 +199,7 @@ impl Guards {
         refund(charged).await;
         let gate = decision.take();
         loop {
-            let approval = self.approved(wanted, decision).await;
+            let approval = Box::pin(self.approved(wanted, decision)).await;
             match decision {
                 Some(person) => person.gate = gate.clone().map(Box::new),
                 None => decision.clone_from(&gate),
@@ -224,9 +225,9 @@ impl Guards {
     }
 }
 
-async fn refund(charged: &mut Option<Charged>) {
+async fn refund(charged: &mut Option<Box<Charged>>) {
     if let Some(charged) = charged.take() {
-        charged.refund().await;
+        Box::pin(charged.refund()).await;
     }
 }
 
@@ -239,10 +240,10 @@ fn busy(tool: &str) -> ToolError {
 /// The gate's answer, or what stands for it where there is none in time.
 async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
     // A gate that panics has failed like any other.
-    let check = async { within(GATE_TIMEOUT, Instant::now(), gate.check(wanted.request())).await };
-    let asked = caught(check).await;
+    let check = pin!(async { gate.check(wanted.request()).await });
+    let asked = within(GATE_TIMEOUT, Instant::now(), pin!(caught(check))).await;
     let cause = match asked {
-        Ok(Some(Ok(answer))) => {
+        Some(Ok(Ok(answer))) => {
             let verdict = match &answer {
                 GateAnswer::Approved => Verdict::Approved,
                 GateAnswer::Blocked(_) => Verdict::Blocked,
@@ -250,9 +251,9 @@ async fn weigh(gate: &dyn Gate, wanted: Wanted<'_>) -> (Verdict, GateAnswer) {
             };
             return (verdict, answer);
         }
-        Ok(Some(Err(cause))) => cause,
-        Ok(None) => GateError::TimedOut,
-        Err(panic) => GateError::Panicked(panic),
+        Some(Ok(Err(cause))) => cause,
+        Some(Err(panic)) => GateError::Panicked(panic),
+        None => GateError::TimedOut,
     };
     let (tool, gate_name, closed) = (wanted.tool.name(), gate.name(), gate.fails_closed());
     tracing::warn!(tool, gate = gate_name, %cause, refused = closed, "gate_failed");

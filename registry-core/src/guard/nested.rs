@@ -39,7 +39,7 @@ impl Nested {
     /// Waits until the call around may go on.
     pub(super) async fn finish(mut self) {
         if let Some(lent) = self.0.take() {
-            give_back(&lent.parent, &lent.limiter).await;
+            Box::pin(give_back(&lent.parent, &lent.limiter)).await;
         }
     }
 }
