@@ -67,6 +67,7 @@ mod elements;
 mod entities;
 mod envelope;
 mod fence;
+mod grammar;
 mod header;
 mod json;
 mod literal;

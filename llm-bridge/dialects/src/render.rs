@@ -17,7 +17,8 @@ impl Dialect {
         self.reads_back(&text, name, arguments).then_some(text)
     }
 
-    fn write(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
+    /// The same without the proof that it is read back.
+    pub(super) fn write(&self, name: &str, arguments: &Map<String, Value>) -> Option<String> {
         let opens = [DelimiterKind::Wrapper, DelimiterKind::Line, DelimiterKind::Section];
         let open = self
             .delimiters

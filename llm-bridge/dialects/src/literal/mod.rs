@@ -12,7 +12,7 @@ mod write;
 use memchr::memchr3;
 
 use self::string::{Ends, Text};
-pub(super) use self::write::write;
+pub(super) use self::write::{write, write_argument_key, write_member_key, write_value};
 use super::{body::cut, repair::MAX_DEPTH, typing::quoted};
 
 /// How the arguments of a call are written as literals.

@@ -8,23 +8,50 @@ use crate::repair::MAX_DEPTH;
 /// The pairs without the brackets around them; nothing if one cannot be written so that it is read back as it is.
 pub(crate) fn write(style: LiteralStyle, arguments: &Map<String, Value>) -> Option<String> {
     let mut out = String::new();
-    let assign = char::from(style.assign);
     for (index, (key, value)) in arguments.iter().enumerate() {
         separate(style, index, &mut out);
-        bare_key(style, key, &mut out)?;
-        out.push(assign);
+        out.push_str(&write_argument_key(style, key)?);
         self::value(style, value, 1, &mut out)?;
     }
     Some(out)
 }
 
-fn separate(style: LiteralStyle, index: usize, out: &mut String) {
-    if index > 0 {
-        out.push_str(if style.is_python() { ", " } else { "," });
+/// A value among others.
+pub(crate) fn write_value(style: LiteralStyle, value: &Value) -> Option<String> {
+    let mut out = String::new();
+    self::value(style, value, 1, &mut out)?;
+    Some(out)
+}
+
+/// What stands before an argument's value.
+pub(crate) fn write_argument_key(style: LiteralStyle, key: &str) -> Option<String> {
+    Some(format!("{}{}", bare_key(style, key)?, char::from(style.assign)))
+}
+
+/// What stands before the value of an object's member.
+pub(crate) fn write_member_key(style: LiteralStyle, key: &str) -> Option<String> {
+    if !style.is_python() {
+        return Some(format!("{}:", bare_key(style, key)?));
+    }
+    let mut out = String::new();
+    string(style, key, &mut out)?;
+    Some(out + ": ")
+}
+
+impl LiteralStyle {
+    /// What stands between values.
+    pub(crate) fn separator(&self) -> &'static str {
+        if self.is_python() { ", " } else { "," }
     }
 }
 
-fn bare_key(style: LiteralStyle, key: &str, out: &mut String) -> Option<()> {
+fn separate(style: LiteralStyle, index: usize, out: &mut String) {
+    if index > 0 {
+        out.push_str(style.separator());
+    }
+}
+
+fn bare_key(style: LiteralStyle, key: &str) -> Option<&str> {
     let plain = |char| !matches!(char, ':' | ',' | '"' | '\'' | '{' | '}' | '[' | ']');
     let good = if style.is_python() {
         word::is_identifier(key)
@@ -32,8 +59,7 @@ fn bare_key(style: LiteralStyle, key: &str, out: &mut String) -> Option<()> {
         let own = style.quotes.iter().any(|own| key.starts_with(own));
         !key.is_empty() && !own && key.trim() == key && key.chars().all(plain)
     };
-    out.push_str(good.then_some(key)?);
-    Some(())
+    good.then_some(key)
 }
 
 fn value(style: LiteralStyle, value: &Value, depth: usize, out: &mut String) -> Option<()> {
@@ -59,13 +85,7 @@ fn value(style: LiteralStyle, value: &Value, depth: usize, out: &mut String) -> 
             out.push('{');
             for (index, (key, entry)) in members.iter().enumerate() {
                 separate(style, index, out);
-                if python {
-                    string(style, key, out)?;
-                    out.push_str(": ");
-                } else {
-                    bare_key(style, key, out)?;
-                    out.push(':');
-                }
+                out.push_str(&write_member_key(style, key)?);
                 self::value(style, entry, depth + 1, out)?;
             }
             out.push('}');

@@ -50,7 +50,7 @@ impl Head {
     }
 
     /// What stands before the name, as far as it is always the same.
-    pub(super) const fn open(&self) -> &'static str {
+    pub(crate) const fn open(&self) -> &'static str {
         match self {
             Self::Between { open, .. } | Self::Attribute { open, .. } => open,
             Self::Recipient => "",

@@ -48,7 +48,7 @@ impl Head {
 }
 
 impl TagStyle {
-    fn write(&self, key: &str, value: &Value, line: &str) -> Option<String> {
+    pub(crate) fn write(&self, key: &str, value: &Value, line: &str) -> Option<String> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         // Whether it ends the value would depend on the schema of whoever reads it.
         if text.contains(self.key.open()) {
