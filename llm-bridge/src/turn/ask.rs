@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use toolrack_apis::{Request, ToolChoice};
+use toolrack_apis::{FinishReason, ToolChoice};
 use toolrack_dialects::ScanOptions;
 
 use super::{
-    ToolStyle, history,
+    ToolStyle,
+    constrain::Constraint,
+    history,
     offer::Round,
     prompt,
     reader::{Options, Reader},
@@ -20,23 +22,91 @@ use crate::upstream::{Answer, UpstreamError};
 /// How long to wait before a model server is asked again that was away, where tools have run already and the client cannot ask again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
+/// How many answers without a call that is required are borne before the turn fails.
+const MOST_MISSING: usize = 3;
+/// How many calls a constrained answer has at most.
+const MOST_AT_ONCE: usize = 8;
+
+/// How the model is asked.
+#[derive(Debug)]
+enum Style {
+    /// Without tools.
+    WithoutTools,
+    /// With the tools in the fields of the API.
+    Native,
+    /// With the tools in the prompt, and calls in this dialect or whichever the model likes.
+    Prompt(Option<&'static str>),
+    /// The same, so that the model can write nothing but calls in this dialect.
+    Constrained(&'static str, Constraint),
+}
+
+impl Style {
+    /// The only dialect in which calls are read, where `own` is the one of the settings.
+    fn dialect(&self, own: Option<&'static str>) -> Option<&'static str> {
+        match self {
+            Self::Constrained(dialect, Constraint::Grammar { .. }) => Some(dialect),
+            // A server may overlook it.
+            Self::Constrained(_, Constraint::Form(_)) => None,
+            _ => own,
+        }
+    }
+
+    fn is_constrained(&self) -> bool {
+        matches!(self, Self::Constrained(..))
+    }
+}
+
+/// What helps a server that gave an error.
+#[derive(Debug, Clone, Copy)]
+enum Remedy {
+    /// To ask with the tools in the prompt.
+    Prompt,
+    /// To ask without what keeps the model to calls.
+    NoConstraint,
+}
+
 impl Run {
     /// Asks the model and reads its answer.
     ///
-    /// A server that refuses tools is asked again with the tools in the prompt. That is remembered for the model only after it has
-    /// worked: the error may have been about something else in this one request.
+    /// A server that refuses tools, or cannot read what its model writes, is asked again with the tools in the prompt. That is remembered
+    /// for the model only after it has worked: the error may have been about something else in this one request.
     pub(super) async fn read_answer(&mut self, number: u32) -> Result<Reader, End> {
         let had_prompt_style = self.prompt_style;
-        let reader = self.ask_until_read(self.round(number)).await?;
+        let reader = self.ask_until_called(self.round(number)).await?;
         if self.prompt_style && !had_prompt_style {
             let model = self.route.full_name();
-            tracing::warn!(
-                model,
-                "the model server takes no tools; from now on they are described in the prompt"
-            );
-            self.backend.set_refuses_tools(model);
+            tracing::warn!(model, "for an hour the tools are described to this model in the prompt");
+            self.backend.set_prefers_prompt(model);
         }
         Ok(reader)
+    }
+
+    /// Asks until there is an answer, and a call in it where one is required.
+    async fn ask_until_called(&mut self, round: Round) -> Result<Reader, End> {
+        if !self.offer.requires_call(round) {
+            return self.ask_until_read(round).await;
+        }
+        self.missing = 0;
+        loop {
+            self.held = Some(String::new());
+            let reader = self.ask_until_read(round).await?;
+            // What was cut off would be again.
+            if !reader.calls.is_empty() || reader.finish == Some(FinishReason::Length) {
+                self.release().await?;
+                self.missing = 0;
+                return Ok(reader);
+            }
+            let words = self.held.take().unwrap_or_default();
+            self.missing += 1;
+            tracing::warn!(missing = self.missing, "an answer has no call where one is required");
+            if self.missing == MOST_MISSING {
+                return Err(End::Upstream(UpstreamError::failed(format!(
+                    "`tool_choice` requires a call, and {MOST_MISSING} answers had none; the last was: {}",
+                    runner::shorten(words, 200)
+                ))));
+            }
+            self.last_words = words;
+        }
     }
 
     /// Asks until there is an answer. What a server could not parse itself is taken from its error and parsed here.
@@ -44,8 +114,9 @@ impl Run {
         let mut asked_again = false;
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
-            let mut reader = self.new_reader();
-            let error = match Box::pin(self.ask(round)).await {
+            let style = Box::pin(self.style(round)).await;
+            let mut reader = self.new_reader(style.dialect(self.dialect()));
+            let error = match Box::pin(self.ask(round, &style)).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
                     Some(error) => error,
@@ -53,19 +124,13 @@ impl Run {
                 Err(error) => error,
             };
             let raw = error.message().and_then(recover::raw_text);
-            let takes_no_tools = match &error {
-                UpstreamError::Refused { status, failure } => {
-                    raw.is_none()
-                        && self.may_use_prompt()
-                        && recover::refuses_tools(*status, &failure.message)
-                }
-                _ => false,
-            };
+            let remedy = if raw.is_none() { self.remedy(&error, &style) } else { None };
             // What the model has written, and what this server can be helped with, is not asked of another.
-            if !reader.has_begun() && raw.is_none() && !takes_no_tools && self.fall_back(&error) {
+            if !reader.has_begun() && raw.is_none() && remedy.is_none() && self.fall_back(&error) {
                 continue;
             }
             if is_away(&error)
+                && remedy.is_none()
                 && reader.is_blank()
                 && let Some(pause) = pauses.next()
             {
@@ -74,19 +139,27 @@ impl Run {
                 continue;
             }
             let Some(message) = error.message() else { return Err(self.give_up(error, reader).await) };
-            if takes_no_tools {
-                tracing::warn!(
-                    message,
-                    hint = self.route.for_tools(),
-                    "the model server refused tools; trying with the tools in the prompt"
-                );
-                self.prompt_style = true;
-                continue;
+            if raw.is_none() && remedy.is_none() {
+                return Err(self.give_up(error, reader).await);
             }
-            let Some(raw) = raw else { return Err(self.give_up(error, reader).await) };
             let mut events = Vec::new();
             reader.forget_native(&mut events);
             self.send_all(&mut events).await?;
+            if let Some(remedy) = remedy {
+                let hint = self.route.kind().map(|kind| kind.for_tools);
+                tracing::warn!(
+                    message,
+                    hint,
+                    ?remedy,
+                    "the model server could not do with the request; asking again"
+                );
+                match remedy {
+                    Remedy::Prompt => self.prompt_style = true,
+                    Remedy::NoConstraint => self.is_unconstrained = true,
+                }
+                continue;
+            }
+            let raw = raw.unwrap_or_default();
             if !asked_again && reader.is_blank() && !self.reads_as_call(raw) {
                 // Half a call tells nothing. Asked once more the model mostly writes a whole one.
                 tracing::warn!(message, "the model server could not read a call; asking once more");
@@ -103,40 +176,97 @@ impl Run {
         }
     }
 
-    async fn ask(&mut self, round: Round) -> Result<Answer, UpstreamError> {
-        self.request.tools = Vec::new();
-        self.request.choice = ToolChoice::Auto;
-        self.request.parallel = None;
+    /// What helps against an error, if anything does.
+    fn remedy(&self, error: &UpstreamError, style: &Style) -> Option<Remedy> {
+        let message = error.message()?;
+        if let UpstreamError::Refused { status, .. } = error {
+            if style.is_constrained() && recover::refuses_constraint(*status, message) {
+                return Some(Remedy::NoConstraint);
+            }
+            if self.may_use_prompt() && recover::refuses_tools(*status, message) {
+                return Some(Remedy::Prompt);
+            }
+        }
+        (self.may_use_prompt() && recover::could_not_read(message)).then_some(Remedy::Prompt)
+    }
+
+    /// How the model is asked now.
+    async fn style(&mut self, round: Round) -> Style {
         self.api = self.route.api().await;
         let asks_for_form = self.request.format.is_some() && self.offer.has_server_tools();
         if !self.offer.has_tools() || asks_for_form {
-            return self.route.ask(&self.request, "").await;
+            return Style::WithoutTools;
         }
-        if self.prompt_style {
-            return self.route.ask(&self.in_prompt_style(round), "").await;
-        }
-        self.request.tools = self.offer.client_tools(round);
-        if self.offer.requires_call(round) {
-            self.request.choice = ToolChoice::Required;
-        }
-        self.request.parallel = self.parallel;
-        let definitions = self.offer.definitions(round, self.api);
-        self.route.ask(&self.request, &definitions).await
-    }
-
-    /// The request with the tools, calls and results in words.
-    fn in_prompt_style(&self, round: Round) -> Request {
-        let mut request = self.request.clone();
-        let functions = self.offer.functions(round);
+        let kind = self.route.kind();
         let required = self.offer.requires_call(round);
-        prompt::describe_tools(&mut request.messages, &functions, self.dialect(), required);
-        request
+        let must_constrain = required
+            && self.backend.settings().tool_style == ToolStyle::Auto
+            && (self.missing > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
+        if !self.prompt_style && !must_constrain {
+            return Style::Native;
+        }
+        let name = self.dialect().unwrap_or(prompt::COMMON_DIALECT);
+        let dialect = toolrack_dialects::dialect(name).filter(|_| required && !self.is_unconstrained);
+        let constrained = match dialect {
+            Some(dialect) => {
+                let most = if self.parallel == Some(false) { 1 } else { MOST_AT_ONCE };
+                let field = kind.and_then(|kind| kind.grammar);
+                Constraint::to_calls(self.offer.functions(round), dialect, field, most).await
+            }
+            None => None,
+        };
+        match constrained {
+            Some((dialect, constraint)) => Style::Constrained(dialect.name, constraint),
+            None => Style::Prompt(self.dialect()),
+        }
     }
 
-    fn new_reader(&self) -> Reader {
+    async fn ask(&mut self, round: Round, style: &Style) -> Result<Answer, UpstreamError> {
+        self.request.tools = Vec::new();
+        self.request.choice = ToolChoice::Auto;
+        self.request.parallel = None;
+        let required = self.offer.requires_call(round);
+        let functions = || self.offer.functions(round);
+        match style {
+            Style::WithoutTools => self.route.ask(&self.request, "").await,
+            Style::Native => {
+                self.request.tools = self.offer.client_tools(round);
+                if required {
+                    self.request.choice = ToolChoice::Required;
+                }
+                self.request.parallel = self.parallel;
+                let definitions = self.offer.definitions(round, self.api);
+                if self.missing == 0 {
+                    return self.route.ask(&self.request, &definitions).await;
+                }
+                let mut request = self.request.clone();
+                prompt::remind(&mut request.messages, &self.last_words);
+                self.route.ask(&request, &definitions).await
+            }
+            Style::Prompt(dialect) => {
+                let mut request = self.request.clone();
+                prompt::describe_tools(&mut request.messages, &functions(), *dialect, required);
+                if self.missing > 0 {
+                    prompt::remind(&mut request.messages, &self.last_words);
+                }
+                self.route.ask(&request, "").await
+            }
+            Style::Constrained(dialect, constraint) => {
+                let mut request = self.request.clone();
+                prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), required);
+                if self.missing > 1 {
+                    prompt::remind(&mut request.messages, &self.last_words);
+                }
+                constraint.apply(&mut request);
+                self.route.ask(&request, "").await
+            }
+        }
+    }
+
+    fn new_reader(&self, dialect: Option<&'static str>) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
         let options = Options {
-            scan: self.scan_options(),
+            scan: ScanOptions { only: dialect, ..self.scan_options() },
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
             quiet: self.form.is_some(),
@@ -196,6 +326,9 @@ impl Run {
             let mut events = Vec::new();
             reader.break_off(&mut events);
             if let Err(end) = self.send_all(&mut events).await {
+                return end;
+            }
+            if let Err(end) = self.release().await {
                 return end;
             }
             runner::give_up(&reader.calls, &self.offer, &self.events).await;

@@ -22,7 +22,7 @@ impl Backend {
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;
         let mut definitions = String::new();
-        if settings.tool_style == ToolStyle::Prompt || self.refuses_tools(&route.full_name()) {
+        if settings.tool_style == ToolStyle::Prompt || self.prefers_prompt(&route.full_name()) {
             let (functions, dialect) = (offer.functions(round), settings.dialect_of(name));
             let required = offer.requires_call(round);
             prompt::describe_tools(&mut request.messages, &functions, dialect, required);

@@ -4,6 +4,7 @@ mod announce;
 mod ask;
 mod call;
 mod clock;
+mod constrain;
 mod count;
 mod found;
 mod handle;
@@ -22,12 +23,9 @@ mod recover;
 mod run;
 mod runner;
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use moka::sync::Cache;
 use registry_core::{Caller, CallerAuthority, Registry, ToolContext};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -46,6 +44,9 @@ use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// For how long it is remembered that a server reads a model's calls worse than this one.
+const PREFERENCE: Duration = Duration::from_secs(3600);
 
 /// How tools are described to the model and its calls replayed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
@@ -124,8 +125,9 @@ struct Shared {
     findings: found::Findings,
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
-    /// The models, by their full names, whose server has refused tools in the fields of the API.
-    refuses_tools: Mutex<HashSet<String>>,
+    /// The models, by their full names, that do better with the tools in the prompt than in the fields of the API, for a while: servers
+    /// are mended and started in other ways.
+    prefers_prompt: Cache<String, ()>,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -139,7 +141,7 @@ impl Backend {
             memory: memory::Memory::default(),
             findings: found::Findings::default(),
             definitions: Arc::default(),
-            refuses_tools: Mutex::default(),
+            prefers_prompt: Cache::builder().time_to_live(PREFERENCE).max_capacity(1024).build(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
@@ -210,11 +212,11 @@ impl Backend {
         let _ = tokio::time::timeout(2 * LAST_WORDS, self.shared.turns.wait()).await;
     }
 
-    fn refuses_tools(&self, model: &str) -> bool {
-        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    fn prefers_prompt(&self, model: &str) -> bool {
+        self.shared.prefers_prompt.contains_key(model)
     }
 
-    fn set_refuses_tools(&self, model: String) {
-        self.shared.refuses_tools.lock().unwrap_or_else(PoisonError::into_inner).insert(model);
+    fn set_prefers_prompt(&self, model: String) {
+        self.shared.prefers_prompt.insert(model, ());
     }
 }

@@ -8,7 +8,7 @@ use toolrack_apis::{Call, Content, Message, Part, Role, ToolResult};
 use toolrack_dialects::{self as dialect, Dialect};
 
 /// The dialect in which a model is instructed to call by default; most models know it.
-const COMMON_DIALECT: &str = "hermes";
+pub(super) const COMMON_DIALECT: &str = "hermes";
 
 /// For a conversation without tools and without a system message of its own.
 pub const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer in the user's language, to the point. \
@@ -108,6 +108,15 @@ pub(super) fn describe_tools(
         });
     }
     add_instructions(messages, &instructions);
+}
+
+/// Says what was wrong with an answer without a call.
+pub(super) fn remind(messages: &mut Vec<Message>, answer: &str) {
+    if !answer.trim().is_empty() {
+        messages.push(Message::text(Role::Assistant, answer));
+    }
+    messages
+        .push(Message::text(Role::User, "That was no call of a tool. Call one now, and write nothing else."));
 }
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that

@@ -14,6 +14,22 @@ pub(super) fn raw_text(message: &str) -> Option<&str> {
     position.bytes().all(|byte| byte.is_ascii_digit()).then_some(text)
 }
 
+/// Whether an error says that the server could not read what the model has written, without the text: llama.cpp's
+/// `The model produced output that does not match the expected peg-native format` (ggml-org/llama.cpp#27733). With the tools in the prompt
+/// the server reads nothing.
+pub(super) fn could_not_read(message: &str) -> bool {
+    message.contains("output that does not match the expected")
+}
+
+/// Whether an error may be about the constraint of a request.
+pub(super) fn refuses_constraint(status: u16, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    matches!(status, 400 | 422 | 500 | 501)
+        && ["grammar", "sampler", "schema", "format", "structured", "guided", "ebnf"]
+            .iter()
+            .any(|word| message.contains(word))
+}
+
 /// How much of the beginning of a text is kept, at least, in bytes.
 const BEGINNING: usize = 1024;
 

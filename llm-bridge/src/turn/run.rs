@@ -76,6 +76,10 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         sent: request.messages.len(),
         conversation,
         form,
+        held: None,
+        missing: 0,
+        last_words: String::new(),
+        is_unconstrained: false,
         parallel: request.parallel,
         route: Route::default(),
         api: Provider::OpenAi,
@@ -122,6 +126,14 @@ pub(super) struct Run {
     conversation: Fingerprint,
     /// The form of the answer, which is asked for when all calls are done: a grammar leaves no room for calls.
     pub(super) form: Option<ResponseFormat>,
+    /// The text of an answer without a call where one is required, which is shown when there is one.
+    pub(super) held: Option<String>,
+    /// How many answers of this round had no call where one is required.
+    pub(super) missing: usize,
+    /// What the last of them said.
+    pub(super) last_words: String,
+    /// Whether the server has refused what keeps a model to calls.
+    pub(super) is_unconstrained: bool,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     /// Where the model is asked.
@@ -147,6 +159,20 @@ pub(super) struct Run {
 /// Whether a text has the form without having been asked for it.
 fn fits(form: &ResponseFormat, text: &str) -> bool {
     *form == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
+}
+
+/// Holds text back until a call begins.
+fn hold(held: &mut Option<String>, events: &mut Vec<TurnEvent>) {
+    for event in std::mem::take(events) {
+        match (event, held.as_mut()) {
+            (TurnEvent::Text(text), Some(held)) => held.push_str(&text),
+            (event @ (TurnEvent::Tool(_) | TurnEvent::CallBegun { .. }), Some(_)) => {
+                events.extend(held.take().filter(|held| !held.is_empty()).map(TurnEvent::Text));
+                events.push(event);
+            }
+            (event, _) => events.push(event),
+        }
+    }
 }
 
 /// Why a turn ends.
@@ -304,7 +330,7 @@ impl Run {
     fn begin_route(&mut self) {
         let style = self.backend.settings().tool_style;
         self.prompt_style = style == ToolStyle::Prompt
-            || style == ToolStyle::Auto && self.backend.refuses_tools(&self.route.full_name());
+            || style == ToolStyle::Auto && self.backend.prefers_prompt(&self.route.full_name());
         self.request.model = Some(self.route.model().to_owned());
     }
 
@@ -318,6 +344,9 @@ impl Run {
     }
 
     pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
+        if self.held.is_some() {
+            hold(&mut self.held, events);
+        }
         for event in events.drain(..) {
             let event = match event {
                 TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
@@ -331,6 +360,14 @@ impl Run {
             place.send(event.into());
         }
         Ok(())
+    }
+
+    /// Shows what was held back.
+    pub(super) async fn release(&mut self) -> Result<(), End> {
+        match self.held.take().filter(|held| !held.is_empty()) {
+            Some(held) => self.send_all(&mut vec![TurnEvent::Text(held)]).await,
+            None => Ok(()),
+        }
     }
 
     /// Ends the turn where the client has to run something.

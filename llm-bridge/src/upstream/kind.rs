@@ -17,6 +17,10 @@ pub struct ServerKind {
     pub(super) api: UpstreamApi,
     /// How it lists its models.
     pub(super) list: ModelList,
+    /// Where a request has a grammar in GBNF, as a path; `None` where it takes none.
+    pub(crate) grammar: Option<&'static [&'static str]>,
+    /// Whether it takes `tool_choice` and does not keep the model to it.
+    pub(crate) ignores_tool_choice: bool,
     /// What the operator does when it refuses tools.
     pub(crate) for_tools: &'static str,
 }
@@ -56,6 +60,8 @@ pub const KINDS: [ServerKind; 8] = [
         ],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: Some(&["grammar"]),
+        ignores_tool_choice: true,
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
     },
     // `server/routes.go`; <https://docs.ollama.com/api-reference/get-version>.
@@ -66,6 +72,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Json { path: "/api/version", pointer: "/version", begins: "" }],
         api: UpstreamApi::Ollama,
         list: ModelList::Ollama,
+        grammar: None,
+        ignores_tool_choice: true,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
     },
     // `llamafile/server/v1_models.cpp` and `client.cpp`. From 0.10 on it is llama.cpp's own server, and recognised as that.
@@ -76,6 +84,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Server("llamafile"), Sign::OwnedBy("llamafile")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: Some(&["grammar"]),
+        ignores_tool_choice: false,
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
     },
     // `tools/server/server-http.cpp` and `server-context.cpp`. It answers `/api/tags` as Ollama does, but not `/api/version`.
@@ -86,6 +96,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Server("llama.cpp"), Sign::OwnedBy("llamacpp")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: Some(&["grammar"]),
+        ignores_tool_choice: false,
         for_tools: "start llama-server with --jinja",
     },
     // <https://lmstudio.ai/docs/api/rest-api>. It answers every path with 200.
@@ -99,6 +111,8 @@ pub const KINDS: [ServerKind; 8] = [
         ],
         api: UpstreamApi::OpenAi,
         list: ModelList::LmStudio,
+        grammar: None,
+        ignores_tool_choice: false,
         for_tools: "load a model that LM Studio shows as trained for tool use",
     },
     // `vllm/entrypoints/openai/engine/protocol.py`.
@@ -109,6 +123,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::OwnedBy("vllm")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: Some(&["structured_outputs", "grammar"]),
+        ignores_tool_choice: false,
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
     },
     // `python/sglang/srt/entrypoints/openai/protocol.py`.
@@ -119,6 +135,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::OwnedBy("sglang")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: Some(&["ebnf"]),
+        ignores_tool_choice: false,
         for_tools: "start SGLang with the model's --tool-call-parser",
     },
     // `src-tauri/static/openapi.json`. Its models are run by llama.cpp, and are listed while they are loaded.
@@ -129,6 +147,8 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Json { path: "/openapi.json", pointer: "/info/title", begins: "Jan " }],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        grammar: None,
+        ignores_tool_choice: false,
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
     },
 ];

@@ -6,7 +6,8 @@ use serde_json::Value;
 use toolrack_apis::{Provider, Request};
 
 use super::{
-    answer::Answer, demo, error::UpstreamError, servers::Server, settings::UpstreamSettings, tokens,
+    answer::Answer, demo, error::UpstreamError, kind::ServerKind, servers::Server,
+    settings::UpstreamSettings, tokens,
 };
 
 /// A server, and a model's name there.
@@ -60,10 +61,10 @@ impl Route {
         }
     }
 
-    /// What the operator does when the server refuses tools, if its kind is known.
-    pub(crate) fn for_tools(&self) -> Option<&'static str> {
+    /// The kind of the server, if it is known.
+    pub(crate) fn kind(&self) -> Option<&'static ServerKind> {
         let server = &self.target.as_ref()?.server.http;
-        Some(server.recognition().last()?.kind?.for_tools)
+        server.recognition().last()?.kind
     }
 
     /// Asks the server. The request has to name [`model`](Self::model), and the definitions of the server's tools have to be in the

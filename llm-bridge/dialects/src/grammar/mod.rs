@@ -49,9 +49,18 @@ impl Dialect {
             .map(|tool| self.one_call(&tool.name, tool.schema.as_deref().unwrap_or(&any), rules))
             .collect();
         let call = one_of(calls?, rules)?;
-        let more = Expression::Sequence(vec![Expression::text("\n"), call.clone()]);
-        let more = Expression::Repeat(Box::new(more), 0, most.saturating_sub(1));
-        Some(if most > 1 { Expression::Sequence(vec![call, more]) } else { call })
+        let mut calls = call.clone();
+        if most > 1 {
+            let more = rules.rule(Expression::Sequence(vec![Expression::text("\n"), call.clone()]))?;
+            calls = Expression::Sequence(vec![call, Expression::Repeat(Box::new(more), 0, most - 1)]);
+        }
+        // A template may have opened the model's thinking.
+        let ends: Vec<_> =
+            self.thinking.iter().map(|(_, close)| Expression::text(format!("{close}\n\n"))).collect();
+        Some(match one_of(ends, rules) {
+            Some(end) => Expression::Sequence(vec![end.optional(), calls]),
+            None => calls,
+        })
     }
 
     fn one_call(&self, name: &str, schema: &Value, rules: &mut Rules) -> Option<Expression> {
@@ -94,7 +103,7 @@ impl Dialect {
                     let mut values = Values { rules, root: schema, notation: Notation::Json };
                     match values.in_tag(style, &ends, line, key, of) {
                         Some(member) if is_required => members.push(member),
-                        Some(member) => members.push(member.optional()),
+                        Some(member) => members.push(rules.rule(member)?.optional()),
                         None if is_required => return None,
                         None => {}
                     }

@@ -134,6 +134,7 @@ impl Values<'_> {
             "number" => {
                 let fraction = Expression::Sequence(vec![Expression::text("."), digits(1, DIGITS)]);
                 let whole = self.rules.rule(integer(schema))?;
+                let fraction = self.rules.rule(fraction)?;
                 self.rules.rule(Expression::Sequence(vec![whole, fraction.optional()]))
             }
             "string" => self.string(schema),
@@ -185,12 +186,13 @@ impl Values<'_> {
         };
         let item = self.rules.rule(item)?;
         let more = Expression::Sequence(vec![self.separator(), item.clone()]);
+        let more = self.rules.rule(more)?;
         let items = match most {
             0 => Expression::nothing(),
             _ => {
                 let rest = Expression::Repeat(Box::new(more), least.saturating_sub(1), most - 1);
                 let items = Expression::Sequence(vec![item, rest]);
-                if least == 0 { items.optional() } else { items }
+                if least == 0 { self.rules.rule(items)?.optional() } else { items }
             }
         };
         let (open, close) = (Expression::text("["), Expression::text("]"));
@@ -237,8 +239,9 @@ impl Values<'_> {
         let value = self.value(schema, depth + 1)?;
         let member = self.rules.rule(Expression::Sequence(key.into_iter().chain([value]).collect()))?;
         let more = Expression::Sequence(vec![self.separator(), member.clone()]);
+        let more = self.rules.rule(more)?;
         let more = Expression::Repeat(Box::new(more), 0, MAX_MEMBERS - 1);
-        Some(Expression::Sequence(vec![member, more]).optional())
+        Some(self.rules.rule(Expression::Sequence(vec![member, more]))?.optional())
     }
 
     /// What stands before a member's value.
@@ -282,7 +285,7 @@ pub(super) fn in_order(
     for (member, is_required) in members.into_iter().rev() {
         let member = rules.rule(member)?;
         let begun = Expression::Sequence(vec![member.clone(), later.clone()]);
-        let next = Expression::Sequence(vec![separator.clone(), member]);
+        let next = rules.rule(Expression::Sequence(vec![separator.clone(), member]))?;
         (first, later) = if is_required {
             (begun, Expression::Sequence(vec![next, later]))
         } else {

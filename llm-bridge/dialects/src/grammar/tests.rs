@@ -149,13 +149,13 @@ fn b14_a_grammar_is_written_in_gbnf() {
     });
     let tools = [OfferedTool { name: "set".into(), ..tool(&schema) }];
     assert_eq!(
-        dialect("qwen3_coder").unwrap().grammar(&tools, 1).unwrap(),
+        dialect("mimo").unwrap().grammar(&tools, 1).unwrap(),
         concat!(
-            "root ::= r2\n",
+            "root ::= r3\n",
             "r0 ::= \"true\" | \"false\"\n",
             "r1 ::= \"0\" | ([1-9] [0-9]{0,14})\n",
-            r#"r2 ::= "<tool_call>\n<function=set>\n" (("<parameter=on>\n" r0 "\n</parameter>\n") "#,
-            r#"("<parameter=id>\n" r1 "\n</parameter>\n")?) "</function>\n</tool_call>""#,
+            "r2 ::= \"<parameter=id>\" r1 \"</parameter>\"\n",
+            r#"r3 ::= "<tool_call><function=set>" (("<parameter=on>" r0 "</parameter>") r2?) "</function></tool_call>""#,
             "\n",
         )
     );

@@ -14,5 +14,6 @@ mod messages;
 mod oddities;
 mod recovery;
 mod requests;
+mod required;
 mod slow_requests;
 mod unread;

@@ -8,12 +8,19 @@ fn call(name: &str) -> Answer {
     Answer::new().call("c", name, &json!({"a": 12, "b": 18}))
 }
 
-/// Asks with a `tool_choice` and a tool of the client; the model calls `gcd` and then answers.
+/// Asks with a `tool_choice` and a tool of the client; the model calls `gcd` and then answers. Where the client's tool has to be called, it
+/// calls that when it is asked once more.
 async fn with_choice(choice: Value) -> Vec<Asked> {
-    let rack = Setup::new().start([call("math_gcd").into(), Answer::text("6").into()]).await;
+    let weather = Answer::new().call("w", "weather", &json!({"city": "Oslo"}));
+    let rack = Setup::new().start([call("math_gcd").into(), Answer::text("6").into(), weather.into()]).await;
     let fields = json!({"tools": [client_tool("weather")], "tool_choice": choice});
-    rack.ask_with(true, fields).await.expect("6");
-    rack.upstream.asked()
+    let reported = rack.ask_with(true, fields).await;
+    let asked = rack.upstream.asked();
+    match asked.len() {
+        2 => assert_eq!((reported.content.as_str(), reported.calls.len()), ("6", 0)),
+        _ => assert_eq!((reported.content.as_str(), reported.calls.len()), ("", 1)),
+    }
+    asked
 }
 
 #[tokio::test]
