@@ -77,8 +77,9 @@ def constrained(interpreter, call):
     is_long = bool(os.environ.get("TOOLRACK_EVERY_SET"))
     with environment.llama(interpreter, "--ctx", "65536") as model:
         for at, dialect in enumerate(DIALECTS + TAGS):
-            step = (40 if dialect in TAGS else 1) if is_long else (400 if dialect in TAGS else 40)
-            chosen = every[at % min(step, len(every))::step]
+            step = (40 if dialect in TAGS else 1) if is_long else 40
+            # Without a text, where there is no time.
+            chosen = every[1:2] if dialect in TAGS and not is_long else every[at % min(step, len(every))::step]
             with environment.toolrack(f"{model}/v1", configuration=f'[chat]\ntool_style = "prompt"\ndialect = "{dialect}"\n') as address:
 
                 @check(f"{dialect}: a required call is made and valid for each of {len(chosen)} sets of functions")

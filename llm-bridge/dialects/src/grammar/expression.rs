@@ -94,7 +94,12 @@ impl fmt::Display for Gbnf<'_> {
         match expression {
             Expression::Text(text) => {
                 f.write_char('"')?;
-                text.chars().try_for_each(|char| escaped(char, f))?;
+                for char in text.chars() {
+                    match char {
+                        '"' | '\\' => write!(f, "\\{char}")?,
+                        char => plain(char, f)?,
+                    }
+                }
                 f.write_char('"')
             }
             Expression::Within(ranges) => {
@@ -137,17 +142,20 @@ fn joined(parts: &[Expression], by: &str, is_part: bool, f: &mut fmt::Formatter<
     if is_part { f.write_char(')') } else { Ok(()) }
 }
 
-/// A character of a literal or of a class.
+/// A character of a class.
 fn escaped(char: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match char {
+        '"' | '\\' | '[' | ']' | '-' | '^' => write!(f, "\\x{:02X}", u32::from(char)),
+        char => plain(char, f),
+    }
+}
+
+/// A character that has no meaning of its own.
+fn plain(char: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match char {
         '\n' => f.write_str("\\n"),
         '\r' => f.write_str("\\r"),
         '\t' => f.write_str("\\t"),
-        '"' | '\\' | '[' | ']' | '-' | '^' => match char {
-            '"' | '\\' | '[' | ']' => write!(f, "\\{char}"),
-            // Not among the escapes, and special in classes.
-            _ => write!(f, "\\x{:02X}", u32::from(char)),
-        },
         char if u32::from(char) < 0x20 => write!(f, "\\x{:02X}", u32::from(char)),
         char => f.write_char(char),
     }
