@@ -89,12 +89,15 @@ impl Run {
         self.missing = 0;
         loop {
             self.held = Some(String::new());
-            let reader = self.ask_until_read(round).await?;
+            let mut reader = self.ask_until_read(round).await?;
             // What was cut off would be again.
             if !reader.calls.is_empty() || reader.finish == Some(FinishReason::Length) {
                 self.release().await?;
                 self.missing = 0;
                 return Ok(reader);
+            }
+            if let Some(usage) = reader.usage.take() {
+                self.usage.add(usage, self.api);
             }
             let words = self.held.take().unwrap_or_default();
             self.missing += 1;
@@ -245,18 +248,18 @@ impl Run {
             }
             Style::Prompt(dialect) => {
                 let mut request = self.request.clone();
-                prompt::describe_tools(&mut request.messages, &functions(), *dialect, required);
                 if self.missing > 0 {
                     prompt::remind(&mut request.messages, &self.last_words);
                 }
+                prompt::describe_tools(&mut request.messages, &functions(), *dialect, required);
                 self.route.ask(&request, "").await
             }
             Style::Constrained(dialect, constraint) => {
                 let mut request = self.request.clone();
-                prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), required);
                 if self.missing > 1 {
                     prompt::remind(&mut request.messages, &self.last_words);
                 }
+                prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), required);
                 constraint.apply(&mut request);
                 self.route.ask(&request, "").await
             }

@@ -117,6 +117,7 @@ pub(super) fn remind(messages: &mut Vec<Message>, answer: &str) {
     }
     messages
         .push(Message::text(Role::User, "That was no call of a tool. Call one now, and write nothing else."));
+    join_results(messages);
 }
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that

@@ -144,7 +144,7 @@ pub(super) struct Run {
     pub(super) prompt_style: bool,
     meter: Meter,
     clock: Arc<ToolClock>,
-    usage: Usage,
+    pub(super) usage: Usage,
     paragraphs: Paragraphs,
     unsettled: Unsettled,
     /// The calls that run.
@@ -331,6 +331,7 @@ impl Run {
         let style = self.backend.settings().tool_style;
         self.prompt_style = style == ToolStyle::Prompt
             || style == ToolStyle::Auto && self.backend.prefers_prompt(&self.route.full_name());
+        self.is_unconstrained = false;
         self.request.model = Some(self.route.model().to_owned());
     }
 

@@ -9,12 +9,12 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use self::{
     expression::{Expression, Rules},
     scalar::{char_without, text_of},
-    schema::{Notation, Typed, Values, in_order, is_required, one_of},
+    schema::{Notation, Typed, Values, in_order, members_of, one_of},
 };
 use crate::{
     literal,
@@ -79,7 +79,7 @@ impl Dialect {
                 let notation = Notation::Literals(*style);
                 let mut values = Values { rules, root: schema, notation };
                 let mut members = Vec::new();
-                for (key, of, is_required) in properties(arguments.schema()) {
+                for (key, of, is_required) in members_of(arguments.schema()) {
                     let head = literal::write_argument_key(*style, key);
                     match head.zip(values.value(of, 1)) {
                         Some((head, value)) => {
@@ -99,7 +99,7 @@ impl Dialect {
                 let written = format!("{}{line}", style.write(TEXT, &TEXT.into(), line)?);
                 let ends: Vec<&str> = self.ends(style, end);
                 let mut members = Vec::new();
-                for (key, of, is_required) in properties(arguments.schema()) {
+                for (key, of, is_required) in members_of(arguments.schema()) {
                     let mut values = Values { rules, root: schema, notation: Notation::Json };
                     match values.in_tag(style, &ends, line, key, of) {
                         Some(member) if is_required => members.push(member),
@@ -125,12 +125,6 @@ impl Dialect {
         ends.retain(|end| !end.is_empty());
         ends
     }
-}
-
-/// The arguments of a tool: name, schema, and whether it is required.
-fn properties(schema: &Value) -> impl Iterator<Item = (&str, &Value, bool)> {
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    properties.map(|(key, of)| (key.as_str(), of, is_required(schema, key)))
 }
 
 impl Values<'_> {

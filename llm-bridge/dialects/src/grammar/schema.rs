@@ -200,19 +200,17 @@ impl Values<'_> {
     }
 
     pub(super) fn object(&mut self, schema: &Value, depth: usize) -> Option<Expression> {
-        let none = Map::new();
-        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let named: Vec<_> = members_of(schema).collect();
         let (open, close) = (Expression::text("{"), Expression::text("}"));
-        let members = if properties.is_empty() {
+        let members = if named.is_empty() {
             match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => Expression::nothing(),
                 other => self.free_members(other.unwrap_or(&Value::Bool(true)), depth)?,
             }
         } else {
-            let mut members = Vec::with_capacity(properties.len());
-            for (key, schema_of) in properties {
+            let mut members = Vec::with_capacity(named.len());
+            for (key, schema_of, is_required) in named {
                 let value = self.value(schema_of, depth + 1);
-                let is_required = is_required(schema, key);
                 match (self.key(key), value) {
                     (Some(key), Some(value)) => {
                         members.push((Expression::Sequence(vec![key, value]), is_required));
@@ -268,10 +266,22 @@ impl Values<'_> {
     }
 }
 
-/// Whether a member has to be there.
-pub(super) fn is_required(schema: &Value, key: &str) -> bool {
-    let required = schema.get("required").and_then(Value::as_array);
-    required.is_some_and(|required| required.iter().any(|name| name == key))
+/// The members that a schema names, each with its own schema and whether it has to be there. Some have to that are not among the properties.
+pub(super) fn members_of(schema: &Value) -> impl Iterator<Item = (&str, &Value, bool)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required: Vec<&str> = {
+        let names = schema.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
+    let others = others.unwrap_or(&Value::Bool(true));
+    let unnamed: Vec<_> = required
+        .iter()
+        .filter(|name| properties.is_none_or(|properties| !properties.contains_key(**name)))
+        .map(|name| (*name, others, true))
+        .collect();
+    let named = properties.into_iter().flatten();
+    named.map(move |(key, of)| (key.as_str(), of, required.contains(&key.as_str()))).chain(unnamed)
 }
 
 /// Members in their order, those that are not required or not, with separators between.

@@ -87,6 +87,11 @@ fn schemas() -> Vec<Value> {
             "$defs": {"word": {"type": "string", "enum": ["all", "none"]}},
         }),
         json!({
+            "type": "object",
+            "properties": {"people": {"type": "object", "required": ["adults", "children"]}},
+            "required": ["people", "when"],
+        }),
+        json!({
             "allOf": [
                 {"type": "object", "properties": {"a": {"const": "x"}}, "required": ["a"]},
                 {"type": "object", "properties": {"b": {"type": "number"}}, "required": ["b"]},
