@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE.parent / "clients"), str(HERE.parent / "chats")]
 sys.dont_write_bytecode = True
 os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
 
+import continued
 import environment
 import every_tool
 from checks import MARKUP, check, expect, finish
@@ -476,7 +477,8 @@ def every(interpreter):
 
 
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
-         "schemas": schemas, "templates": templates, "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis}
+         "schemas": schemas, "templates": templates, "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis,
+         "transcripts": continued.transcripts}
 
 
 def main():
