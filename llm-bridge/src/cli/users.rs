@@ -254,11 +254,14 @@ pub(super) async fn users(
             ));
         }
         UserCommand::Remove { id } => {
-            let RemovedUser { was_known, responses } =
+            let RemovedUser { was_known, responses, transcripts } =
                 store.remove_user(tenant, &id, SystemClock.now()).await?;
-            let deleted =
-                format!("deleted the user's conversations, which had {}", count(responses, "response"));
-            match (was_known, responses) {
+            let deleted = format!(
+                "deleted the user's conversations, which had {} and {}",
+                count(responses, "response"),
+                count(transcripts, "transcript")
+            );
+            match (was_known, responses + transcripts) {
                 (true, 0) => tell(format_args!("removed {id} and revoked the user's keys")),
                 (true, _) => tell(format_args!("removed {id}, revoked the user's keys, and {deleted}")),
                 // Such as the user of requests without a key, or one whom a key that delegates names.

@@ -26,7 +26,7 @@ use super::{
     fronts::{StaticFront, reply},
     public_url::PublicUrl,
 };
-use crate::turn::Turn;
+use crate::turn::{Turn, approval_notice};
 
 /// How long the status of a streamed answer waits for the model server's first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
@@ -135,9 +135,7 @@ impl Answering {
         };
         let base = self.base.as_ref().map(PublicUrl::to_string).unwrap_or_default();
         let before = if self.has_text { "\n\n" } else { "" };
-        let text = format!(
-            "{before}[Waiting: a person has to allow `{name}`. To answer: POST {{\"approve\": true}} to {base}/api/approvals/{approval}]\n\n"
-        );
+        let text = format!("{before}{}", approval_notice(name, &base, approval));
         Some(TurnEvent::Message { id: id.clone(), text })
     }
 

@@ -106,7 +106,8 @@ pub struct ServerSettings {
     pub mcp_servers: Option<toolrack_remote::mcp::McpServers>,
     /// How the tools are offered to MCP clients.
     pub mcp: McpSettings,
-    /// The conversations that are kept for clients of OpenAI's Responses; `None` for none.
+    /// The conversations that are kept for clients of OpenAI's Responses, with what clients of any API have not seen of theirs; `None`
+    /// for none.
     pub conversations: Option<Conversations>,
     /// The documents that tools search.
     pub documents: Option<toolrack_documents::Documents>,
@@ -191,6 +192,10 @@ fn routes(
     closing: CancellationToken,
 ) -> Result<Router, String> {
     let settings = Arc::new(settings);
+    let backend = match &settings.conversations {
+        Some(conversations) => backend.with_conversations(conversations.clone()),
+        None => backend,
+    };
     let identities = Arc::new(Identities::new(Arc::clone(&settings), backend.registry().clone()));
     let mcp = mcp::Mcp::new(&settings, stopping, closing.clone(), backend.tasks())?;
     let with_tools = Routes::new().merge(mcp::routes(mcp));

@@ -18,6 +18,7 @@ impl Backend {
         // A server that is away does not keep the client from an estimate.
         let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
         let name = route.model();
+        run::assemble(self, &mut request, &offer, &route.full_name()).await;
         let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;

@@ -1,8 +1,8 @@
 //! The deferred tools that a conversation has found, which it can use from then on.
 //!
-//! The server keeps no conversations, and its clients do not see its own calls. So a conversation is known by the id that the
-//! client gives it, or else by its first message, which stays when the rest grows. Two conversations of one user that begin
-//! alike are one here; that costs some definitions and allows nothing, as what may be used is asked in every turn.
+//! A conversation is known by the id that the client gives it, or else by its first message, which stays when the rest grows. Two
+//! conversations of one user that begin alike are one here; that costs some definitions and allows nothing, as what may be used is asked in
+//! every turn. What is known here is this process's; after a restart and on another server the transcripts of the conversation say it.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -38,7 +38,7 @@ impl Findings {
     pub(super) fn of(&self, user: &str, request: &Request) -> Found {
         let key = conversation(request).map(|conversation| (user.to_owned(), conversation));
         let names = key.as_ref().and_then(|key| self.0.get(key)).unwrap_or_default();
-        Found { before: names.len(), names: Mutex::new(names), all: self.clone(), key }
+        Found { names: Mutex::new(Names { before: names.len(), all: names }), findings: self.clone(), key }
     }
 }
 
@@ -67,32 +67,46 @@ fn media(message: &Message) -> Vec<&Media> {
 /// The tools that one conversation has found, by their names in the registry and in the order in which it did.
 #[derive(Debug)]
 pub(super) struct Found {
-    names: Mutex<Vec<String>>,
+    names: Mutex<Names>,
+    findings: Findings,
+    key: Option<Key>,
+}
+
+#[derive(Debug)]
+struct Names {
+    all: Vec<String>,
     /// How many of them were found before this turn.
     before: usize,
-    all: Findings,
-    key: Option<Key>,
 }
 
 impl Found {
     /// All of them.
     pub(super) fn names(&self) -> Vec<String> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
 
     /// Those that were found before this turn.
     pub(super) fn names_before(&self) -> Vec<String> {
-        let mut names = self.names();
-        names.truncate(self.before);
-        names
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.all.iter().take(names.before).cloned().collect()
+    }
+
+    /// Adds what earlier turns have found, as their transcripts say: another server may have conducted them.
+    pub(super) fn add_earlier(&self, found: &[String]) {
+        if found.is_empty() {
+            return;
+        }
+        self.add(found);
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.before = names.all.len();
     }
 
     /// Adds what this turn has found, for the turn and for those to come.
     pub(super) fn add(&self, found: &[String]) {
-        merge(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner), found);
+        merge(&mut self.names.lock().unwrap_or_else(PoisonError::into_inner).all, found);
         let Some(key) = &self.key else { return };
         // Another turn of the same conversation may have found something meanwhile.
-        self.all.0.entry(key.clone()).and_upsert_with(|known| {
+        self.findings.0.entry(key.clone()).and_upsert_with(|known| {
             let mut names = known.map(|known| known.into_value()).unwrap_or_default();
             merge(&mut names, found);
             names.drain(..names.len().saturating_sub(TOOLS));
@@ -148,6 +162,10 @@ mod tests {
         let found = findings.of("ada", &later);
         assert_eq!((names(&found).as_str(), found.names_before().len()), ("b a", 2));
         assert_eq!(names(&findings.of("bob", &later)), "");
+        // Another server has found more.
+        found.add_earlier(&["b".into(), "c".into()]);
+        found.add(&["d".into()]);
+        assert_eq!((names(&found).as_str(), found.names_before().len()), ("b a c d", 3));
         assert_eq!(names(&findings.of("ada", &first("Ho."))), "");
     }
 

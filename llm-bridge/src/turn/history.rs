@@ -43,9 +43,11 @@ pub(super) struct Answered {
     pub(super) is_error: bool,
 }
 
-/// Whether the client has to run some of these calls and has not seen all that it will go on from, which is what was added before
-/// them.
-pub(super) fn is_beyond_client(added: &[Message], calls: &[FoundCall]) -> bool {
+/// Whether the client has to run some of the calls of an answer and does not see all that it will go on from, which is what was added
+/// before them.
+pub(super) fn is_beyond_client(added: &[Message], answer: &Reader) -> bool {
     let is_client = |call: &FoundCall| call.target == Target::Client;
-    calls.iter().any(is_client) && !(added.is_empty() && calls.iter().all(is_client))
+    let is_seen =
+        || added.is_empty() && answer.native_reasoning.is_empty() && answer.calls.iter().all(is_client);
+    answer.calls.iter().any(is_client) && !is_seen()
 }

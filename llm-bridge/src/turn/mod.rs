@@ -10,7 +10,6 @@ mod found;
 mod handle;
 mod history;
 mod limits;
-mod memory;
 mod models;
 mod narrow;
 mod native;
@@ -20,13 +19,16 @@ mod prepared;
 pub mod prompt;
 mod reader;
 mod recover;
+mod replace;
 mod run;
 mod runner;
+mod transcript;
+mod visible;
 
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use registry_core::{Caller, CallerAuthority, Registry, ToolContext};
+use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::Conversations};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
@@ -38,6 +40,7 @@ pub use limits::Limits;
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
 pub(crate) use run::PLAIN;
+pub(crate) use visible::approval_notice;
 
 use crate::upstream::Upstream;
 use prepared::Prepared;
@@ -114,6 +117,7 @@ pub struct Backend {
     /// Who knows what the caller of the next turn may do by the time it makes a call.
     #[debug(skip)]
     standing: Option<Arc<dyn CallerAuthority>>,
+    transcripts: transcript::Transcripts,
     shared: Arc<Shared>,
 }
 
@@ -121,7 +125,6 @@ pub struct Backend {
 struct Shared {
     upstream: Upstream,
     settings: ChatSettings,
-    memory: memory::Memory,
     findings: found::Findings,
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
@@ -138,21 +141,27 @@ impl Backend {
         let shared = Shared {
             upstream,
             settings,
-            memory: memory::Memory::default(),
             findings: found::Findings::default(),
             definitions: Arc::default(),
             prefers_prompt: Cache::builder().time_to_live(PREFERENCE).max_capacity(1024).build(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
-        Self { registry, standing: None, shared: Arc::new(shared) }
+        Self { registry, standing: None, transcripts: Default::default(), shared: Arc::new(shared) }
+    }
+
+    /// The same backend, which keeps in this store what clients do not see of their conversations, in place of the process's memory.
+    #[must_use]
+    pub fn with_conversations(self, conversations: Conversations) -> Self {
+        Self { transcripts: transcript::Transcripts::new(conversations), ..self }
     }
 
     /// The same backend for a request of one user: with the tools of the user's tenant, and, where a turn is not to go on with what
     /// the user may do at its beginning, with somebody who is asked before each call.
     #[must_use]
     pub fn for_request(&self, registry: Registry, standing: Option<Arc<dyn CallerAuthority>>) -> Self {
-        Self { registry, standing, shared: Arc::clone(&self.shared) }
+        let (transcripts, shared) = (self.transcripts.clone(), Arc::clone(&self.shared));
+        Self { registry, standing, transcripts, shared }
     }
 
     fn context(&self, caller: Caller) -> ToolContext {
@@ -160,6 +169,14 @@ impl Backend {
         match &self.standing {
             Some(standing) => context.with_authority(Arc::clone(standing)),
             None => context,
+        }
+    }
+
+    /// Whether the user is still there, if somebody knows.
+    async fn has_user(&self) -> bool {
+        match &self.standing {
+            Some(standing) => matches!(standing.caller().await, Ok(Some(_))),
+            None => true,
         }
     }
 
@@ -199,7 +216,7 @@ impl Backend {
         self.shared.turns.clone()
     }
 
-    /// Whose the memory of a conversation is: users of two tenants may have one name.
+    /// Whose a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
         format!("{}\0{}", self.registry.tenant(), caller.user)
     }

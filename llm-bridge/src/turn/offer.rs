@@ -39,7 +39,7 @@ pub(super) struct Offer {
     /// The server's tools that are offered from the start, with their names on the wire.
     server: Vec<(Arc<Tool>, String)>,
     /// The deferred tools that are offered too by now.
-    found: Found,
+    pub(super) found: Found,
     /// For the scanner: all of these, and the deferred tools.
     pub(super) offered: Arc<Offered>,
     /// How to call tools by writing lines; empty where none can be.

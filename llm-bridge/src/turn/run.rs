@@ -22,11 +22,13 @@ use super::{
     handle::{Answer, Events, Turn},
     history,
     limits::{Meter, Reached},
-    memory::Fingerprint,
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
-    prompt, runner,
+    prompt,
+    replace::Added,
+    runner,
+    transcript::{Ending, Place, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
 
@@ -35,7 +37,7 @@ const EVENTS_AHEAD: usize = 32;
 /// What a model's name ends with where the server's tools are not wanted.
 pub(crate) const PLAIN: &str = ":plain";
 
-/// Makes a request ready to be sent: with what is remembered of the conversation and what the model has to know before it.
+/// What a request and the server have to offer.
 pub(super) fn prepare(
     backend: &Backend,
     request: &mut Request,
@@ -47,20 +49,26 @@ pub(super) fn prepare(
         request.extension.allowed_tools = Some(Vec::new());
     }
     let context = context_of(backend, request, caller)?.with_cancellation(cancellation);
-    let offer = Arc::new(Offer::new(backend, request, context)?);
-    let sent = std::mem::take(&mut request.messages);
-    request.messages = backend.shared.memory.complete(&backend.owner(offer.context.caller()), sent);
+    Offer::new(backend, request, context).map(Arc::new)
+}
+
+/// Puts the conversation together: what was before, with what the client has not seen of it, and what the model has to know before it.
+/// `model` is the full name of the model.
+pub(super) async fn assemble(backend: &Backend, request: &mut Request, offer: &Offer, model: &str) -> Place {
     let instructions = usize::from(request.conversation.has_instructions).min(request.messages.len());
+    let earlier = instructions + request.conversation.earlier.len();
     request.messages.splice(instructions..instructions, request.conversation.earlier.drain(..));
+    let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
+    let place = backend.transcripts.put_back(owner, model, &mut request.messages, earlier).await;
+    offer.found.add_earlier(&place.found);
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
     prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
-    Ok(offer)
+    place
 }
 
 pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> Result<Turn, BadRequest> {
     let cancellation = backend.shared.stopping.child_token();
-    let conversation = Fingerprint::of(&request.messages);
     let offer = prepare(&backend, &mut request, caller, cancellation.clone())?;
     let settings = backend.settings();
     // Where the server's tools may be called, the answer gets its form when all calls are done.
@@ -74,7 +82,8 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         backend: backend.clone(),
         offer,
         sent: request.messages.len(),
-        conversation,
+        place: Place::default(),
+        shown: Shown::default(),
         form,
         held: None,
         missing: 0,
@@ -122,8 +131,10 @@ pub(super) struct Run {
     pub(super) request: Request,
     /// How many of the messages there were before the turn.
     sent: usize,
-    /// What the client sent.
-    conversation: Fingerprint,
+    /// Where the turn stands in its conversation.
+    place: Place,
+    /// What the client has been shown.
+    shown: Shown,
     /// The form of the answer, which is asked for when all calls are done: a grammar leaves no room for calls.
     pub(super) form: Option<ResponseFormat>,
     /// The text of an answer without a call where one is required, which is shown when there is one.
@@ -209,14 +220,16 @@ impl Run {
         let mut aborted = self.unsettled.abort(reason);
         let _ = self.send_all(&mut aborted).await;
         let usage = std::mem::take(&mut self.usage);
-        let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let last = match end {
             End::Answered { reason } => TurnEvent::Finished { reason, usage },
             End::Limit(reached) => {
                 tracing::warn!(limit = ?reached, "a turn was stopped");
                 self.paragraphs.part();
-                let _ = self.send_all(&mut vec![TurnEvent::Text(reached.message())]).await;
+                let message = reached.message();
+                // The model knows as well why it has not answered.
+                self.request.messages.push(Message::text(Role::Assistant, message.clone()));
+                let _ = self.send_all(&mut vec![TurnEvent::Text(message)]).await;
+                Box::pin(self.keep(None)).await;
                 TurnEvent::Finished { reason: FinishReason::Length, usage }
             }
             End::Upstream(error) => {
@@ -227,6 +240,8 @@ impl Run {
             }
             End::Gone => return,
         };
+        let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let _ = self.events.send(last.into()).await;
     }
 
@@ -235,6 +250,7 @@ impl Run {
         if let Err(error) = Box::pin(self.choose_model()).await {
             return End::Upstream(error);
         }
+        Box::pin(self.assemble()).await;
         loop {
             let round = match self.meter.begin_round() {
                 Ok(round) => round,
@@ -262,10 +278,11 @@ impl Run {
                 {
                     return end;
                 }
+                Box::pin(self.keep(None)).await;
                 let reason = reason.filter(|reason| *reason != FinishReason::ToolCalls);
                 return End::Answered { reason: reason.unwrap_or(FinishReason::Stop) };
             }
-            let must_be_kept = history::is_beyond_client(self.added(), &reader.calls);
+            let must_be_kept = history::is_beyond_client(self.added_behind(0), &reader);
             if must_be_kept {
                 let is_client = |call: &&mut FoundCall| call.target == Target::Client && !call.announced;
                 for call in reader.calls.iter_mut().filter(is_client) {
@@ -279,6 +296,8 @@ impl Run {
                 biased;
                 results = run => results,
                 () = self.clock.run_out() => {
+                    reader.calls.clear();
+                    self.request.messages.extend(history::messages_of(&reader, Vec::new()));
                     return End::Limit(Reached::Time(self.backend.settings().limits.max_seconds));
                 }
             };
@@ -301,15 +320,39 @@ impl Run {
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
-            if let Some(end) = self.hand_over(reader.calls, must_be_kept).await {
+            if let Some(end) = self.hand_over(reader.calls).await {
                 return end;
             }
         }
     }
 
-    /// What the turn has added to the conversation.
-    fn added(&self) -> &[Message] {
-        self.request.messages.get(self.sent..).unwrap_or_default()
+    async fn assemble(&mut self) {
+        let model = self.route.full_name();
+        self.place = assemble(&self.backend, &mut self.request, &self.offer, &model).await;
+        (self.sent, self.shown) = (self.request.messages.len(), self.place.shown());
+    }
+
+    /// Keeps what the client has not seen of the turn, which has ended with an answer or with calls of the client's tools.
+    async fn keep(&self, calls: Option<&[&Call]>) {
+        let ending = calls.map_or(Ending::Answer(&self.shown), Ending::Calls);
+        let messages = self.added_behind(self.place.trailing);
+        let messages = (!ending.shows(messages, &self.place)).then_some(messages);
+        if messages.is_none() && !self.offer.has_server_tools() {
+            return;
+        }
+        // A user who was removed meanwhile has no conversations.
+        if messages.is_some() && !self.backend.has_user().await {
+            return;
+        }
+        let (tenant, found) = (self.backend.registry().tenant(), self.offer.found.names());
+        let owner = (tenant, self.offer.context.caller().user.as_str());
+        let added = messages.map(|messages| Added { messages, found: &found });
+        self.backend.transcripts.keep(owner, &self.place, added, ending).await;
+    }
+
+    /// What the turn has added to the conversation, with so many messages before that.
+    fn added_behind(&self, before: usize) -> &[Message] {
+        self.request.messages.get(self.sent.saturating_sub(before)..).unwrap_or_default()
     }
 
     /// Which round it is, of this number.
@@ -350,8 +393,12 @@ impl Run {
         }
         for event in events.drain(..) {
             let event = match event {
-                TurnEvent::Text(text) => TurnEvent::Text(self.paragraphs.join(text)),
+                TurnEvent::Text(text) => {
+                    self.shown.say(&text);
+                    TurnEvent::Text(self.paragraphs.join(text))
+                }
                 TurnEvent::Message { id, text } => {
+                    self.shown.show(&text);
                     TurnEvent::Message { id, text: self.paragraphs.join(text) }
                 }
                 event => event,
@@ -372,20 +419,15 @@ impl Run {
     }
 
     /// Ends the turn where the client has to run something.
-    async fn hand_over(&mut self, calls: Vec<FoundCall>, must_be_kept: bool) -> Option<End> {
+    async fn hand_over(&mut self, calls: Vec<FoundCall>) -> Option<End> {
         let is_client = |call: &FoundCall| call.target == Target::Client;
         let client: Vec<ClientCall> =
             calls.into_iter().filter(is_client).map(FoundCall::into_client_call).collect();
         if client.is_empty() {
             return None;
         }
-        let owner = self.backend.owner(self.offer.context.caller());
         let calls: Vec<&Call> = client.iter().map(|call| &call.call).collect();
-        let memory = &self.backend.shared.memory;
-        match must_be_kept {
-            true => memory.keep(&owner, self.conversation, &calls, self.added()),
-            false => memory.keep_nothing(&owner, self.conversation, &calls),
-        }
+        Box::pin(self.keep(Some(&calls))).await;
         Some(match self.send_all(&mut vec![TurnEvent::Calls(client)]).await {
             Ok(()) => End::Answered { reason: FinishReason::ToolCalls },
             Err(end) => end,

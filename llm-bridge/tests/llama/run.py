@@ -25,6 +25,7 @@ sys.dont_write_bytecode = True
 os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
 
 import constrained
+import continued
 import environment
 import every_tool
 from checks import MARKUP, check, expect, finish
@@ -477,7 +478,8 @@ def every(interpreter):
 
 
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
-         "constrained": lambda interpreter: constrained.constrained(interpreter, call), "schemas": schemas, "templates": templates, "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis}
+         "constrained": lambda interpreter: constrained.constrained(interpreter, call), "schemas": schemas, "templates": templates,
+         "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts}
 
 
 def main():

@@ -11,7 +11,8 @@ use tokio::sync::watch;
 
 use super::{
     ApiKey, ConversationError, ConversationLimits, ConversationStore, Persona, RemovedUser, Store,
-    StoreFuture, StoredResponse, StoredTool, User, conversations::MemoryConversations,
+    StoreFuture, StoredResponse, StoredTool, StoredTranscript, TranscriptLimits, User,
+    conversations::{MemoryConversations, MemoryTranscripts},
 };
 use crate::future::BoxFuture;
 
@@ -32,6 +33,7 @@ struct State {
     users: BTreeMap<(String, String), User>,
     keys: Vec<ApiKey>,
     conversations: MemoryConversations,
+    transcripts: MemoryTranscripts,
 }
 
 impl Default for MemoryStore {
@@ -145,6 +147,7 @@ impl Store for MemoryStore {
             RemovedUser {
                 was_known: state.users.remove(&key(tenant, id)).is_some(),
                 responses: state.conversations.delete_of(tenant, id),
+                transcripts: state.transcripts.delete_of(tenant, id),
             }
         })
     }
@@ -236,6 +239,53 @@ impl ConversationStore for MemoryStore {
 
     fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()> {
         self.state.lock().conversations.delete_expired(since);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn keep_transcript<'a>(
+        &'a self,
+        transcript: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()> {
+        self.state.lock().transcripts.keep(transcript, since, limits);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, Vec<StoredTranscript>> {
+        self.read(|state| state.transcripts.find(tenant, user, keys, since, limits))
+    }
+
+    fn use_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        now: Timestamp,
+    ) -> StoreFuture<'a, ()> {
+        self.state.lock().transcripts.note_use(tenant, user, keys, now);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn delete_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, ()> {
+        self.state.lock().transcripts.delete(tenant, user, keys);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+        self.state.lock().transcripts.sweep(since, max_total_bytes);
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{future::BoxFuture, policy::Permission, spec::ToolSpec};
 pub use conversations::{
     ConversationError, ConversationLimits, ConversationStore, Conversations, StoredResponse,
+    StoredTranscript, TranscriptLimits,
 };
 pub use dead_letters::{DeadLetter, DeadLetters, MemoryDeadLetters};
 pub use error::{StoreError, StoreErrorKind, StoreFuture};
@@ -89,6 +90,8 @@ pub struct RemovedUser {
     pub was_known: bool,
     /// How many responses the user's conversations had.
     pub responses: usize,
+    /// How many transcripts were kept of the user's turns.
+    pub transcripts: usize,
 }
 
 /// Keeps registrations and switches, personas, users and keys. What it acknowledges it has kept.
@@ -133,7 +136,7 @@ pub trait Store: Send + Sync {
     /// nothing that was changed meanwhile is put back, and nobody who was removed.
     fn change_user<'a>(&'a self, tenant: &'a str, user: User, revision: u64) -> StoreFuture<'a, bool>;
 
-    /// Forgets the user of that id, revokes all the user's keys and deletes the conversations that this store keeps of the user: all of it or
+    /// Forgets the user of that id, revokes all the user's keys and deletes the conversations and transcripts that this store keeps of the user: all of it or
     /// nothing.
     fn remove_user<'a>(&'a self, tenant: &'a str, id: &'a str, at: Timestamp)
     -> StoreFuture<'a, RemovedUser>;

@@ -171,6 +171,7 @@ impl Database for Server {
             include_str!("schema/personas_postgres.sql"),
             include_str!("schema/conversations_postgres.sql"),
             include_str!("schema/responses_given.sql"),
+            include_str!("schema/transcripts_postgres.sql"),
         ]
     }
 }

@@ -191,6 +191,7 @@ impl Database for File {
             include_str!("schema/personas_sqlite.sql"),
             include_str!("schema/conversations_sqlite.sql"),
             include_str!("schema/responses_given.sql"),
+            include_str!("schema/transcripts_sqlite.sql"),
         ]
     }
 }

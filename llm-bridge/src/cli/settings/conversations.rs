@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use registry_core::store::ConversationLimits;
+use registry_core::store::{ConversationLimits, TranscriptLimits};
 use serde::Deserialize;
 
-/// What is kept of conversations that clients continue by the id of a response.
+/// What is kept of conversations: those that clients continue by the id of a response, and what clients have not seen of the others.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConversationSettings {
@@ -15,6 +15,12 @@ pub struct ConversationSettings {
     pub max_conversations: u32,
     /// How much is kept for a user, in MiB.
     pub max_mebibytes: u32,
+    /// Whether transcripts are kept: calls and results that the client has not seen, for when it goes on.
+    pub transcripts: bool,
+    /// How much is kept of the transcripts of a user, in MiB.
+    pub max_transcript_mebibytes: u32,
+    /// How much is kept of the transcripts of all users, in MiB.
+    pub max_total_transcript_mebibytes: u32,
 }
 
 impl ConversationSettings {
@@ -25,18 +31,29 @@ impl ConversationSettings {
             retention: DAY.saturating_mul(self.retention_days),
             max_user_conversations: usize::try_from(self.max_conversations).unwrap_or(usize::MAX),
             max_user_bytes: u64::from(self.max_mebibytes) << 20,
+            transcripts: TranscriptLimits {
+                are_kept: self.transcripts,
+                max_user_bytes: u64::from(self.max_transcript_mebibytes) << 20,
+                max_total_bytes: u64::from(self.max_total_transcript_mebibytes) << 20,
+                ..TranscriptLimits::DEFAULT
+            },
             ..ConversationLimits::default()
         }
     }
 
     /// Checks values that parse but are invalid.
     pub(super) fn check(&self) -> Result<(), String> {
-        for (key, value) in
-            [("max_conversations", self.max_conversations), ("max_mebibytes", self.max_mebibytes)]
-        {
+        let conversations = "`retention_days = 0` to keep no conversations";
+        let transcripts = "`transcripts = false` to keep no transcripts";
+        for (key, value, off) in [
+            ("max_conversations", self.max_conversations, conversations),
+            ("max_mebibytes", self.max_mebibytes, conversations),
+            ("max_transcript_mebibytes", self.max_transcript_mebibytes, transcripts),
+            ("max_total_transcript_mebibytes", self.max_total_transcript_mebibytes, transcripts),
+        ] {
             if value == 0 {
                 return Err(format!(
-                    "conversations.{key}: 0 leaves room for none; write 1 or more, or `retention_days = 0` to keep no conversations"
+                    "conversations.{key}: 0 leaves room for none; write 1 or more, or {off}"
                 ));
             }
         }
@@ -46,6 +63,13 @@ impl ConversationSettings {
 
 impl Default for ConversationSettings {
     fn default() -> Self {
-        Self { retention_days: 30, max_conversations: 2000, max_mebibytes: 256 }
+        Self {
+            retention_days: 30,
+            max_conversations: 2000,
+            max_mebibytes: 256,
+            transcripts: true,
+            max_transcript_mebibytes: 64,
+            max_total_transcript_mebibytes: 4096,
+        }
     }
 }

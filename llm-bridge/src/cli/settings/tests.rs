@@ -295,6 +295,15 @@ fn b13_what_is_kept_of_conversations_can_be_set_and_switched_off() {
     assert_eq!((limits.max_user_conversations, limits.max_user_bytes), (7, 3 << 20));
     let error = load("[conversations]\nmax_mebibytes = 0", Flags::default()).unwrap_err();
     assert!(error.contains("conversations.max_mebibytes") && error.contains("retention_days = 0"), "{error}");
+
+    let text = "[conversations]\ntranscripts = false\nmax_transcript_mebibytes = 5\nmax_total_transcript_mebibytes = 9";
+    let transcripts = load(text, Flags::default()).unwrap().conversations.limits().transcripts;
+    assert_eq!(
+        (transcripts.are_kept, transcripts.max_user_bytes, transcripts.max_total_bytes),
+        (false, 5 << 20, 9 << 20)
+    );
+    let error = load("[conversations]\nmax_transcript_mebibytes = 0", Flags::default()).unwrap_err();
+    assert!(error.contains("max_transcript_mebibytes") && error.contains("transcripts = false"), "{error}");
 }
 
 #[test]

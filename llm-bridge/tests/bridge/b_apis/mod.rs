@@ -6,6 +6,8 @@ mod models;
 mod ollama;
 mod passed;
 mod responses;
+mod transcripts;
+mod without_transcripts;
 
 use crate::support::{Rack, Reply, Scripted, Setup, Site};
 

@@ -120,6 +120,8 @@ pub struct Setup {
     pub public_url: Option<PublicUrl>,
     pub request_timeout: Duration,
     pub store: Arc<MemoryStore>,
+    /// What is kept of conversations; `None` for the store in memory.
+    pub conversations: Option<Conversations>,
     audit: Arc<MemoryAudit>,
     calls: Arc<CallMetrics>,
     ran: Ran,
@@ -154,6 +156,7 @@ impl Setup {
             public_url: None,
             request_timeout: server::REQUEST_TIMEOUT,
             store: Arc::default(),
+            conversations: None,
             audit,
             calls,
             ran: Ran::default(),
@@ -236,7 +239,8 @@ impl Setup {
         let backend = Backend::new(self.registry.clone(), model, self.chat);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let conversations = Conversations::new(self.store.clone(), ConversationLimits::default());
+        let in_memory = || Conversations::new(self.store.clone(), ConversationLimits::default());
+        let conversations = self.conversations.unwrap_or_else(in_memory);
         let settings = ServerSettings {
             conversations: Some(conversations),
             public_url: self.public_url,

@@ -1,14 +1,14 @@
 //! A model server that does what its script says, however wrong that is.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     io,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -235,11 +235,19 @@ pub struct Asked {
     pub path: String,
     pub head: String,
     pub body: Value,
+    /// The body as it came.
+    pub text: String,
 }
 
 impl Asked {
     pub fn messages(&self) -> &Vec<Value> {
         self.body["messages"].as_array().unwrap()
+    }
+
+    /// The JSON of a field, as it came.
+    pub fn raw(&self, field: &str) -> String {
+        let fields: HashMap<String, Box<RawValue>> = serde_json::from_str(&self.text).unwrap();
+        fields.get(field).map(|value| value.get().to_owned()).unwrap_or_default()
     }
 
     /// The names of the tools offered.
@@ -424,5 +432,6 @@ async fn read_request(socket: &mut TcpStream) -> io::Result<Option<Asked>> {
     }
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let body = serde_json::from_slice(&bytes[head_end..]).unwrap_or(Value::Null);
-    Ok(Some(Asked { path, head, body }))
+    let text = String::from_utf8_lossy(&bytes[head_end..]).into_owned();
+    Ok(Some(Asked { path, head, body, text }))
 }

@@ -1,8 +1,13 @@
 //! A conversation store with its limits and a clock.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
-use super::{ConversationError, ConversationLimits, ConversationStore, StoredResponse};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{ConversationError, ConversationLimits, ConversationStore, StoredResponse, StoredTranscript};
 use crate::{
     clock::{Clock, SystemClock},
     store::StoreError,
@@ -45,12 +50,14 @@ pub struct Conversations {
     store: Arc<dyn ConversationStore>,
     limits: ConversationLimits,
     clock: Arc<dyn Clock>,
+    /// The bytes of transcripts that were kept since all of them were counted.
+    uncounted: Arc<AtomicU64>,
 }
 
 impl Conversations {
     /// The conversations in a store, within these limits.
     pub fn new(store: Arc<dyn ConversationStore>, limits: ConversationLimits) -> Self {
-        Self { store, limits, clock: Arc::new(SystemClock) }
+        Self { store, limits, clock: Arc::new(SystemClock), uncounted: Arc::default() }
     }
 
     /// The same with another clock.
@@ -135,6 +142,96 @@ impl Conversations {
     /// # Errors
     /// When the store fails.
     pub async fn delete_expired(&self) -> Result<(), StoreError> {
-        self.store.delete_expired(self.limits.since(self.clock.now())).await
+        self.store.delete_expired(self.limits.since(self.clock.now())).await?;
+        self.sweep_transcripts().await
+    }
+
+    /// Whether transcripts are kept.
+    pub fn keeps_transcripts(&self) -> bool {
+        self.are_kept() && self.limits.transcripts.are_kept
+    }
+
+    /// Keeps a transcript, found by the key, or by the other one if there is one, in place of what was kept under either. One that is too
+    /// large is not kept.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep_transcript(
+        &self,
+        (tenant, user): (&str, &str),
+        (key, other_key): (String, Option<String>),
+        messages: Arc<str>,
+    ) -> Result<(), StoreError> {
+        if !self.keeps_transcripts() {
+            return Ok(());
+        }
+        let limits = &self.limits.transcripts;
+        let now = self.clock.now();
+        let transcript = StoredTranscript {
+            tenant: tenant.to_owned(),
+            user: user.to_owned(),
+            other_key: other_key.unwrap_or_else(|| key.clone()),
+            key,
+            messages,
+            used_at: now,
+        };
+        let size = transcript.size();
+        if size > limits.max_bytes.min(limits.max_user_bytes) {
+            tracing::debug!(bytes = size, "transcript_too_large");
+            return self.delete_transcripts((tenant, user), &[transcript.key, transcript.other_key]).await;
+        }
+        self.store.keep_transcript(transcript, self.limits.since(now), limits).await?;
+        let uncounted = self.uncounted.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if uncounted > limits.max_total_bytes / 16 {
+            self.sweep_transcripts().await?;
+        }
+        Ok(())
+    }
+
+    /// The transcripts that are kept under these keys, in any order; none, where none are kept.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn transcripts(
+        &self,
+        (tenant, user): (&str, &str),
+        keys: &[String],
+    ) -> Result<Vec<StoredTranscript>, StoreError> {
+        /// A conversation that goes on every minute is noted to be in use once a day.
+        const NOTED: SignedDuration = SignedDuration::from_hours(24);
+        if !self.keeps_transcripts() || keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.now();
+        let limits = &self.limits.transcripts;
+        let found = self.store.transcripts(tenant, user, keys, self.limits.since(now), limits).await?;
+        let is_noted = |transcript: &StoredTranscript| now.duration_since(transcript.used_at) < NOTED;
+        if !found.iter().all(is_noted) {
+            self.store.use_transcripts(tenant, user, keys, now).await?;
+        }
+        Ok(found)
+    }
+
+    /// Deletes the transcripts that are kept under these keys. Where there are none, nothing is written.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete_transcripts(
+        &self,
+        (tenant, user): (&str, &str),
+        keys: &[String],
+    ) -> Result<(), StoreError> {
+        let limits = &self.limits.transcripts;
+        match self.store.transcripts(tenant, user, keys, Timestamp::MIN, limits).await?.is_empty() {
+            true => Ok(()),
+            false => self.store.delete_transcripts(tenant, user, keys).await,
+        }
+    }
+
+    async fn sweep_transcripts(&self) -> Result<(), StoreError> {
+        self.uncounted.store(0, Ordering::Relaxed);
+        let now = self.clock.now();
+        let since = if self.keeps_transcripts() { self.limits.since(now) } else { now };
+        self.store.sweep_transcripts(since, self.limits.transcripts.max_total_bytes).await
     }
 }

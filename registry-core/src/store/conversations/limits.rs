@@ -21,6 +21,52 @@ pub struct ConversationLimits {
     pub max_user_conversations: usize,
     /// How many bytes all conversations of a user may have; the ones that were not used for longest give way.
     pub max_user_bytes: u64,
+    /// How much is kept of transcripts, which are kept as long as conversations.
+    pub transcripts: TranscriptLimits,
+}
+
+/// How much is kept of transcripts. Sizes are those of [`StoredTranscript::size`](super::StoredTranscript::size); the transcripts that
+/// were not used for longest give way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TranscriptLimits {
+    /// Whether any are kept.
+    pub are_kept: bool,
+    /// The largest transcript that is kept, in bytes.
+    pub max_bytes: u64,
+    /// How many bytes are put back into one conversation at most.
+    pub max_read_bytes: u64,
+    /// How many transcripts are kept for a user.
+    pub max_user_transcripts: u64,
+    /// How many bytes the transcripts of a user may have.
+    pub max_user_bytes: u64,
+    /// How many bytes the transcripts of all users may have, but for what has come since the last sweep: a sixteenth more.
+    pub max_total_bytes: u64,
+}
+
+impl TranscriptLimits {
+    /// 4 MiB a transcript, 16 MiB in one conversation; 5,000 transcripts and 64 MiB a user; 4 GiB in all.
+    pub const DEFAULT: Self = Self {
+        are_kept: true,
+        max_bytes: 4 << 20,
+        max_read_bytes: 16 << 20,
+        max_user_transcripts: 5000,
+        max_user_bytes: 64 << 20,
+        max_total_bytes: 4 << 30,
+    };
+
+    /// The limits of a user to which a store goes down where they are exceeded, so that it need not do so for each transcript.
+    #[must_use]
+    pub fn after_making_room(&self) -> Self {
+        let left = |most: u64| most - most / 8;
+        let max_user_transcripts = left(self.max_user_transcripts);
+        Self { max_user_transcripts, max_user_bytes: left(self.max_user_bytes), ..*self }
+    }
+}
+
+impl Default for TranscriptLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 impl ConversationLimits {
@@ -47,7 +93,7 @@ impl ConversationLimits {
 }
 
 impl Default for ConversationLimits {
-    /// 30 days; 4 MiB a response; chains of 1,000 responses and 32 MiB; 2,000 conversations and 256 MiB a user.
+    /// 30 days; 4 MiB a response; chains of 1,000 responses and 32 MiB; 2,000 conversations and 256 MiB a user; transcripts as [`TranscriptLimits::DEFAULT`].
     fn default() -> Self {
         Self {
             retention: Duration::from_secs(30 * 24 * 3600),
@@ -56,6 +102,7 @@ impl Default for ConversationLimits {
             max_chain_bytes: 32 << 20,
             max_user_conversations: 2000,
             max_user_bytes: 256 << 20,
+            transcripts: TranscriptLimits::DEFAULT,
         }
     }
 }

@@ -8,6 +8,7 @@ mod error;
 mod kept;
 mod limits;
 mod memory;
+mod transcripts;
 
 use std::sync::Arc;
 
@@ -17,8 +18,10 @@ use super::StoreFuture;
 use crate::future::BoxFuture;
 pub use error::ConversationError;
 pub use kept::Conversations;
-pub use limits::ConversationLimits;
+pub use limits::{ConversationLimits, TranscriptLimits};
 pub(super) use memory::MemoryConversations;
+pub(super) use transcripts::MemoryTranscripts;
+pub use transcripts::StoredTranscript;
 
 /// What a row takes beside its texts, in bytes: counted so that very many small responses reach a limit too.
 const ROW_BYTES: u64 = 1024;
@@ -71,12 +74,12 @@ impl StoredResponse {
     }
 }
 
-/// Keeps conversations by tenant and user. [`Conversations`] is for those who use one. What it acknowledges it has kept.
+/// Keeps conversations and transcripts by tenant and user. [`Conversations`] is for those who use one. What it acknowledges it has kept.
 ///
 /// A conversation is used when a response is added to it. `since` is a time: conversations that were last used then or earlier have expired, and
 /// are treated as if they were not there.
 ///
-/// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the conversations of the user in one step with the user.
+/// [`Store::remove_user`](super::Store::remove_user) of the same store deletes the conversations and transcripts of the user in one step with the user.
 pub trait ConversationStore: Send + Sync {
     /// Keeps a response at the time `now`, in one step. Conversations of the user beyond the limits are deleted, those that were not used for
     /// longest first, but never the one of this response. Some that have expired are deleted, of whichever user.
@@ -120,6 +123,45 @@ pub trait ConversationStore: Send + Sync {
     /// Deletes all conversations of a user. Gives how many responses they had.
     fn delete_conversations_of<'a>(&'a self, tenant: &'a str, user: &'a str) -> StoreFuture<'a, usize>;
 
-    /// Deletes what has expired, of all tenants.
+    /// Deletes conversations that have expired, of all tenants.
     fn delete_expired(&self, since: Timestamp) -> StoreFuture<'_, ()>;
+
+    /// Keeps a transcript in place of those that were kept under either of its keys. Transcripts of the user beyond the limits are deleted,
+    /// those that were not used for longest first, and some that were last used at `since` or before, of whichever user.
+    fn keep_transcript<'a>(
+        &'a self,
+        transcript: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()>;
+
+    /// The transcripts that are kept under these keys, in any order: those that were used last, up to the bytes that are read at once.
+    fn transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, Vec<StoredTranscript>>;
+
+    /// Notes that the transcripts that are kept under these keys were used at the time `now`.
+    fn use_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        now: Timestamp,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Deletes the transcripts that are kept under these keys.
+    fn delete_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, ()>;
+
+    /// Deletes transcripts that have expired, of all tenants, and those beyond the bytes that all may have.
+    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()>;
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Row, SqlStore, Statement, is_never_kept, link::Value};
+use super::{Row, SqlStore, Statement, is_never_kept, link::Value, saturated, transcripts};
 use registry_core::{
     BoxFuture,
     store::{
         ConversationError, ConversationLimits, ConversationStore, StoreError, StoreFuture, StoredResponse,
+        StoredTranscript, TranscriptLimits,
     },
 };
 
@@ -78,10 +79,6 @@ pub(super) fn delete_of(tenant: &str, user: &str) -> [Statement; 2] {
 /// The number in the only row of a count.
 pub(super) fn counted(rows: Option<Vec<Row>>) -> Result<usize, StoreError> {
     rows.into_iter().flatten().next().map_or(Ok(0), |mut row| row.count())
-}
-
-fn saturated(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
 }
 
 fn response(mut row: Row) -> Result<StoredResponse, StoreError> {
@@ -218,6 +215,59 @@ impl ConversationStore for SqlStore {
         Box::pin(async move {
             while !self.write_statements(vec![expired(since)]).await?.is_empty() {}
             Ok(())
+        })
+    }
+
+    fn keep_transcript<'a>(
+        &'a self,
+        transcript: StoredTranscript,
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, ()> {
+        let statements = transcripts::keep(transcript, since, limits);
+        Box::pin(async move { self.write_all(statements).await.map(drop) })
+    }
+
+    fn transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        since: Timestamp,
+        limits: &'a TranscriptLimits,
+    ) -> StoreFuture<'a, Vec<StoredTranscript>> {
+        if keys.is_empty() || is_never_kept(tenant) || is_never_kept(user) {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        }
+        let find = transcripts::find(tenant, user, keys, since, limits);
+        Box::pin(self.read(find, transcripts::transcript))
+    }
+
+    fn use_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+        now: Timestamp,
+    ) -> StoreFuture<'a, ()> {
+        let note = transcripts::note_use(tenant, user, keys, now);
+        Box::pin(async move { self.write_all(vec![note]).await.map(drop) })
+    }
+
+    fn delete_transcripts<'a>(
+        &'a self,
+        tenant: &'a str,
+        user: &'a str,
+        keys: &'a [String],
+    ) -> StoreFuture<'a, ()> {
+        let delete = transcripts::delete(tenant, user, keys);
+        Box::pin(async move { self.write_all(vec![delete]).await.map(drop) })
+    }
+
+    fn sweep_transcripts(&self, since: Timestamp, max_total_bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            while !self.write_statements(vec![transcripts::expired(since)]).await?.is_empty() {}
+            self.write_all(vec![transcripts::make_room_for_all(max_total_bytes)]).await.map(drop)
         })
     }
 }

@@ -10,6 +10,7 @@ mod jobs;
 mod link;
 mod modules;
 mod tables;
+mod transcripts;
 mod usage;
 mod writer;
 
@@ -135,6 +136,11 @@ fn unanswered(answer: &Answer) -> StoreError {
 /// Whether a name cannot be that of anything kept: PostgreSQL has no place for a NUL in a text, and fails where it is asked for one.
 fn is_never_kept(name: &str) -> bool {
     name.contains('\0')
+}
+
+/// A number as databases have it.
+fn saturated(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// Brings the tables to the version this program knows.

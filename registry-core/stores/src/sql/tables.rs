@@ -8,6 +8,7 @@ use super::{
     conversations::{counted, delete_of},
     is_never_kept,
     link::Value,
+    transcripts,
 };
 use registry_core::{
     BoxFuture,
@@ -180,10 +181,13 @@ impl Store for SqlStore {
         let remove = "DELETE FROM users WHERE tenant = $1 AND id = $2 RETURNING id";
         let remove = Statement::new(remove, vec![tenant.into(), id.into()]);
         let [count, delete] = delete_of(tenant, id);
+        let transcripts = transcripts::delete_of(tenant, id);
         Box::pin(async move {
-            let mut rows = self.change_all(vec![count, remove, delete, revoke]).await?.into_iter();
+            let all = vec![count, remove, transcripts, delete, revoke];
+            let mut rows = self.change_all(all).await?.into_iter();
             let responses = counted(rows.next()).map_err(|error| self.named(error))?;
-            Ok(RemovedUser { was_known: rows.next().is_some_and(|removed| !removed.is_empty()), responses })
+            let was_known = rows.next().is_some_and(|removed| !removed.is_empty());
+            Ok(RemovedUser { was_known, responses, transcripts: rows.next().unwrap_or_default().len() })
         })
     }
 

@@ -8,7 +8,7 @@ use registry_core::{
     Permission,
     store::{
         ConversationError, ConversationLimits, ConversationStore, Conversations, MemoryStore, RemovedUser,
-        Store, StoreErrorKind, StoredResponse, User,
+        Store, StoreErrorKind, StoredResponse, TranscriptLimits, User,
     },
     testing::TestClock,
 };
@@ -25,6 +25,7 @@ const LIMITS: ConversationLimits = ConversationLimits {
     max_chain_bytes: 1 << 20,
     max_user_conversations: 3,
     max_user_bytes: 64 << 10,
+    transcripts: TranscriptLimits::DEFAULT,
 };
 
 fn response(user: &str, id: &str, previous: Option<&str>) -> StoredResponse {
@@ -255,9 +256,9 @@ async fn removal_contract<S: Store + ConversationStore>(store: &S) {
     // Of a user whom only a key that delegates names.
     asked.keep(response("guest", "r1", None), "12:00:00").await.unwrap();
     for (id, removed) in [
-        ("ada", RemovedUser { was_known: true, responses: 2 }),
-        ("ada", RemovedUser { was_known: false, responses: 0 }),
-        ("guest", RemovedUser { was_known: false, responses: 1 }),
+        ("ada", RemovedUser { was_known: true, responses: 2, transcripts: 0 }),
+        ("ada", RemovedUser { was_known: false, responses: 0, transcripts: 0 }),
+        ("guest", RemovedUser { was_known: false, responses: 1, transcripts: 0 }),
     ] {
         assert_eq!(store.remove_user("default", id, at("12:01:00")).await, Ok(removed));
         assert_eq!(asked.chain(id, "r1", "12:01:00").await, UNKNOWN);
@@ -309,9 +310,12 @@ async fn b13_servers_that_keep_at_once_keep_within_the_limits() {
 async fn b13_a_database_of_the_version_before_gets_the_tables() {
     for place in Place::all("b13_a_database_of_the_version_before_gets_the_tables") {
         drop(place.open("main").await);
-        for statement in
-            ["DROP TABLE responses", "DROP TABLE conversations", "UPDATE toolrack_schema SET version = 6"]
-        {
+        for statement in [
+            "DROP TABLE transcripts",
+            "DROP TABLE responses",
+            "DROP TABLE conversations",
+            "UPDATE toolrack_schema SET version = 6",
+        ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;
@@ -328,8 +332,11 @@ async fn b13_what_was_kept_before_responses_were_is_continued() {
         let asked = Asked { store: &store, limits: LIMITS };
         asked.keep(response("ada", "r1", None), "12:00:00").await.unwrap();
         drop(store);
-        for statement in ["ALTER TABLE responses DROP COLUMN given", "UPDATE toolrack_schema SET version = 7"]
-        {
+        for statement in [
+            "DROP TABLE transcripts",
+            "ALTER TABLE responses DROP COLUMN given",
+            "UPDATE toolrack_schema SET version = 7",
+        ] {
             tamper(&place, statement).await;
         }
         let store = place.open("main").await;

@@ -23,6 +23,7 @@ mod postgres_server;
 mod schedule;
 mod servers;
 mod sqlite_file;
+mod transcripts;
 
 use std::sync::Arc;
 

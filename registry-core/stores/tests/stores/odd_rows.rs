@@ -87,6 +87,7 @@ async fn s15_the_modules_of_a_user_become_a_persona_of_that_name() {
         // As the version before has left it.
         for statement in [
             "DROP TABLE personas",
+            "DROP TABLE transcripts",
             "DROP TABLE responses",
             "DROP TABLE conversations",
             "UPDATE toolrack_schema SET version = 5",

@@ -1,5 +1,5 @@
 //! Real processes of the program on free ports, with a real PostgreSQL and Redis between them, killed where it hurts: requirements T3,
-//! T5, L3, M2, M3, M7, M10, M12, B10; row A19.
+//! T5, L3, M2, M3, M7, M10, M12, B10, B15; rows A19 and G8.
 //!
 //! `servers.rs` says where the servers come from.
 
@@ -22,4 +22,5 @@ mod servers;
 mod shared;
 #[cfg(target_os = "linux")]
 mod slow_readers;
+mod transcripts;
 mod webhooks;

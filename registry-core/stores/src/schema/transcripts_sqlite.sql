@@ -1,0 +1,8 @@
+CREATE TABLE transcripts (
+    tenant TEXT NOT NULL, user_id TEXT NOT NULL, key TEXT NOT NULL, other_key TEXT NOT NULL,
+    used_at TEXT NOT NULL, size INTEGER NOT NULL, messages TEXT NOT NULL,
+    PRIMARY KEY (tenant, user_id, key)
+);
+CREATE INDEX transcripts_by_other_key ON transcripts (tenant, user_id, other_key);
+CREATE INDEX transcripts_by_use ON transcripts (used_at, size, tenant, user_id, key);
+CREATE INDEX transcripts_by_user ON transcripts (tenant, user_id, used_at, size);
