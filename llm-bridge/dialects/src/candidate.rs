@@ -27,7 +27,7 @@ pub(super) struct Candidate {
     /// A wrapper may hold the calls of any row.
     shared: bool,
     /// Its tags carry a suffix, without which it is read.
-    unsuffixed: Option<Unsuffixed>,
+    unsuffixed: Option<Box<Unsuffixed>>,
     state: State,
 }
 
@@ -69,7 +69,7 @@ impl Candidate {
     /// The candidate after this delimiter, which may carry a suffix.
     pub(super) fn after(self, delimiter: &str) -> Self {
         let suffixed = delimiter.len() > self.delimiter;
-        Self { unsuffixed: suffixed.then(|| Unsuffixed::new(delimiter)), ..self }
+        Self { unsuffixed: suffixed.then(|| Box::new(Unsuffixed::new(delimiter))), ..self }
     }
 
     /// What is given back as text, without being looked at again, if this is no call.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::{memchr3, memmem};
+use memchr::{memchr, memchr3, memmem};
 
 use super::{
     body::rest,
@@ -71,22 +71,32 @@ const SHORT: usize = 16;
 struct Finding {
     text: &'static str,
     finder: memmem::Finder<'static>,
+    /// Without that byte it is not there: most texts have none, and one byte is found sooner than a word.
+    sign: u8,
 }
 
 impl Finding {
-    fn new(text: &'static str) -> Self {
-        Self { text, finder: memmem::Finder::new(text) }
+    /// `header`: it begins a message's header; others stand before a list of calls.
+    fn new(text: &'static str, header: bool) -> Self {
+        let sign = text.bytes().last().filter(|_| header).unwrap_or(b'[');
+        Self { text, finder: memmem::Finder::new(text), sign }
     }
 
     /// Where it stands first, and whether all of it does, or the end of the text is its beginning.
     fn find(&self, bytes: &[u8]) -> Option<(usize, bool)> {
-        if let Some(at) = self.finder.find(bytes) {
+        let word = self.text.as_bytes();
+        if bytes.len() >= word.len()
+            && memchr(self.sign, bytes).is_some()
+            && let Some(at) = self.finder.find(bytes)
+        {
             return Some((at, true));
         }
-        let word = self.text.as_bytes();
-        let begun = |length: &usize| word.get(..*length).is_some_and(|begun| bytes.ends_with(begun));
-        let most = bytes.len().min(word.len() - 1);
-        (1..=most).rev().find(begun).map(|length| (bytes.len() - length, false))
+        let from = bytes.len().saturating_sub(word.len());
+        let end = bytes.get(from..)?;
+        let begins = |at: &usize| {
+            end.get(*at) == word.first() && end.get(*at..).is_some_and(|end| word.starts_with(end))
+        };
+        (0..end.len()).find(begins).map(|at| (from + at, false))
     }
 }
 
@@ -118,7 +128,10 @@ impl Delimiters {
                 match delimiter.kind {
                     DelimiterKind::Section => {}
                     DelimiterKind::Line => words.push((delimiter.text.trim_start(), *row)),
-                    DelimiterKind::Word => inline.push((Finding::new(delimiter.text), *row)),
+                    DelimiterKind::Word => {
+                        let word = Finding::new(delimiter.text, row.header.is_some());
+                        inline.push((word, *row));
+                    }
                     DelimiterKind::Name => names.push((delimiter.text, *row)),
                     kind => entry(&mut sorted, delimiter.text).calls.push((row, kind)),
                 }

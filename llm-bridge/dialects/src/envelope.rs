@@ -12,6 +12,9 @@ pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
 /// The members that may hold name and arguments, as in the shape of the OpenAI interface.
 pub(super) const NESTED: &[&str] = &["function", "tool_call"];
 
+/// How far into arguments the properties of a schema are looked for.
+const MAX_HEAD: usize = 2048;
+
 /// Name and arguments of one call.
 pub(super) struct Envelope {
     pub(super) name: String,
@@ -53,7 +56,9 @@ pub(super) fn written_arguments(text: &str) -> Option<(String, bool)> {
 /// Whether the arguments are the schema of a tool's arguments: those of a definition that is repeated.
 pub(super) fn is_schema(arguments: &str, schema: Option<&Value>) -> bool {
     let own = || schema.is_some_and(|schema| schema.pointer("/properties/properties").is_some());
-    if !arguments.contains("\"properties\"") || own() {
+    // Long arguments are not looked through: what describes a schema stands before its properties.
+    let head = arguments.get(..arguments.floor_char_boundary(MAX_HEAD)).unwrap_or_default();
+    if !head.contains("\"properties\"") || own() {
         return false;
     }
     let read = serde_json::from_str::<Value>(arguments);
