@@ -2,7 +2,11 @@
 
 use std::{fmt::Debug, ops::Range};
 
-use super::{Event, ParseOptions, offered::Offered};
+use super::{
+    Event, ParseOptions,
+    delimiters::{Delimiters, Found},
+    offered::Offered,
+};
 
 /// What a body needs from the scanner.
 pub(super) struct Cx<'a> {
@@ -11,6 +15,8 @@ pub(super) struct Cx<'a> {
     /// Deltas are wanted, and this body may give them before it is complete.
     pub(super) live: bool,
     pub(super) index: &'a mut usize,
+    /// Tags in values are none: they have been taken for calls in a value before, and were not closed.
+    pub(super) flat: &'a mut bool,
     pub(super) sink: &'a mut dyn FnMut(Event<'_>),
 }
 
@@ -185,5 +191,25 @@ pub(super) fn tail(text: &str, from: usize, closes: &[&str], stray: &[u8], eof: 
             Tail::Cut(text.len())
         }
         None => Tail::None,
+    }
+}
+
+/// A call without a delimiter, which ends here, is one only if its line ends with it. Other calls and tokens may follow.
+pub(super) fn done_on_line(text: &str, at: usize, eof: bool) -> Step {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b',' | b';');
+    let length = text.bytes().skip(at).take(MAX_BLANK).take_while(blank).count();
+    let behind = rest(text, at + length);
+    let separated = || cut(text, at..at + length).contains([',', ';']);
+    match behind.bytes().next() {
+        None if !eof && length < MAX_BLANK => Step::More,
+        None | Some(b'\n' | b'{') => Step::Done(at),
+        Some(b'[') if separated() => Step::Done(at),
+        Some(b'`') if behind.starts_with("```") => Step::Done(at),
+        Some(b'`') if "```".starts_with(behind) && !eof => Step::More,
+        _ => match if eof { Delimiters::get().at_end(behind) } else { Delimiters::get().at(behind) } {
+            Found::Delimiter(..) => Step::Done(at),
+            Found::Partial => Step::More,
+            Found::Nothing => Step::Reject(at),
+        },
     }
 }

@@ -2,18 +2,19 @@
 
 use super::{
     body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},
+    delimiters::{Delimiters, Found},
     fence::Fence,
     header::Header,
-    json::JsonBody,
+    json::{JsonBody, JsonStyle},
     named::{Head, NamedBody},
+    suffix::Unsuffixed,
     table::{DelimiterKind, Dialect, Form},
 };
 
 /// A possible call, from its delimiter on.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    /// What is given back as text, without being looked at again, if this is no call.
-    pub(super) lead: usize,
+    lead: usize,
     opened: Vec<(&'static Dialect, DelimiterKind)>,
     /// The length of the delimiter.
     delimiter: usize,
@@ -23,6 +24,10 @@ pub(super) struct Candidate {
     alone: bool,
     /// It stands directly after an opening quote: as a call it is shown, not made.
     quoted: bool,
+    /// A wrapper may hold the calls of any row.
+    shared: bool,
+    /// Its tags carry a suffix, without which it is read.
+    unsuffixed: Option<Box<Unsuffixed>>,
     state: State,
 }
 
@@ -50,8 +55,36 @@ impl Candidate {
             bare: false,
             alone: false,
             quoted: false,
+            shared: false,
+            unsuffixed: None,
             state: State::Undecided,
         }
+    }
+
+    /// The candidate whose delimiter is a wrapper in which other rows' calls may stand too.
+    pub(super) fn shared(self, shared: bool) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// The candidate after this delimiter, which may carry a suffix.
+    pub(super) fn after(self, delimiter: &str) -> Self {
+        let suffixed = delimiter.len() > self.delimiter;
+        Self { unsuffixed: suffixed.then(|| Box::new(Unsuffixed::new(delimiter))), ..self }
+    }
+
+    /// What is given back as text, without being looked at again, if this is no call.
+    pub(super) fn lead(&self) -> usize {
+        self.original(self.lead)
+    }
+
+    /// The place in the text where the body sees this one.
+    fn original(&self, at: usize) -> usize {
+        self.unsuffixed.as_ref().map_or(at, |tags| tags.original(at))
+    }
+
+    /// The candidate whose delimiter proves nothing: the shape and the name have to.
+    pub(super) fn unproven(self, bare: bool) -> Self {
+        Self { bare, ..self }
     }
 
     /// The candidate where nothing has been written yet, since the answer or a message in it began.
@@ -72,7 +105,7 @@ impl Candidate {
     /// A body that begins without a delimiter.
     pub(super) fn bare(rows: impl Iterator<Item = &'static Dialect>, alone: bool) -> Self {
         let opened = rows.map(|row| (row, DelimiterKind::Call)).collect();
-        Self { lead: 1, opened, delimiter: 0, bare: true, alone, quoted: false, state: State::Undecided }
+        Self { lead: 1, bare: true, alone, ..Self::marked(opened, 0) }
     }
 
     /// A code fence whose body may be calls.
@@ -90,6 +123,11 @@ impl Candidate {
 
     pub(super) fn is_fence(&self) -> bool {
         matches!(self.state, State::Fence(_))
+    }
+
+    /// No dialect has its delimiter.
+    pub(super) fn is_empty(&self) -> bool {
+        self.opened.is_empty()
     }
 
     /// It begins with the header of a message.
@@ -130,6 +168,19 @@ impl Candidate {
 
     /// Reads on; `text` begins where the candidate begins.
     pub(super) fn feed(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
+        let Some(mut tags) = self.unsuffixed.take() else { return self.read(text, eof, cx) };
+        let step = self.read(tags.feed(text, eof), eof, cx);
+        let step = match step {
+            Step::More => Step::More,
+            Step::Done(end) => Step::Done(tags.original(end)),
+            Step::Reject(at) => Step::Reject(tags.original(at)),
+            Step::Message { end, thinking } => Step::Message { end: tags.original(end), thinking },
+        };
+        self.unsuffixed = Some(tags);
+        step
+    }
+
+    fn read(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Step {
         if matches!(self.state, State::Undecided) {
             match self.decide(text, eof) {
                 Ok(state) => self.state = state,
@@ -144,10 +195,13 @@ impl Candidate {
         let mut end = self.lead;
         for (row, kind) in self.opened.clone() {
             let start = match kind {
-                DelimiterKind::Wrapper | DelimiterKind::Line | DelimiterKind::Section => {
-                    self.after_delimiter(row, text, eof)
+                DelimiterKind::Wrapper
+                | DelimiterKind::Line
+                | DelimiterKind::Section
+                | DelimiterKind::Word => self.after_delimiter(row, text, eof),
+                DelimiterKind::Call | DelimiterKind::Inner | DelimiterKind::Name => {
+                    Ok(Start { at: 0, recipient: None })
                 }
-                DelimiterKind::Call | DelimiterKind::Inner => Ok(Start { at: 0, recipient: None }),
                 DelimiterKind::Header => self.after_header(row, text, eof),
             };
             let start = match start {
@@ -173,7 +227,42 @@ impl Candidate {
                 }
             }
         }
-        Err(Step::Reject(end.min(text.len())))
+        self.decide_shared(text, eof).unwrap_or_else(|| Err(Step::Reject(end.min(text.len()))))
+    }
+
+    /// After a wrapper in which none of its own calls stands: that of another row, or JSON.
+    fn decide_shared(&mut self, text: &str, eof: bool) -> Option<Result<State, Step>> {
+        let wrapper = |(_, kind): &&(&'static Dialect, DelimiterKind)| *kind == DelimiterKind::Wrapper;
+        let (row, _) = *self.opened.iter().find(wrapper).filter(|_| self.shared)?;
+        let at = ahead(text, self.delimiter, &[])?;
+        let inside = rest(text, at);
+        if super::json::lead(inside) == Lead::Yes {
+            let form = Form::Json(JsonStyle::PLAIN);
+            return Some(Ok(self.own(row, &form, DelimiterKind::Wrapper, Start { at, recipient: None })));
+        }
+        let (delimiter, length) = match Delimiters::get().at(inside) {
+            Found::Delimiter(delimiter, length) => (delimiter, length),
+            Found::Partial if !eof => return Some(Err(Step::More)),
+            Found::Partial | Found::Nothing => return None,
+        };
+        for (row, kind) in delimiter.rows(None, false) {
+            let start = match kind {
+                DelimiterKind::Wrapper => ahead(text, at + length, &[])?,
+                DelimiterKind::Call | DelimiterKind::Inner => at,
+                _ => continue,
+            };
+            for form in row.forms {
+                match self.lead_of(form, row, rest(text, start), false) {
+                    Lead::Yes => {
+                        self.opened.push((row, kind));
+                        return Some(Ok(self.own(row, form, kind, Start { at: start, recipient: None })));
+                    }
+                    Lead::More if !eof => return Some(Err(Step::More)),
+                    Lead::More | Lead::No => {}
+                }
+            }
+        }
+        None
     }
 
     fn lead_of(&self, form: &Form, row: &Dialect, text: &str, addressed: bool) -> Lead {
@@ -188,15 +277,7 @@ impl Candidate {
             Form::Json(style) => Box::new(JsonBody::new(row, style, start.at, self.bare, self.alone)),
             Form::Named(style) => {
                 let name = start.recipient.filter(|_| matches!(style.head, Head::Recipient));
-                let wrapped = !matches!(kind, DelimiterKind::Call | DelimiterKind::Inner);
-                Box::new(NamedBody::new(
-                    row,
-                    style,
-                    start.at,
-                    wrapped,
-                    self.bare || kind == DelimiterKind::Line,
-                    name,
-                ))
+                Box::new(NamedBody::new(row, style, start.at, kind, self.bare, name))
             }
         };
         State::Owned(row.name, body)
@@ -278,7 +359,11 @@ impl Candidate {
 
     /// The calls read so far, in their order.
     pub(super) fn take_ready(&mut self) -> Vec<Ready> {
-        self.body_mut().map(Body::take_ready).unwrap_or_default()
+        let mut ready = self.body_mut().map(Body::take_ready).unwrap_or_default();
+        for call in &mut ready {
+            call.end = self.original(call.end);
+        }
+        ready
     }
 
     /// The call that had begun when the body was given up.
@@ -288,7 +373,7 @@ impl Candidate {
 
     /// Where the JSON array begins that is none of calls, so that nothing in it is one.
     pub(super) fn list(&self) -> Option<usize> {
-        self.body()?.foreign()
+        self.body()?.foreign().map(|at| self.original(at))
     }
 
     /// Whether the calls read so far stand though what followed them could not be read.

@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
-use memchr::memchr3;
+use memchr::{memchr, memchr3, memmem};
 
 use super::{
+    body::rest,
     rows::ROWS,
+    suffix,
     table::{DIALECTS, DelimiterKind, Dialect},
 };
 
@@ -23,6 +25,10 @@ pub(super) struct Meaning {
     pub(super) closes: bool,
     /// It means nothing to the reader.
     pub(super) noise: bool,
+    /// It means nothing to the reader at the end of an answer.
+    pub(super) stops: bool,
+    /// A suffix may stand before its last bracket.
+    suffixed: bool,
 }
 
 /// How many pairs of thinking delimiters are distinguished.
@@ -37,6 +43,10 @@ pub(super) struct Delimiters {
     bare: Vec<&'static Dialect>,
     /// Words that open calls where a line starts.
     words: Vec<(&'static str, &'static Dialect)>,
+    /// Words that open calls anywhere in a line.
+    inline: Vec<(Finding, &'static Dialect)>,
+    /// What stands after names that open calls where a line starts.
+    names: Vec<(&'static str, &'static Dialect)>,
     /// The bytes that may begin what only a line's start can hold.
     starts: [bool; 256],
     thinking: Vec<(&'static str, &'static str)>,
@@ -55,6 +65,40 @@ const MAX_GROUPS: usize = 8;
 const WINDOW: usize = 2048;
 /// A text that is no longer is looked at byte by byte; most chunks are.
 const SHORT: usize = 16;
+
+/// A word that is looked for in text.
+#[derive(Debug)]
+struct Finding {
+    text: &'static str,
+    finder: memmem::Finder<'static>,
+    /// Without that byte it is not there: most texts have none, and one byte is found sooner than a word.
+    sign: u8,
+}
+
+impl Finding {
+    /// `header`: it begins a message's header; others stand before a list of calls.
+    fn new(text: &'static str, header: bool) -> Self {
+        let sign = text.bytes().last().filter(|_| header).unwrap_or(b'[');
+        Self { text, finder: memmem::Finder::new(text), sign }
+    }
+
+    /// Where it stands first, and whether all of it does, or the end of the text is its beginning.
+    fn find(&self, bytes: &[u8]) -> Option<(usize, bool)> {
+        let word = self.text.as_bytes();
+        if bytes.len() >= word.len()
+            && memchr(self.sign, bytes).is_some()
+            && let Some(at) = self.finder.find(bytes)
+        {
+            return Some((at, true));
+        }
+        let from = bytes.len().saturating_sub(word.len());
+        let end = bytes.get(from..)?;
+        let begins = |at: &usize| {
+            end.get(*at) == word.first() && end.get(*at..).is_some_and(|end| word.starts_with(end))
+        };
+        (0..end.len()).find(begins).map(|at| (from + at, false))
+    }
+}
 
 /// What stands at a place in the text.
 pub(super) enum Found<'a> {
@@ -77,13 +121,18 @@ impl Delimiters {
         rows.sort_by_key(|row| row.name);
         let rows: Vec<&'static Dialect> = ROWS.iter().copied().flatten().chain(rows).collect();
         let mut sorted: Vec<Meaning> = Vec::new();
-        let mut words = Vec::new();
+        let (mut words, mut inline, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut thinking: Vec<(&'static str, &'static str)> = Vec::new();
         for row in &rows {
             for delimiter in row.delimiters {
                 match delimiter.kind {
                     DelimiterKind::Section => {}
                     DelimiterKind::Line => words.push((delimiter.text.trim_start(), *row)),
+                    DelimiterKind::Word => {
+                        let word = Finding::new(delimiter.text, row.header.is_some());
+                        inline.push((word, *row));
+                    }
+                    DelimiterKind::Name => names.push((delimiter.text, *row)),
                     kind => entry(&mut sorted, delimiter.text).calls.push((row, kind)),
                 }
             }
@@ -96,6 +145,16 @@ impl Delimiters {
                 // What is written between messages ends the one before it.
                 let ends = row.header.is_some_and(|header| !header.is_end(token.text));
                 token.unthink |= if ends { MESSAGE } else { 0 };
+            }
+            for token in row.stops {
+                entry(&mut sorted, token).stops = true;
+            }
+            if row.suffixed {
+                let opening = row.delimiters.iter().map(|delimiter| delimiter.text);
+                let thinking = row.thinking.iter().flat_map(|(open, close)| [*open, *close]);
+                for tag in opening.chain(row.close.iter().copied()).chain(thinking) {
+                    entry(&mut sorted, tag).suffixed = tag.ends_with('>');
+                }
             }
             thinking.extend(row.thinking);
         }
@@ -124,7 +183,7 @@ impl Delimiters {
         let lines = words.iter().filter_map(|(word, _)| word.bytes().next());
         let addresses = headers.iter().filter_map(|(address, _)| address.bytes().next());
         let starts = table(lines.chain(addresses).chain([b'`', b'~', b'{', b'[']));
-        Self { sorted, bare, words, starts, thinking, headers, ..Self::looking_for(&firsts) }
+        Self { sorted, bare, words, inline, names, starts, thinking, headers, ..Self::looking_for(&firsts) }
     }
 
     /// A table without delimiters, whose text is looked through for these bytes.
@@ -135,9 +194,20 @@ impl Delimiters {
             needles
         };
         let needles = firsts.chunks(NEEDLES).map(group).collect();
-        let (sorted, bare, words, thinking, headers) = Default::default();
+        let (sorted, bare, words, inline, names, thinking, headers) = Default::default();
         let interest = table(firsts.iter().copied());
-        Self { sorted, bare, words, starts: [false; 256], thinking, headers, interest, needles }
+        Self {
+            sorted,
+            bare,
+            words,
+            inline,
+            names,
+            starts: [false; 256],
+            thinking,
+            headers,
+            interest,
+            needles,
+        }
     }
 
     /// The dialects that have no delimiter.
@@ -148,6 +218,26 @@ impl Delimiters {
     /// Words that open calls where a line starts, without white space before them.
     pub(super) fn words(&self) -> &[(&'static str, &'static Dialect)] {
         &self.words
+    }
+
+    /// The first word in `bytes` that opens calls anywhere in a line, or the beginning of one at the end: its place, and
+    /// the word if it is whole. `headers`: those that begin headers of messages, instead of the others.
+    pub(super) fn inline(
+        &self,
+        bytes: &[u8],
+        headers: bool,
+    ) -> Option<(usize, Option<(&'static str, &'static Dialect)>)> {
+        let wanted = self.inline.iter().filter(|(_, row)| row.header.is_some() == headers);
+        let found = wanted.filter_map(|(word, row)| {
+            let (at, whole) = word.find(bytes)?;
+            Some((at, whole.then_some((word.text, *row))))
+        });
+        found.min_by_key(|(at, _)| *at)
+    }
+
+    /// What stands after names that open calls where a line starts.
+    pub(super) fn names(&self) -> &[(&'static str, &'static Dialect)] {
+        &self.names
     }
 
     /// The dialects that speak in messages, with what stands before a recipient.
@@ -164,9 +254,9 @@ impl Delimiters {
         self.interest.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
-    /// Whether a delimiter, a line end or a backtick could be anywhere in the text.
-    pub(super) fn anywhere(&self, bytes: &[u8]) -> bool {
-        Finder::default().next(self, bytes, 0).is_some()
+    /// Whether a delimiter, a line end, a backtick or a word could be anywhere in the text.
+    pub(super) fn anywhere(&self, bytes: &[u8], headers: bool) -> bool {
+        Finder::default().next(self, bytes, 0).is_some() || self.inline(bytes, headers).is_some()
     }
 
     /// Whether something that only a line's start can hold could begin with this byte.
@@ -179,6 +269,15 @@ impl Delimiters {
         let mut range = self.sorted.as_slice();
         let mut best = None;
         for (depth, byte) in text.bytes().enumerate() {
+            if byte == b':'
+                && let Some(delimiter) = range.iter().find(|tag| tag.suffixed && tag.text.len() == depth + 1)
+            {
+                return match suffix::length(rest(text, depth)) {
+                    Ok(Some(length)) => Found::Delimiter(delimiter, depth + length),
+                    Ok(None) => Found::Nothing,
+                    Err(()) => Found::Partial,
+                };
+            }
             let low = range.partition_point(|delimiter| delimiter.text.as_bytes().get(depth) < Some(&byte));
             let high = range.partition_point(|delimiter| delimiter.text.as_bytes().get(depth) <= Some(&byte));
             range = range.get(low..high).unwrap_or(&[]);
@@ -202,12 +301,9 @@ impl Delimiters {
 
     /// The longest whole delimiter at the start of `text` when no more text will come.
     pub(super) fn at_end(&self, text: &str) -> Found<'_> {
-        let best = self
-            .sorted
-            .iter()
-            .filter(|delimiter| text.starts_with(delimiter.text))
-            .max_by_key(|delimiter| delimiter.text.len());
-        best.map_or(Found::Nothing, |delimiter| Found::Delimiter(delimiter, depth_of(delimiter)))
+        let best = self.sorted.iter().filter_map(|tag| Some((tag, tag.at_end(text)?)));
+        let best = best.max_by_key(|(_, length)| *length);
+        best.map_or(Found::Nothing, |(delimiter, length)| Found::Delimiter(delimiter, length))
     }
 }
 
@@ -277,6 +373,16 @@ impl Finder {
 }
 
 impl Meaning {
+    /// Its length where the text, which is at its end, begins with it.
+    fn at_end(&self, text: &str) -> Option<usize> {
+        if text.starts_with(self.text) {
+            return Some(self.text.len());
+        }
+        let behind =
+            self.text.strip_suffix('>').filter(|_| self.suffixed).and_then(|stem| text.strip_prefix(stem))?;
+        suffix::length(behind).ok().flatten().map(|length| text.len() - behind.len() + length)
+    }
+
     /// The dialects it can open: the pinned one only, and none by a weak delimiter if `strong` is asked for.
     pub(super) fn rows(&self, only: Option<&str>, strong: bool) -> Vec<(&'static Dialect, DelimiterKind)> {
         let fits = |row: &&(&'static Dialect, DelimiterKind)| {
@@ -316,7 +422,7 @@ mod tests {
         for length in [0, 1, 15, 16, 17, 64, 200, WINDOW - 1, WINDOW, WINDOW + 1, 5 * WINDOW] {
             let text = "x".repeat(length);
             assert_eq!(next(&text, 0), None);
-            assert!(!delimiters.anywhere(text.as_bytes()));
+            assert!(!delimiters.anywhere(text.as_bytes(), false));
             assert_eq!(next(&format!("{text}<x"), 0), Some(length));
             assert_eq!(next(&format!("<{text}`"), 1), Some(length + 1));
         }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{json::JsonStyle, repair};
 
@@ -11,6 +11,9 @@ use super::{json::JsonStyle, repair};
 pub(super) const SIDE: &[&str] = &["id", "type", "tool_call_id", "index"];
 /// The members that may hold name and arguments, as in the shape of the OpenAI interface.
 pub(super) const NESTED: &[&str] = &["function", "tool_call"];
+
+/// How far into arguments the properties of a schema are looked for.
+const MAX_HEAD: usize = 2048;
 
 /// Name and arguments of one call.
 pub(super) struct Envelope {
@@ -32,8 +35,43 @@ pub(super) fn envelope(text: &str, style: JsonStyle) -> Option<Envelope> {
 /// Whether the text is an object with two members of one name.
 pub(super) fn repeats_a_member(text: &str) -> bool {
     let mut names = HashSet::new();
-    serde_json::from_str::<Members<'_>>(text)
-        .is_ok_and(|members| !members.0.into_iter().all(|(name, _)| names.insert(name)))
+    members(text).is_some_and(|members| !members.into_iter().all(|name| names.insert(name)))
+}
+
+/// The object that is the value of an object's only member, or is written in it as a string.
+pub(super) fn wrapped_arguments(text: &str) -> Option<String> {
+    let members = serde_json::from_str::<Members<'_>>(text).ok()?;
+    let [(_, value)] = members.0.as_slice() else { return None };
+    let raw = value.get();
+    let written = raw.starts_with('"').then(|| serde_json::from_str::<String>(raw).ok()).flatten();
+    let is_object = written.as_deref().unwrap_or(raw).trim_start().starts_with('{');
+    object(raw).filter(|_| is_object).map(|(object, _)| object)
+}
+
+/// The object that is written in a string of JSON; whether it was repaired.
+pub(super) fn written_arguments(text: &str) -> Option<(String, bool)> {
+    if repair::is_json(text) { object(text) } else { object(&repair::value(text)?) }
+}
+
+/// Whether the arguments are the schema of a tool's arguments: those of a definition that is repeated.
+pub(super) fn is_schema(arguments: &str, schema: Option<&Value>) -> bool {
+    let own = || schema.is_some_and(|schema| schema.pointer("/properties/properties").is_some());
+    // Long arguments are not looked through: what describes a schema stands before its properties.
+    let head = arguments.get(..arguments.floor_char_boundary(MAX_HEAD)).unwrap_or_default();
+    if !head.contains("\"properties\"") || own() {
+        return false;
+    }
+    let read = serde_json::from_str::<Value>(arguments);
+    read.is_ok_and(|read| {
+        read.get("type").is_some_and(|kind| kind == "object")
+            && read.get("properties").is_some_and(Value::is_object)
+    })
+}
+
+/// The names of an object's members.
+pub(super) fn members(text: &str) -> Option<Vec<String>> {
+    let members = serde_json::from_str::<Members<'_>>(text).ok()?;
+    Some(members.0.into_iter().map(|(name, _)| name).collect())
 }
 
 fn pick(members: Members<'_>, style: JsonStyle, repaired: bool) -> Option<Envelope> {

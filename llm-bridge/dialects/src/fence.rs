@@ -119,7 +119,12 @@ impl Fence {
         match found {
             Found::Delimiter(delimiter, len) => {
                 let rows = delimiter.rows(self.only, false);
-                if rows.is_empty() { Next::Other } else { Next::Call(Box::new(Candidate::marked(rows, len))) }
+                let inner = Candidate::marked(rows, delimiter.text.len()).after(cut(rest, 0..len));
+                if inner.is_empty() {
+                    Next::Other
+                } else {
+                    Next::Call(Box::new(inner.shared(self.only.is_none())))
+                }
             }
             Found::Partial if !eof => Next::More,
             Found::Partial | Found::Nothing => Next::Other,

@@ -35,12 +35,18 @@
 //! # What is a call
 //! These are the defaults; [`ParseOptions`] changes some of them.
 //! - After an explicit delimiter: every body that can be parsed, whether or not its tool was offered.
-//! - Without a delimiter (bare JSON, a code fence with JSON, a list of Python calls): only at the start of a line, only
-//!   if the name is an offered tool, and only if an object has no members but those of a call.
+//! - Without a delimiter (bare JSON, a code fence with JSON, a list of Python calls, a name with its arguments): only at
+//!   the start of a line that ends with it, only if the name is an offered tool, and only if an object has no members but
+//!   those of a call. A name alone is none of a tool that needs arguments.
+//! - Not the definition of a tool: the schema of its arguments is not taken for arguments.
 //! - A tag line: only if nothing stands before it on its line, not even white space, and it matches its tool's
 //!   expression.
 //! - A message that its header addresses to a tool. Other headers are not shown; a message for analysis is reasoning.
-//! - A call with whole arguments whose closing delimiter is missing. Not one that is cut off in an argument.
+//! - A call with whole arguments whose closing delimiter or outer brackets are missing at the end of the text. Not one
+//!   that is cut off in an argument.
+//! - In tags, a value goes up to its end. Where that is missing, an argument that the tool has ends it, the end of the
+//!   call, or the next call. Calls and arguments that are opened and closed in a value belong to it, and so does an
+//!   end of a value that another one follows.
 //! - An array of calls. If any of its elements is not a call, all of it is text, after a delimiter as well.
 //! - Text between the arguments of a call in tags stays in its source, and the call is `repaired`. Text after its last
 //!   argument is text if no end of the call follows. With text before the first argument it is no call.
@@ -50,11 +56,12 @@
 //!
 //! # What is reasoning
 //! The text between the delimiters of thinking of any dialect, wherever they stand outside code and quotes. Calls in it are
-//! neither shown nor executed. The end of thinking that has no beginning is not shown. Thinking that is never closed is
-//! ended by a call after a full delimiter to an offered tool.
+//! neither shown nor executed, unless the whole answer is thinking: then calls after a full delimiter to offered tools
+//! are read. The end of thinking that has no beginning is not shown. Thinking that is never closed is ended by a call
+//! after a full delimiter to an offered tool.
 //!
 //! Special tokens of the dialects that mean nothing to a reader come out as [`Event::Frame`], but not in code, in
-//! quotes, or in what could not be parsed.
+//! quotes, or in what could not be parsed. Those that end a message do so at the end of the text only.
 //!
 //! # Bytes
 //! Every byte of the input comes back in exactly one of [`Event::Text`], [`Event::Reasoning`], [`Event::Frame`] and
@@ -78,6 +85,7 @@ mod render;
 mod repair;
 mod rows;
 mod scanner;
+mod suffix;
 mod table;
 mod typing;
 

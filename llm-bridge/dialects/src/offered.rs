@@ -13,7 +13,19 @@ use serde_json::Value;
 pub struct Offered {
     any: bool,
     tools: HashMap<String, Option<Arc<Value>>>,
+    /// The first bytes of their names.
+    begins: Firsts,
     tags: Vec<TagLine>,
+}
+
+/// A table of bytes.
+#[derive(Debug)]
+struct Firsts([bool; 256]);
+
+impl Default for Firsts {
+    fn default() -> Self {
+        Self([false; 256])
+    }
 }
 
 /// One tool as it is offered.
@@ -91,6 +103,11 @@ impl Offered {
             {
                 offered.tags.push(TagLine { tool: name.clone(), prefix, tag, pattern: OnceLock::new() });
             }
+            if let Some(slot) =
+                name.bytes().next().and_then(|first| offered.begins.0.get_mut(usize::from(first)))
+            {
+                *slot = true;
+            }
             offered.tools.insert(name, schema);
         }
         offered
@@ -108,6 +125,23 @@ impl Offered {
         }
         let bare = name.split_once('.').map(|(_, bare)| bare).filter(|bare| self.tools.contains_key(*bare));
         bare.map(str::to_owned).unwrap_or(name)
+    }
+
+    /// The offered tool whose name the text begins with, up to something else; an error while more text decides.
+    pub(super) fn named_by<'t>(&self, text: &'t str, eof: bool) -> Result<Option<&'t str>, ()> {
+        let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ':' | '/' | '@');
+        let end = text.find(|char| !part(char)).unwrap_or(text.len());
+        let Some(name) = text.get(..end).filter(|name| !name.is_empty()) else { return Ok(None) };
+        if end == text.len() && !eof {
+            let open = self.tools.keys().any(|tool| tool.starts_with(name));
+            return if open { Err(()) } else { Ok(None) };
+        }
+        Ok(self.tools.contains_key(name).then_some(name))
+    }
+
+    /// Whether a tool's name begins with this byte.
+    pub(super) fn begins(&self, byte: u8) -> bool {
+        self.begins.0.get(usize::from(byte)).copied().unwrap_or(false)
     }
 
     /// Whether nothing at all was offered.

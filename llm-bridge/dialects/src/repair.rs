@@ -5,7 +5,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::typing::quoted;
+use super::{literal::number, typing::quoted};
 
 /// Deeper nesting is refused; common readers stop at 128.
 pub(super) const MAX_DEPTH: usize = 100;
@@ -151,6 +151,11 @@ impl Fixer<'_> {
             "null" | "None" | "NULL" | "nil" => self.out.push_str("null"),
             _ if is_json(word) => self.out.push_str(word),
             "NaN" | "Infinity" | "undefined" | "" => return None,
+            _ if word.starts_with(['+', '-', '.', '0'])
+                && let Some(number) = number(word) =>
+            {
+                self.out.push_str(&number);
+            }
             _ if plain(word) => quoted(word, &mut self.out),
             _ => return None,
         }

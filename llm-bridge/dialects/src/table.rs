@@ -40,10 +40,14 @@ pub struct Dialect {
     pub thinking: &'static [(&'static str, &'static str)],
     /// Special tokens that mean nothing to the reader of an answer.
     pub noise: &'static [&'static str],
+    /// Tokens that mean nothing to the reader where an answer ends with them.
+    pub stops: &'static [&'static str],
     /// The closing delimiter is read, and not written.
     pub(super) open_ended: bool,
     /// Delimiters and calls are written on lines of their own.
     pub(super) lines: bool,
+    /// Its tags may carry the suffix of a checkpoint: `<tag:SUFFIX>`.
+    pub(super) suffixed: bool,
     /// How the headers of its messages are written, where it speaks in messages.
     pub(super) header: Option<&'static HeaderStyle>,
     /// How the result of a call is given back to the model: `{name}` and `{content}` stand for what they say.
@@ -63,8 +67,10 @@ impl Dialect {
             forms,
             thinking: &[],
             noise: &[],
+            stops: &[],
             open_ended: false,
             lines: false,
+            suffixed: false,
             header: None,
             result: RESPONSE,
         }
@@ -94,6 +100,12 @@ impl Dialect {
         self
     }
 
+    /// The row with these tokens at the end of an answer.
+    pub const fn stops(mut self, stops: &'static [&'static str]) -> Self {
+        self.stops = stops;
+        self
+    }
+
     /// The row with a closing delimiter that is read, and not written.
     pub const fn open_ended(mut self) -> Self {
         self.open_ended = true;
@@ -108,6 +120,12 @@ impl Dialect {
     /// The row with its delimiters and calls on lines of their own.
     pub const fn on_lines(mut self) -> Self {
         self.lines = true;
+        self
+    }
+
+    /// The row with tags that may carry the suffix of a checkpoint.
+    pub(super) const fn suffixed(mut self) -> Self {
+        self.suffixed = true;
         self
     }
 
@@ -146,6 +164,11 @@ pub enum DelimiterKind {
     Inner,
     /// It stands before calls and is an ordinary word: it counts only where a line starts.
     Line,
+    /// It stands before calls and is an ordinary word, anywhere in a line: they count only if they name offered tools.
+    Word,
+    /// It stands after the name of an offered tool where a line starts: calls whose other delimiters a server has
+    /// taken out as special tokens.
+    Name,
     /// It begins the header of a message, which says whom the message is for.
     Header,
     /// It may stand before calls, after a header.
@@ -171,6 +194,16 @@ impl Delimiter {
     /// A word before the body, where a line starts.
     pub const fn line(text: &'static str) -> Self {
         Self { text, kind: DelimiterKind::Line }
+    }
+
+    /// A word before the body, anywhere in a line.
+    pub const fn word(text: &'static str) -> Self {
+        Self { text, kind: DelimiterKind::Word }
+    }
+
+    /// What stands after a name at a line's start.
+    pub const fn name(text: &'static str) -> Self {
+        Self { text, kind: DelimiterKind::Name }
     }
 
     /// A delimiter that begins a message's header.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::repair;
+use super::{literal::number, repair};
 
 /// What a schema lets a value be, as a bit set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +87,15 @@ impl<'a> Shape<'a> {
         !self.alternatives.is_empty()
     }
 
+    /// The types of a value at this place, where the schema states any.
+    pub(super) fn types(&self) -> Option<Types> {
+        let bits = self.alternatives.iter().fold(0, |bits, schema| bits | bits_of(schema));
+        (bits != 0).then_some(Types(bits))
+    }
+
     /// The types of a value at this place, and those it has where nothing is said of it.
     pub(super) fn types_or(&self, unknown: Types) -> Types {
-        let bits = self.alternatives.iter().fold(0, |bits, schema| bits | bits_of(schema));
-        if bits == 0 { unknown } else { Types(bits) }
+        self.types().unwrap_or(unknown)
     }
 }
 
@@ -142,6 +147,10 @@ impl Types {
             out.push_str(literal);
             return false;
         }
+        if let Some(number) = self.number(short) {
+            out.push_str(&number);
+            return true;
+        }
         let opened = (short.starts_with('{') && self.0 & OBJECT != 0)
             || (short.starts_with('[') && self.0 & ARRAY != 0);
         if opened {
@@ -164,12 +173,24 @@ impl Types {
             "true" | "True" | "TRUE" if is(BOOLEAN) => Some("true"),
             "false" | "False" | "FALSE" if is(BOOLEAN) => Some("false"),
             "null" | "None" | "NULL" if is(NULL) => Some("null"),
-            _ if is(NUMBER | INTEGER) && is_number(text) => {
-                let whole = !text.contains(['.', 'e', 'E']);
-                (whole || is(NUMBER) || text.ends_with(".0")).then_some(text)
-            }
+            _ if is_number(text) => self.fits(text).then_some(text),
             _ => None,
         }
+    }
+
+    /// The number that is meant where it is not written as JSON has it. Where a text fits as well, it is that.
+    fn number(self, text: &str) -> Option<String> {
+        let digits = text
+            .trim_start_matches(['+', '-'])
+            .starts_with(|first: char| first.is_ascii_digit() || first == '.');
+        let number = digits.then(|| number(text)).flatten()?;
+        (!self.has_text() && self.fits(&number)).then_some(number)
+    }
+
+    /// Whether a number of JSON fits.
+    fn fits(self, number: &str) -> bool {
+        let whole = !number.contains(['.', 'e', 'E']);
+        self.0 & NUMBER != 0 || self.0 & INTEGER != 0 && (whole || number.ends_with(".0"))
     }
 }
 

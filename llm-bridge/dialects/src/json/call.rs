@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
+
 use super::{Expect, JsonBody};
 use crate::{
-    body::{Cx, Ready, Step, Tail, ahead, cut, tail},
-    envelope::{Envelope, envelope},
+    body::{Cx, Ready, Step, Tail, ahead, cut, done_on_line, tail},
+    envelope::{Envelope, envelope, is_schema, written_arguments},
     repair,
 };
 
@@ -33,9 +35,13 @@ impl JsonBody {
 
     fn note(&mut self, mut call: Envelope, text: &str, end: usize, cx: &mut Cx<'_>) -> bool {
         call.name = cx.offered.resolve(call.name);
+        let schema = cx.offered.schema(&call.name);
+        if is_schema(&call.arguments, schema) {
+            return false;
+        }
         if self.bare {
-            let shaped = call.has_arguments || (self.alone && !self.array && cx.offered.is_named());
-            if !shaped || !cx.offered.contains(&call.name) {
+            let alone = self.alone && !self.array && cx.offered.is_named() && !requires(schema);
+            if !(call.has_arguments || alone) || !cx.offered.contains(&call.name) {
                 return false;
             }
         }
@@ -80,6 +86,10 @@ impl JsonBody {
     fn read(&mut self, object: &str) -> Option<Envelope> {
         if self.ends.is_none() {
             return envelope(object, self.style);
+        }
+        if object.starts_with('"') {
+            let (arguments, repaired) = written_arguments(object)?;
+            return Some(Envelope { name: self.name.take()?, arguments, has_arguments: true, repaired });
         }
         let fixed = if repair::is_json(object) { None } else { Some(repair::value(object)?) };
         let name = self.name.take()?;
@@ -130,7 +140,7 @@ impl JsonBody {
             self.expect = Expect::Start;
             return None;
         }
-        Some(Step::Done(self.pos))
+        Some(if self.bare { done_on_line(text, self.pos, eof) } else { Step::Done(self.pos) })
     }
 
     /// A `<` outside a string: the closing delimiter came too early, or another call begins.
@@ -186,6 +196,15 @@ impl JsonBody {
             return Step::More;
         }
         let end = text.len();
+        let whole = self.at_member() && self.expect == Expect::Comma && self.arguments_end.is_some();
+        if whole {
+            // Only the outer brackets are missing.
+            let fixed = repair::closed(cut(text, self.object..end));
+            if fixed.is_some_and(|fixed| self.complete_fixed(&fixed, text, end, cx)) {
+                self.ready.iter_mut().for_each(|ready| ready.closed = false);
+                return Step::Done(end);
+            }
+        }
         if self.bare {
             return Step::Reject(end);
         }
@@ -215,4 +234,9 @@ impl JsonBody {
             }
         }
     }
+}
+
+/// Whether the tool has arguments that have to be there.
+fn requires(schema: Option<&Value>) -> bool {
+    schema.and_then(|schema| schema.get("required")?.as_array()).is_some_and(|names| !names.is_empty())
 }

@@ -61,6 +61,13 @@ impl JsonBody {
                     }
                 }
                 self.value_end();
+                if self.ends.is_some() && self.stack.is_empty() {
+                    // The arguments are written as a string.
+                    self.object = self.string;
+                    let done = self.complete(cut(text, self.string..self.pos), text, cx);
+                    self.expect = Expect::Tail;
+                    return (!done).then_some(Step::Reject(self.pos));
+                }
                 None
             }
         }

@@ -12,7 +12,10 @@ mod write;
 use memchr::memchr3;
 
 use self::string::{Ends, Text};
-pub(super) use self::write::{write, write_argument_key, write_member_key, write_value};
+pub(super) use self::{
+    word::number,
+    write::{write, write_argument_key, write_member_key, write_value},
+};
 use super::{body::cut, repair::MAX_DEPTH, typing::quoted};
 
 /// How the arguments of a call are written as literals.
@@ -50,6 +53,8 @@ enum Kind {
     Dict,
     List,
     Tuple,
+    /// Written as a list.
+    Set,
 }
 
 /// A bracket that is open.
@@ -89,12 +94,24 @@ pub(super) struct Literals {
     part: Part,
     stack: Vec<Frame>,
     repaired: bool,
+    /// Where the bracket stands in what was written that is one of a dictionary unless its first entry has no value.
+    doubt: Option<usize>,
+    /// The last key had no quotes.
+    bare: bool,
 }
 
 impl Literals {
     /// `at` is the offset after the opening bracket.
     pub(super) fn new(style: LiteralStyle, at: usize) -> Self {
-        Self { style, pos: at, part: Part::Begin, stack: Vec::new(), repaired: false }
+        Self {
+            style,
+            pos: at,
+            part: Part::Begin,
+            stack: Vec::new(),
+            repaired: false,
+            doubt: None,
+            bare: false,
+        }
     }
 
     pub(super) fn pos(&self) -> usize {
@@ -104,6 +121,11 @@ impl Literals {
     /// Something was read that the notation does not strictly have.
     pub(super) fn repaired(&self) -> bool {
         self.repaired
+    }
+
+    /// How much of what was written is certain.
+    pub(super) fn certain(&self, out: &str) -> usize {
+        self.doubt.unwrap_or(out.len())
     }
 
     /// Reads on in `text`, which has grown, and appends to `out` what is certain of the JSON.
@@ -141,10 +163,13 @@ impl Literals {
             }
             Part::Key => self.key(byte, text, eof, out),
             Part::BareKey(start) => self.bare_key(start, text, out),
+            Part::Assign if self.is_set(byte) => self.make_set(out),
             Part::Assign => {
-                if byte != self.assign() {
+                self.doubt = None;
+                if byte != self.assign() && !self.assigns(byte) {
                     return Some(Read::Fail);
                 }
+                self.repaired |= byte != self.assign();
                 out.push(':');
                 self.pos += 1;
                 self.part = Part::Value;
@@ -180,10 +205,15 @@ impl Literals {
         if self.stack.len() == 1 { self.style.assign } else { b':' }
     }
 
+    /// Whether this stands for what assigns values: in the brackets of an ordinary call, what assigns there.
+    fn assigns(&self, byte: u8) -> bool {
+        byte == b'=' && self.stack.len() == 1 && self.style.close == b')' && !self.style.is_python()
+    }
+
     /// What closes the bracket at this depth.
     fn closer(&self, depth: usize) -> u8 {
         match depth.checked_sub(1).and_then(|index| self.stack.get(index)).map(|frame| frame.kind) {
-            Some(Kind::Dict) => b'}',
+            Some(Kind::Dict | Kind::Set) => b'}',
             Some(Kind::List) => b']',
             Some(Kind::Tuple) => b')',
             Some(Kind::Arguments) | None => self.style.close,
@@ -207,8 +237,29 @@ impl Literals {
         self.stack.is_empty().then_some(Read::Done)
     }
 
+    /// What stands after the first entry in braces says that they are those of a set.
+    fn is_set(&self, byte: u8) -> bool {
+        self.doubt.is_some() && matches!(byte, b',' | b'}')
+    }
+
+    /// Writes what was taken for a dictionary as a list.
+    fn make_set(&mut self, out: &mut String) -> Option<Read> {
+        let entry = out.split_off(self.doubt.take()?);
+        let entry = entry.get(1..)?;
+        out.push('[');
+        // An integer was taken for a key, which is a string.
+        let integer = entry.strip_prefix('"').and_then(|entry| entry.strip_suffix('"'));
+        out.push_str(integer.filter(|_| self.bare).unwrap_or(entry));
+        if let Some(frame) = self.stack.last_mut() {
+            frame.kind = Kind::Set;
+        }
+        self.part = Part::After;
+        None
+    }
+
     /// Closes a bracket where an entry could stand.
     fn close_early(&mut self, out: &mut String) -> Option<Read> {
+        self.doubt = None;
         self.repaired |= self.filled() && !self.style.is_python();
         self.close(out)
     }
@@ -234,6 +285,7 @@ impl Literals {
                 Ends::Yes(mut string) => {
                     self.entry(out);
                     string.key = true;
+                    self.bare = false;
                     self.repaired |= !python;
                     self.begin(string, out);
                     return None;
@@ -253,6 +305,7 @@ impl Literals {
                 !(char.is_alphanumeric() || char == '_')
             } else {
                 matches!(char, ':' | ',' | '"' | '\'' | '{' | '}' | '[' | ']')
+                    || u8::try_from(char).is_ok_and(|byte| self.assigns(byte))
             }
         };
         let Some(length) = rest.find(ends) else {
@@ -262,7 +315,8 @@ impl Literals {
         self.pos += length;
         let key = cut(text, start..self.pos).trim_end();
         let good = if !python {
-            !key.is_empty() && text.as_bytes().get(self.pos) == Some(&self.assign())
+            let next = text.as_bytes().get(self.pos);
+            !key.is_empty() && next.is_some_and(|next| *next == self.assign() || self.assigns(*next))
         } else if self.stack.len() == 1 {
             word::is_identifier(key)
         } else {
@@ -274,6 +328,7 @@ impl Literals {
         }
         self.entry(out);
         quoted(key, out);
+        self.bare = true;
         self.part = Part::Assign;
         None
     }
@@ -290,7 +345,10 @@ impl Literals {
             self.entry(out);
         }
         let kind = match byte {
-            b'{' => Kind::Dict,
+            b'{' => {
+                self.doubt = self.style.is_python().then_some(out.len());
+                Kind::Dict
+            }
             b'[' => Kind::List,
             b'(' if self.style.is_python() => Kind::Tuple,
             _ => {

@@ -3,7 +3,10 @@
 use memchr::{memchr, memchr2, memchr3};
 
 use super::{LiteralStyle, Literals, Part, Read};
-use crate::{body::cut, typing::escape};
+use crate::{
+    body::{ahead, cut},
+    typing::escape,
+};
 
 /// A string that is being read.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +16,8 @@ pub(super) struct Text {
     pub(super) raw: bool,
     /// It is a key.
     pub(super) key: bool,
+    /// A quote was opened in it that was not escaped.
+    inner: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +50,7 @@ impl Literals {
     /// The string that begins at the position.
     pub(super) fn opening(&self, text: &str, eof: bool) -> Ends<Text> {
         let rest = cut(text, self.pos..text.len());
-        let string = |quote| Ends::Yes(Text { quote, raw: false, key: false });
+        let string = |quote| Ends::Yes(Text { quote, raw: false, key: false, inner: false });
         for own in self.style.quotes {
             if rest.starts_with(own) {
                 return string(Quote::Own(own));
@@ -111,7 +116,7 @@ impl Literals {
         read
     }
 
-    fn escaped(&mut self, string: Text, text: &str, eof: bool, out: &mut String) -> Read {
+    fn escaped(&mut self, mut string: Text, text: &str, eof: bool, out: &mut String) -> Read {
         let quote = match string.quote {
             Quote::Three("'''") | Quote::One(b'\'') => b'\'',
             _ => b'"',
@@ -152,11 +157,14 @@ impl Literals {
                     }
                 },
                 Some(_) => {
-                    match self.closes(string.quote, rest, eof) {
+                    match self.closes(string, rest, eof) {
                         Ends::Yes(()) => return Read::Done,
                         Ends::More => return Read::More,
                         Ends::No => {}
                     }
+                    let spaced = cut(text, 0..self.pos).ends_with([' ', '=', '(']);
+                    string.inner = spaced && !string.inner;
+                    self.part = Part::Text(string);
                     self.repaired |= matches!(string.quote, Quote::One(_));
                     escape(cut(rest, 0..1), out);
                     self.pos += 1;
@@ -167,7 +175,8 @@ impl Literals {
 
     /// Whether the quote that `rest` begins with ends the string. One that models forget to escape is recognized by what
     /// no literal has after its end: a letter, or too many closing brackets.
-    fn closes(&self, quote: Quote, rest: &str, eof: bool) -> Ends<()> {
+    fn closes(&self, string: Text, rest: &str, eof: bool) -> Ends<()> {
+        let quote = string.quote;
         if let Quote::Three(delimiter) = quote {
             return if rest.starts_with(delimiter) {
                 Ends::Yes(())
@@ -180,6 +189,15 @@ impl Literals {
         let after = cut(rest, 1..rest.len());
         if after.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '\\')) {
             return Ends::No;
+        }
+        if string.inner {
+            // It closes the one before it, unless the string can end here.
+            let Some(next) = ahead(after, 0, &[]) else { return Ends::No };
+            match after.as_bytes().get(next) {
+                None if !eof => return Ends::More,
+                None | Some(b',' | b')' | b']' | b'}' | b':') => {}
+                Some(_) => return Ends::No,
+            }
         }
         let mut depth = self.stack.len();
         for byte in after.bytes() {

@@ -26,17 +26,25 @@ pub(super) fn literal(word: &str, python: bool, out: &mut String) -> Option<bool
         "None" => ("null", true),
         "true" | "false" | "null" => (word, false),
         _ => {
-            let number = number(word)?;
+            let idle = has_idle_zeros(word);
+            // Without a type it may be a text that begins with zeros.
+            let number = number(word).filter(|_| python || !idle)?;
             out.push_str(&number);
-            return Some(python || number == word);
+            return Some(number == word || python && !idle);
         }
     };
     out.push_str(json);
     Some(python == from_python)
 }
 
-/// A Python number as JSON has it.
-fn number(word: &str) -> Option<String> {
+/// Whether zeros stand before a number, as neither notation has it.
+fn has_idle_zeros(word: &str) -> bool {
+    let digits = word.trim_start_matches(['+', '-']);
+    digits.len() > 1 && digits.starts_with('0') && digits.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+}
+
+/// A Python number as JSON has it, without the zeros before it that mean nothing.
+pub(crate) fn number(word: &str) -> Option<String> {
     let negative = word.strip_prefix('-');
     let size = negative.or_else(|| word.strip_prefix('+')).unwrap_or(word);
     let sign = if negative.is_some() { "-" } else { "" };
@@ -54,6 +62,8 @@ fn number(word: &str) -> Option<String> {
         None => (mantissa, None),
     };
     let digits = |text: &str| ungrouped(text, |char| char.is_ascii_digit());
+    let idle = whole.bytes().take(whole.len().saturating_sub(1)).take_while(|byte| *byte == b'0').count();
+    let whole = whole.get(idle..)?;
     let mut json = String::from(sign);
     match fraction {
         Some(fraction) if !fraction.is_empty() => {
@@ -62,10 +72,6 @@ fn number(word: &str) -> Option<String> {
         }
         Some(_) => json.push_str(&format!("{}.0", digits(whole)?)),
         None => json.push_str(&digits(whole)?),
-    }
-    let whole = json.trim_start_matches('-');
-    if whole.starts_with('0') && whole.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
-        return None;
     }
     if let Some(exponent) = exponent {
         let (letter, _) = size.get(mantissa.len()..)?.split_at_checked(1)?;
@@ -116,6 +122,9 @@ mod tests {
             ("-.5e-3", "-0.5e-3"),
             ("1.e5", "1.0e5"),
             ("2E+8", "2E+8"),
+            ("007", "7"),
+            ("-01.5", "-1.5"),
+            ("00", "0"),
             ("1e1_0", "1e10"),
             ("5.0", "5.0"),
             ("0xFF", "255"),
@@ -135,8 +144,6 @@ mod tests {
             "1_",
             "_1",
             "1__0",
-            "007",
-            "-01.5",
             "1.2.3",
             "1-2",
             "--1",

@@ -2,7 +2,7 @@
 
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::{
-    body::{Body, Cx, Is, Step, cut, is},
+    body::{Body, Cx, Is, Step, ahead, cut, is, is_any, rest},
     json::JsonBody,
     literal::{Literals, Read},
 };
@@ -17,8 +17,9 @@ impl NamedBody {
         self.skip_blank(text);
         let behind = self.rest(text);
         let tags = matches!(self.style.arguments, Arguments::Tags(_));
+        let opens = behind.starts_with('{') || !tags && behind.starts_with('"');
         if let Some(name) = self.name.clone()
-            && behind.starts_with('{')
+            && opens
         {
             let ends = self.style.end;
             self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
@@ -28,6 +29,17 @@ impl NamedBody {
         if tags && !behind.is_empty() {
             self.part = Part::Between;
             return None;
+        }
+        if !tags {
+            match self.no_arguments(text, eof, cx) {
+                Is::Yes => {
+                    self.repaired = true;
+                    self.part = Part::End;
+                    return None;
+                }
+                Is::Open => return Some(Step::More),
+                Is::No => {}
+            }
         }
         if !tags && !behind.is_empty() && is(behind, "```") != Is::No {
             // The first line of a fence around the arguments.
@@ -48,9 +60,11 @@ impl NamedBody {
         }
         let plain = head::is_plain(&self.style.head);
         let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+        // The end of the text is the only end that such calls have.
+        let ended = || plain && (!self.nothing_but_name(text) || self.is_sure_name(text, cx));
         if tags {
             self.part = Part::Between;
-        } else if behind.is_empty() && plain && offered() && self.nothing_but_name(text) {
+        } else if behind.is_empty() && offered() && ended() {
             // Nothing but the name of a tool.
             self.repaired = true;
             self.part = Part::End;
@@ -58,6 +72,29 @@ impl NamedBody {
             return Some(Step::Reject(self.pos));
         }
         None
+    }
+
+    /// Whether an end stands after the delimiter that opens the arguments: the call has none.
+    fn no_arguments(&self, text: &str, eof: bool, cx: &Cx<'_>) -> Is {
+        let offered = || self.name.as_deref().is_some_and(|name| cx.offered.contains(name));
+        if self.nothing_but_name(text) && !offered() {
+            return Is::No;
+        }
+        // A fence may stand around them.
+        let Some(at) = ahead(text, self.pos, b"`") else { return Is::No };
+        let ends = self.style.end.iter().chain(self.row.close).copied().filter(|end| !end.starts_with('`'));
+        let next = self.row.delimiters.iter().map(|delimiter| delimiter.text);
+        match is_any(rest(text, at), ends.chain(next)) {
+            Is::Open if eof => Is::No,
+            Is::Open if at == text.len() && at == self.pos => Is::No,
+            found => found,
+        }
+    }
+
+    /// Whether a word after a delimiter is the name of a tool: which are offered is known, or it stands close to it.
+    fn is_sure_name(&self, text: &str, cx: &Cx<'_>) -> bool {
+        let close = !cut(text, 0..self.start).ends_with(char::is_whitespace);
+        cx.offered.is_named() || close && rest(text, self.start).starts_with(char::is_alphabetic)
     }
 
     /// No delimiter that opens arguments stands after the name.
@@ -89,6 +126,7 @@ impl NamedBody {
         let Some(literals) = &mut self.literals else { return Some(Step::Reject(self.pos)) };
         let read = literals.feed(text, eof, &mut self.arguments);
         self.pos = literals.pos();
+        self.certain = literals.certain(&self.arguments);
         match read {
             Read::More => {
                 self.send(cx);
@@ -97,6 +135,7 @@ impl NamedBody {
             Read::Fail => Some(Step::Reject(self.pos)),
             Read::Done => {
                 self.repaired |= literals.repaired();
+                self.certain = usize::MAX;
                 self.literals = None;
                 self.closed = true;
                 self.part = Part::End;

@@ -143,8 +143,9 @@ fn up_to<'a>(text: &'a str, close: &[&str], eof: bool) -> Found<'a> {
         if let Some(length) =
             close.iter().filter(|close| here.starts_with(**close)).map(|close| close.len()).max()
         {
-            let name = text.get(..at).unwrap_or_default().trim().trim_matches(['"', '\'']);
-            return Found::Name(Named { name: name.into(), tag: "", end: at + length });
+            let tag = text.get(..at).unwrap_or_default().trim();
+            let name = tag.strip_suffix('/').unwrap_or(tag).trim_end().trim_matches(['"', '\'']);
+            return Found::Name(Named { name: name.into(), tag, end: at + length });
         }
         if matches!(char, '<' | '\n') {
             return Found::No(at);

@@ -47,6 +47,12 @@ pub(crate) fn lead(style: &NamedStyle, row: &Dialect, text: &str, addressed: boo
             Found::More if plain(behind) => Lead::More,
             Found::Name(_) | Found::More | Found::No(_) => Lead::No,
         },
+        // Only the bracket after the name distinguishes two forms.
+        Some(_) if literals => match head::name(&style.head, behind, false) {
+            Found::Name(found) if single(behind.get(..found.end).unwrap_or_default()) => Lead::Yes,
+            Found::More if single(behind) => Lead::More,
+            Found::Name(_) | Found::More | Found::No(_) => Lead::No,
+        },
         // A name without a delimiter around it begins as names do.
         Some(first) if head::is_plain(&style.head) && !first.is_alphanumeric() && first != '_' => Lead::No,
         Some(_) => Lead::Yes,
@@ -63,6 +69,12 @@ fn plain(name: &str) -> bool {
     let name = name.trim_end_matches(['(', '{']).trim_end();
     let part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.' | '-');
     name.starts_with(|first: char| first.is_alphabetic() || first == '_') && name.chars().all(part)
+}
+
+/// No other bracket than that after a name.
+fn single(name: &str) -> bool {
+    let name = name.strip_suffix(['(', '{']).unwrap_or(name);
+    !name.contains(['(', '{', '[', '"', '\n'])
 }
 
 pub(super) fn lead_is(found: Is) -> Lead {

@@ -4,6 +4,8 @@
 mod arguments;
 mod head;
 mod lead;
+mod nested;
+mod stop;
 mod tags;
 mod value;
 mod write;
@@ -12,14 +14,19 @@ pub use head::Head;
 use head::{Found, MAX_NAME};
 pub(super) use lead::lead;
 use lead::lead_is;
+use nested::Nested;
 pub use tags::TagStyle;
+use value::Written;
 
 use super::{
-    body::{Body, Cx, Is, Lead, Ready, Step, Tail, Unfinished, ahead, cut, is, is_any, rest, tail},
+    body::{
+        Body, Cx, Is, Lead, Ready, Step, Tail, Unfinished, ahead, cut, done_on_line, is, is_any, rest, tail,
+    },
     elements::End,
+    envelope::{members, wrapped_arguments},
     json::JsonBody,
     literal::{LiteralStyle, Literals},
-    table::Dialect,
+    table::{DelimiterKind, Dialect},
     typing::Types,
 };
 
@@ -57,6 +64,8 @@ pub(super) struct NamedBody {
     wrapped: bool,
     /// No delimiter stands before it: the name has to be that of an offered tool.
     bare: bool,
+    /// Nor does a word: its line has to end with it.
+    unmarked: bool,
     pos: usize,
     part: Part,
     /// Where the part that is being read begins.
@@ -73,6 +82,14 @@ pub(super) struct NamedBody {
     element: Option<End>,
     /// The name of the argument whose value is being read.
     key: String,
+    /// Tags that are open in the value.
+    nested: Nested,
+    /// The value stands in a section of character data.
+    cdata: bool,
+    /// The value holds a tag of the argument's own name.
+    own_tag: bool,
+    /// The last value, once it has ended.
+    written: Option<Written>,
     /// The arguments as far as they are known, as JSON text.
     arguments: String,
     /// They are a whole object.
@@ -80,12 +97,17 @@ pub(super) struct NamedBody {
     /// What ends the call has been read.
     ended: bool,
     params: usize,
+    /// The first argument is none that the tool has, and may hold all the others: nothing of it is handed on before
+    /// that is known.
+    wraps: bool,
     repaired: bool,
     /// Where text that is no argument begins, after the last one.
     stray: Option<usize>,
     /// How much of the value, from `start` on, is already in `arguments`.
     taken: Option<usize>,
     sent: usize,
+    /// How much of the arguments may be handed on.
+    certain: usize,
     begun: Option<usize>,
     ready: Vec<Ready>,
 }
@@ -119,15 +141,16 @@ impl NamedBody {
         row: &'static Dialect,
         style: NamedStyle,
         at: usize,
-        wrapped: bool,
-        bare: bool,
+        kind: DelimiterKind,
+        unmarked: bool,
         recipient: Option<String>,
     ) -> Self {
         Self {
             row,
             style,
-            wrapped,
-            bare,
+            wrapped: !matches!(kind, DelimiterKind::Call | DelimiterKind::Inner),
+            bare: unmarked || kind == DelimiterKind::Line,
+            unmarked,
             pos: at,
             part: Part::Call,
             start: at,
@@ -139,14 +162,20 @@ impl NamedBody {
             value_end: None,
             element: None,
             key: String::new(),
+            nested: Nested::default(),
+            cdata: false,
+            own_tag: false,
+            written: None,
             arguments: String::new(),
             closed: false,
             ended: false,
             params: 0,
+            wraps: false,
             repaired: false,
             stray: None,
             taken: None,
             sent: 0,
+            certain: usize::MAX,
             begun: None,
             ready: Vec::new(),
         }
@@ -218,7 +247,7 @@ impl NamedBody {
             self.arguments.push('{');
         }
         (self.params, self.sent, self.repaired, self.stray) = (0, 0, false, None);
-        (self.closed, self.ended) = (false, false);
+        (self.closed, self.ended, self.wraps) = (false, false, false);
         if !self.bare {
             self.begun = cx.begin(&name, self.row.name);
         }
@@ -252,6 +281,10 @@ impl NamedBody {
             }
             self.arguments.push('}');
         }
+        if self.wraps && self.params == 1 {
+            self.unwrap_arguments(cx);
+        }
+        self.wraps = false;
         self.part = Part::Tail;
         self.send(cx);
         let Some(name) = self.name.take() else { return };
@@ -264,6 +297,18 @@ impl NamedBody {
             bare_name: false,
             closed: self.ended || self.closed && self.style.end.is_empty() && self.row.is_open_ended(),
         });
+    }
+
+    /// Takes the only argument for all of them, if it is an object whose members are arguments of the tool.
+    fn unwrap_arguments(&mut self, cx: &Cx<'_>) {
+        let inner = wrapped_arguments(&self.arguments);
+        let known = |name: &str| self.properties(cx).is_some_and(|all| all.contains_key(name));
+        if let Some(inner) =
+            inner.filter(|inner| members(inner).is_some_and(|names| names.iter().all(|name| known(name))))
+        {
+            self.arguments = inner;
+            self.repaired = true;
+        }
     }
 
     fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
@@ -297,7 +342,7 @@ impl NamedBody {
         if (tail == Tail::Open || next == Lead::More) && !eof {
             return Some(Step::More);
         }
-        Some(Step::Done(self.pos))
+        Some(if self.unmarked { done_on_line(text, self.pos, eof) } else { Step::Done(self.pos) })
     }
 
     /// After an element of a list: its next one or its end.
@@ -341,9 +386,10 @@ impl NamedBody {
 
     /// Hands on what has come of the arguments.
     fn send(&mut self, cx: &mut Cx<'_>) {
-        let Some(index) = self.begun else { return };
-        cx.delta(index, cut(&self.arguments, self.sent..self.arguments.len()));
-        self.sent = self.arguments.len();
+        let Some(index) = self.begun.filter(|_| !self.wraps) else { return };
+        let end = self.arguments.len().min(self.certain);
+        cx.delta(index, cut(&self.arguments, self.sent..end));
+        self.sent = end.max(self.sent);
     }
 }
 

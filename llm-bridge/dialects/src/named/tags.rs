@@ -1,11 +1,10 @@
 //! Arguments in tags: where each begins, and what may stand between them.
 
 use memchr::memchr;
-use serde_json::Value;
 
-use super::{Arguments, Head, NamedBody, NamedStyle, Part, head};
+use super::{Arguments, Head, MAX_NAME, NamedBody, NamedStyle, Nested, Part, head};
 use crate::{
-    body::{Cx, Is, Step, Tail, ahead, is, is_any, rest, tail},
+    body::{Cx, Is, Step, Tail, ahead, cut, is, is_any, rest, tail},
     elements::End,
     typing::{Shape, Types, quoted},
 };
@@ -27,6 +26,10 @@ pub struct TagStyle {
     pub(crate) elements: bool,
     /// What the tag says of the value's type when it is rendered.
     pub(super) types: TypeAttribute,
+    /// What may stand around the type of the value, before the value's own tag.
+    kind: Option<&'static (&'static str, &'static str)>,
+    /// A value may stand in a section of character data.
+    cdata: bool,
 }
 
 /// How a tag states the type of its value.
@@ -42,7 +45,17 @@ pub(super) enum TypeAttribute {
 impl TagStyle {
     /// A tag with the name, then the value, which line ends may frame.
     pub const fn new(key: Head, end: &'static str) -> Self {
-        Self { key, value: "", end, framed: true, lines: false, elements: false, types: TypeAttribute::None }
+        Self {
+            key,
+            value: "",
+            end,
+            framed: true,
+            lines: false,
+            elements: false,
+            types: TypeAttribute::None,
+            kind: None,
+            cdata: false,
+        }
     }
 
     /// The style with values on lines of their own.
@@ -54,6 +67,18 @@ impl TagStyle {
     /// The style with a tag of its own before the value.
     pub const fn value(mut self, value: &'static str) -> Self {
         self.value = value;
+        self
+    }
+
+    /// The style with a tag, which may be missing, for the type of the value.
+    pub const fn typed_by(mut self, tags: &'static (&'static str, &'static str)) -> Self {
+        self.kind = Some(tags);
+        self
+    }
+
+    /// The style with values that may stand in a section of character data: `<![CDATA[…]]>`.
+    pub const fn cdata(mut self) -> Self {
+        self.cdata = true;
         self
     }
 
@@ -80,6 +105,28 @@ impl TagStyle {
         self.framed = false;
         self.elements = true;
         self
+    }
+}
+
+/// A section of character data of XML.
+const CDATA: &str = "<![CDATA[";
+pub(super) const CDATA_END: &str = "]]>";
+
+impl TagStyle {
+    /// The type that is stated in a tag here, and where that ends; an error while more text decides.
+    fn kind_at<'t>(&self, text: &'t str, at: usize, eof: bool) -> Result<Option<(&'t str, usize)>, ()> {
+        let (Some((open, close)), Some(at)) = (self.kind, ahead(text, at, &[])) else { return Ok(None) };
+        let inside = match is(rest(text, at), open) {
+            Is::Yes => rest(text, at + open.len()),
+            Is::Open if !eof => return Err(()),
+            Is::Open | Is::No => return Ok(None),
+        };
+        let area = cut(inside, 0..inside.floor_char_boundary(MAX_NAME));
+        match area.find(close) {
+            Some(end) => Ok(Some((cut(area, 0..end).trim(), at + open.len() + end + close.len()))),
+            None if area.len() == inside.len() && area.len() < MAX_NAME && !eof => Err(()),
+            None => Ok(None),
+        }
     }
 }
 
@@ -121,7 +168,8 @@ impl NamedBody {
         }
         let tail = tail(text, self.pos, self.row.close, &[], eof);
         let next = is_any(behind, self.row.delimiters.iter().map(|delimiter| delimiter.text));
-        let open = param == Is::Open || end == Is::Open || tail == Tail::Open || next == Is::Open;
+        let again = if tags.elements { Is::No } else { is(behind, tags.end) };
+        let open = [param, end, next, again].contains(&Is::Open) || tail == Tail::Open;
         if open && !eof {
             return Some(Step::More);
         }
@@ -136,6 +184,9 @@ impl NamedBody {
             self.finish_call(self.pos, cx);
             self.pos = close_end;
             return Some(Step::Done(close_end));
+        }
+        if again == Is::Yes && self.value_ends_again() {
+            return None;
         }
         // A call without any argument has to be ended, and nothing may stand in it: else a tag is just mentioned.
         if self.params == 0 {
@@ -156,6 +207,17 @@ impl NamedBody {
         None
     }
 
+    /// At an end of a value outside values: one that is one too many, or the real one of the last value, which held
+    /// an end and the text after it itself. False if that cannot be.
+    fn value_ends_again(&mut self) -> bool {
+        if self.stray.is_some() {
+            return self.reopen() && self.stray.take().is_some();
+        }
+        self.pos += self.tags().map_or(0, |tags| tags.end.len());
+        self.repaired = true;
+        true
+    }
+
     /// The byte with which every tag begins that can end a value.
     pub(super) fn tag_byte(&self) -> u8 {
         self.tags().and_then(|tags| tags.end.bytes().next()).unwrap_or(b'<')
@@ -169,6 +231,13 @@ impl NamedBody {
             head::Found::No(at) => return Some(Step::Reject(self.start + at)),
         };
         let mut at = self.start + named.end;
+        let kind = match tags.kind_at(text, at, eof) {
+            Ok(kind) => kind,
+            Err(()) => return Some(Step::More),
+        };
+        if let Some((_, end)) = kind {
+            at = end;
+        }
         if !tags.value.is_empty() {
             let Some(next) = ahead(text, at, &[]) else { return Some(Step::Reject(at)) };
             let inside = rest(text, next);
@@ -189,12 +258,20 @@ impl NamedBody {
         if key.is_empty() {
             return Some(Step::Reject(at));
         }
+        let cdata = if tags.cdata { is(rest(text, at), CDATA) } else { Is::No };
+        if cdata == Is::Open && !eof {
+            return Some(Step::More);
+        }
+        at += if cdata == Is::Yes { CDATA.len() } else { 0 };
         let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
         let shape = Shape::of(schema, schema).property(&key);
-        self.types = markup_types(named.tag, schema, &key).unwrap_or_else(|| cx.parsing.types(&shape));
+        let kind = kind.filter(|_| shape.types().is_none()).map(|(kind, _)| Types::named(kind));
+        let stated = kind.or_else(|| markup_types(named.tag, &shape));
+        self.types = stated.unwrap_or_else(|| cx.parsing.types(&shape));
         self.value_end = tags.elements.then(|| format!("{}{key}>", tags.end));
+        self.cdata = cdata == Is::Yes;
         // Only what the schema says is text cannot be a tree.
-        let text = shape.is_known() && self.types.is_text();
+        let text = shape.types().is_some_and(Types::is_text);
         self.element = (tags.elements && !text).then(|| End::new(at));
         if self.params > 0 {
             self.arguments.push_str(", ");
@@ -202,25 +279,23 @@ impl NamedBody {
         quoted(&key, &mut self.arguments);
         self.arguments.push_str(": ");
         self.key = key.into_owned();
+        self.wraps = self.params == 0 && self.properties(cx).is_some_and(|all| !all.contains_key(&self.key));
         self.params += 1;
         self.pos = at;
         self.start = at;
         self.taken = None;
+        self.nested = Nested::default();
+        self.own_tag = false;
         self.part = Part::Value;
         None
     }
 }
 
-/// The type that the tag itself states.
-fn markup_types(tag: &str, schema: Option<&Value>, key: &str) -> Option<Types> {
+/// The type that the tag itself states, where the schema leaves that open.
+fn markup_types(tag: &str, shape: &Shape<'_>) -> Option<Types> {
     if let Some(string) = head::value(tag, "string") {
-        let known = schema
-            .is_some_and(|schema| schema.pointer("/properties").is_some_and(|all| all.get(key).is_some()));
-        return (!known || string == "true").then_some(if string == "true" {
-            Types::TEXT
-        } else {
-            Types::ANY
-        });
+        let stated = if string == "true" { Some(Types::TEXT) } else { shape.types() };
+        return Some(stated.unwrap_or(Types::ANY));
     }
     head::value(tag, "type").map(|kind| Types::named(&kind))
 }

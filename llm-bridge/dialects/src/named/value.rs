@@ -1,23 +1,23 @@
-//! The value of one argument: where it ends, what frames it, and how it becomes JSON.
+//! The value of one argument: what frames it, and how it becomes JSON.
 
 use memchr::memchr;
 
-use super::{MAX_NAME, NamedBody, Part, head};
+use super::{NamedBody, Part, nested::Tag, stop::Stop, tags::CDATA_END};
 use crate::{
-    body::{Cx, Is, MAX_BLANK, Step, Tail, ahead, cut, is, is_any, rest, tail},
+    body::{Cx, Is, MAX_BLANK, Step, cut, is, rest},
     elements,
-    table::DelimiterKind,
     typing::escape,
 };
 
-/// What the first byte of a tag in a value is.
-enum Stop {
-    /// The value's end.
-    Value,
-    /// Another tag, which ends the value although its own end is missing.
-    Next,
-    /// More text decides.
-    More,
+/// A value that has been written, in case it turns out that its end belonged to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    /// Where it begins, in the text.
+    start: usize,
+    /// The length of the arguments before its last part.
+    arguments: usize,
+    /// How much of it was handed on.
+    taken: Option<usize>,
 }
 
 impl NamedBody {
@@ -26,45 +26,50 @@ impl NamedBody {
             let Some(at) = end.feed(text, tags.key.open(), tags.end, &self.key) else {
                 return Some(if eof { Step::Reject(text.len()) } else { Step::More });
             };
-            if !self.finish_value(text, at, cx) {
-                return Some(Step::Reject(at));
-            }
-            self.pos = at + self.value_end().len();
-            self.part = Part::Between;
-            return None;
+            return self.end_value(text, at, Some(self.value_end().len()), cx);
         }
         let first = self.tag_byte();
         loop {
             let Some(at) = memchr(first, self.rest(text).as_bytes()) else {
                 self.pos = text.len();
+                if eof && self.flatten(cx) {
+                    continue;
+                }
                 break;
             };
             self.pos += at;
-            match self.stop(text, eof, cx) {
-                Some(Stop::Value) => {
-                    let end = self.pos;
-                    if !self.finish_value(text, end, cx) {
-                        return Some(Step::Reject(end));
+            if self.cdata {
+                match is(self.rest(text), self.value_end()) {
+                    Is::Yes if self.cdata_end(text).is_some() => {
+                        return self.end_value(text, self.pos, Some(self.value_end().len()), cx);
                     }
-                    self.pos += self.value_end().len();
-                    self.part = Part::Between;
-                    return None;
+                    Is::Open if !eof => return Some(Step::More),
+                    _ => self.pos += 1,
+                }
+                continue;
+            }
+            if !self.begins_tag(text.as_bytes().get(self.pos + 1).copied()) {
+                self.pos += 1;
+                continue;
+            }
+            let stop = match self.stop(text, eof, cx) {
+                Some(Stop::More) => Tag::More,
+                stop if *cx.flat => Tag::Plain(stop),
+                stop => self.nested(stop, text, eof, cx),
+            };
+            match stop {
+                Tag::Plain(Some(Stop::Value(length))) => {
+                    self.repaired |= length != self.value_end().len();
+                    return self.end_value(text, self.pos, Some(length), cx);
                 }
                 // The value's own end is missing: whatever comes next ends it.
-                Some(Stop::Next) => {
-                    let end = self.pos;
-                    if !self.finish_value(text, end, cx) {
-                        return Some(Step::Reject(end));
-                    }
-                    self.repaired = true;
-                    self.part = Part::Between;
-                    return None;
-                }
-                Some(Stop::More) => {
+                Tag::Plain(Some(Stop::Next)) => return self.end_value(text, self.pos, None, cx),
+                Tag::More | Tag::Plain(Some(Stop::More)) => {
                     self.stream(text, cx);
                     return Some(Step::More);
                 }
-                None => self.pos += 1,
+                Tag::Plain(None) => self.pos += 1,
+                Tag::Passed => {}
             }
         }
         if !eof {
@@ -81,116 +86,46 @@ impl NamedBody {
         let plain = |value: &&str| {
             !closes.clone().copied().chain(delimiters.clone()).any(|delimiter| value.contains(delimiter))
         };
-        if let Some(value) = closes.clone().find_map(|close| whole.strip_suffix(close)).filter(plain) {
-            self.pos = self.start + value.len();
-            let end = self.pos;
-            if self.finish_value(text, end, cx) {
-                self.repaired = true;
-                self.part = Part::Between;
-                return None;
-            }
+        match closes.clone().find_map(|close| whole.strip_suffix(close)).filter(plain) {
+            Some(value) => self.end_value(text, self.start + value.len(), None, cx),
+            None => Some(Step::Reject(text.len())),
         }
-        Some(Step::Reject(text.len()))
     }
 
-    fn value_end(&self) -> &str {
+    /// The value in a section of character data, if that ends at the position.
+    fn cdata_end<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let value = cut(text, self.start..self.pos);
+        let end = value.len().saturating_sub(MAX_BLANK);
+        let blank = rest(value, value.ceil_char_boundary(end));
+        let value = cut(value, 0..value.len() - (blank.len() - blank.trim_end().len()));
+        value.strip_suffix(CDATA_END)
+    }
+
+    /// The value ends at `end`, and after it its own end of `length` bytes, if there is one.
+    fn end_value(&mut self, text: &str, end: usize, length: Option<usize>, cx: &mut Cx<'_>) -> Option<Step> {
+        if !self.finish_value(text, end, length.is_some(), cx) {
+            return Some(Step::Reject(end));
+        }
+        self.repaired |= length.is_none();
+        self.pos = end + length.unwrap_or(0);
+        self.part = Part::Between;
+        None
+    }
+
+    /// Takes back the end of the last value: the text after it, and another end here, belong to it.
+    pub(super) fn reopen(&mut self) -> bool {
+        let Some(written) = self.written.take() else { return false };
+        self.arguments.truncate(written.arguments);
+        self.start = written.start;
+        self.taken = written.taken;
+        self.part = Part::Value;
+        self.repaired = true;
+        true
+    }
+
+    pub(super) fn value_end(&self) -> &str {
         let end = self.tags().map_or("", |tags| tags.end);
         self.value_end.as_deref().unwrap_or(end)
-    }
-
-    /// Whether the tag at the current position ends the value.
-    fn stop(&self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
-        let behind = self.rest(text);
-        if !self.begins_tag(behind.as_bytes().get(1).copied()) {
-            return None;
-        }
-        let mut more = false;
-        match is(behind, self.value_end()) {
-            Is::Yes => return Some(Stop::Value),
-            Is::Open => more = true,
-            Is::No => {}
-        }
-        let tags = self.tags()?;
-        let before = cut(text, self.start..self.pos);
-        let line = before.trim_end_matches([' ', '\t']).ends_with('\n');
-        // Elements hold elements: none of them ends the value.
-        let key = if tags.elements { Is::No } else { is(behind, tags.key.open()) };
-        match key {
-            Is::Yes if line => return Some(Stop::Next),
-            Is::Yes => {
-                let after = rest(behind, tags.key.open().len());
-                match head::name(&tags.key, after, eof) {
-                    head::Found::Name(named) if self.knows(&named.name, cx) => return Some(Stop::Next),
-                    head::Found::More => more |= after.len() <= MAX_NAME,
-                    _ => {}
-                }
-            }
-            Is::Open => more = true,
-            Is::No => {}
-        }
-        match is_any(behind, self.style.end.iter().copied()) {
-            Is::Yes => {
-                let end =
-                    self.style.end.iter().find(|end| behind.starts_with(**end)).map_or(0, |end| end.len());
-                let after = self.pos + end;
-                let tail = tail(text, after, self.row.close, &[], eof);
-                let next = if self.wrapped { Is::No } else { self.next_call(text, after, eof) };
-                let closed = matches!(tail, Tail::Closed(_)) || next == Is::Yes;
-                let ended = || rest(text, after).trim_start().is_empty();
-                if closed || (line && !self.wrapped) || (eof && ended()) {
-                    return Some(Stop::Next);
-                }
-                more |= tail == Tail::Open || next == Is::Open;
-            }
-            Is::Open => more = true,
-            Is::No => {}
-        }
-        // At the end of the text the wrapper's end would end the value: until more has come, it may be that.
-        let close = self.row.close.iter().find(|close| is(behind, close) != Is::No);
-        more |= close.is_some_and(|close| {
-            let after = (self.pos + close.len()).min(text.len());
-            ahead(text, after, &[]) == Some(text.len())
-        });
-        (more && !eof).then_some(Stop::More)
-    }
-
-    /// Whether this can be the second byte of a tag that ends a value; most angle brackets are none.
-    fn begins_tag(&self, second: Option<u8>) -> bool {
-        let Some(second) = second else { return true };
-        let is_second = |delimiter: &str| delimiter.as_bytes().get(1) == Some(&second);
-        self.tags().is_some_and(|tags| is_second(tags.end) || is_second(tags.key.open()))
-            || self.style.end.iter().chain(self.row.close).any(|delimiter| is_second(delimiter))
-    }
-
-    /// Whether another call with arguments begins here, where each begins with its own delimiter: then this one has ended.
-    fn next_call(&self, text: &str, at: usize, eof: bool) -> Is {
-        let Some(at) = ahead(text, at, &[]).filter(|at| *at < text.len()) else { return Is::No };
-        let open = self.style.head.open();
-        let marked = self
-            .row
-            .delimiters
-            .iter()
-            .any(|delimiter| delimiter.kind == DelimiterKind::Call && delimiter.text == open);
-        let (true, Some(tags)) = (marked, self.tags()) else { return Is::No };
-        match is(rest(text, at), open) {
-            Is::Yes => {}
-            other => return other,
-        }
-        let named = at + open.len();
-        match head::name(&self.style.head, rest(text, named), eof) {
-            head::Found::Name(found) => {
-                let behind = rest(text, named + found.end).trim_start();
-                if behind.is_empty() && eof { Is::No } else { is(behind, tags.key.open()) }
-            }
-            head::Found::More => Is::Open,
-            head::Found::No(_) => Is::No,
-        }
-    }
-
-    /// The tool has an argument of this name.
-    fn knows(&self, key: &str, cx: &Cx<'_>) -> bool {
-        let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name));
-        schema.and_then(|schema| schema.get("properties")?.get(key.trim())).is_some()
     }
 
     /// The offset after the framing newline with which a value may begin; nothing while that is not known.
@@ -215,11 +150,18 @@ impl NamedBody {
         value.strip_suffix("\r\n").or_else(|| value.strip_suffix('\n')).map_or(value.len(), str::len)
     }
 
-    /// Writes the value that ends here; false if it cannot be read.
-    fn finish_value(&mut self, text: &str, end: usize, cx: &Cx<'_>) -> bool {
+    /// Writes the value that ends here, by an end of its own or because that is missing; false if it cannot be read.
+    fn finish_value(&mut self, text: &str, end: usize, own: bool, cx: &Cx<'_>) -> bool {
+        if let Some(value) = self.cdata_end(text).filter(|_| self.cdata) {
+            self.repaired |= self.types.write(value, &mut self.arguments);
+            return true;
+        }
         let value = cut(text, self.start..end);
         let from = self.framed(cut(text, 0..end)).unwrap_or(0);
-        let stop = self.unframed(value);
+        // A line end before the value's own end frames it only together with one at its beginning.
+        let stop = if own && from == 0 { value.len() } else { self.unframed(value) };
+        let (start, arguments, taken) = (self.start, self.arguments.len(), self.taken);
+        self.written = self.types.has_text().then_some(Written { start, arguments, taken });
         let whole = cut(value, from..stop.max(from));
         let tags = self.tags().filter(|tags| tags.elements && self.element.is_none());
         if tags.is_some_and(|tags| whole.contains(tags.key.open())) {
@@ -250,12 +192,12 @@ impl NamedBody {
     }
 
     /// Hands on what has come of the value, where it is text.
-    fn stream(&mut self, text: &str, cx: &mut Cx<'_>) {
+    pub(super) fn stream(&mut self, text: &str, cx: &mut Cx<'_>) {
         if self.begun.is_none() {
             return;
         }
-        if self.types.is_text() && self.element.is_none() && cx.parsing.is_verbatim() {
-            let value = cut(text, self.start..self.pos);
+        if self.types.is_text() && self.element.is_none() && !self.cdata && cx.parsing.is_verbatim() {
+            let value = cut(text, self.start..self.nested.first().unwrap_or(self.pos));
             let safe = match self.tags() {
                 Some(tags) if tags.framed => {
                     let safe = value.strip_suffix('\n').unwrap_or(value);

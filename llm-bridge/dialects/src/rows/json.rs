@@ -1,8 +1,9 @@
 //! Dialects whose calls are JSON objects with the tool's name in them.
 
-use super::THINK;
+use super::{THINK, literals::python};
 use crate::{
     json::JsonStyle,
+    named::Head,
     table::{Delimiter, Dialect, Form},
 };
 
@@ -11,9 +12,11 @@ const ARRAY: &[Form] = &[Form::Json(JsonStyle::PLAIN.in_array())];
 
 pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("hermes", OBJECT)
-        .delimiters(&[Delimiter::wrapper("<tool_call>")])
-        .close(&["</tool_call>"])
+        // The second is where the prompt lists the tools; a model takes it for the place of calls.
+        .delimiters(&[Delimiter::wrapper("<tool_call>"), Delimiter::wrapper("<tools>")])
+        .close(&["</tool_call>", "</tools>"])
         .on_lines()
+        .stops(&["<|im_end|>", "<|endoftext|>"])
         .thinking(THINK),
     Dialect::new("ernie45", OBJECT)
         .delimiters(&[Delimiter::wrapper("<tool_call>")])
@@ -25,11 +28,20 @@ pub(super) const ROWS: &[Dialect] = &[
         // Left over where a server has eaten the opening delimiter of another dialect as a special token.
         .close(&["</tool_call>"]),
     Dialect::new("xlam", ARRAY),
-    Dialect::new("llama3_json", &[Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"]))])
-        .delimiters(&[Delimiter::wrapper("<|python_tag|>")])
-        .noise(&["<|eom_id|>"])
-        .results("<|start_header_id|>ipython<|end_header_id|>\n\n{content}<|eot_id|>"),
-    Dialect::new("phi4_mini_json", ARRAY).delimiters(&[Delimiter::line("functools")]),
+    Dialect::new(
+        "llama3_json",
+        &[
+            Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"])),
+            // As its built-in tools are called.
+            python(Head::between("", &[".call("]), false),
+        ],
+    )
+    .delimiters(&[Delimiter::wrapper("<|python_tag|>")])
+    .noise(&["<|eom_id|>"])
+    .stops(&["<|eot_id|>", "<|end_of_text|>"])
+    .results("<|start_header_id|>ipython<|end_header_id|>\n\n{content}<|eot_id|>"),
+    Dialect::new("phi4_mini_json", ARRAY)
+        .delimiters(&[Delimiter::line("functools"), Delimiter::word("functools")]),
     Dialect::new("firefunction", ARRAY).delimiters(&[Delimiter::line("functools")]),
     Dialect::new("nemotron_deci", ARRAY)
         .delimiters(&[Delimiter::wrapper("<TOOLCALL>")])
@@ -46,9 +58,12 @@ pub(super) const ROWS: &[Dialect] = &[
         .noise(&["<answer>", "</answer>"]),
     Dialect::new("granite", ARRAY)
         .delimiters(&[Delimiter::wrapper("<|tool_call|>")])
-        .close(&["<|end_of_text|>"])
+        .close(&["<|end_of_text|>", "<|/tool_call|>"])
         .open_ended(),
-    Dialect::new("granite_20b_fc", OBJECT).delimiters(&[Delimiter::wrapper("<function_call>")]),
+    Dialect::new("granite_20b_fc", OBJECT)
+        .delimiters(&[Delimiter::wrapper("<function_call>")])
+        .close(&["</function_call>"])
+        .open_ended(),
     Dialect::new("internlm2", &[Form::Json(JsonStyle::new(&["name"], &["parameters", "arguments"]))])
         .delimiters(&[
             Delimiter::wrapper("<|action_start|><|plugin|>"),

@@ -8,11 +8,14 @@ use crate::{
     table::{Delimiter, Dialect, Form},
 };
 
-const fn python(list: bool) -> Form {
+/// Calls of Python, with such a head.
+pub(super) const fn python(head: Head, list: bool) -> Form {
     let literals = LiteralStyle { assign: b'=', close: b')', quotes: &[] };
-    let arguments = Arguments::Literals(literals);
-    Form::Named(NamedStyle { head: Head::between("", &["("]), arguments, end: &[], list })
+    Form::Named(NamedStyle { head, arguments: Arguments::Literals(literals), end: &[], list })
 }
+
+const PYTHON: Form = python(Head::between("", &["("]), false);
+const LIST: Form = python(Head::between("", &["("]), true);
 
 const fn braces(open: &'static str, quotes: &'static [&'static str]) -> Form {
     let arguments = Arguments::Literals(LiteralStyle { assign: b':', close: b'}', quotes });
@@ -30,22 +33,23 @@ const PARENTHESES: Form = Form::Named(NamedStyle {
 });
 
 pub(super) const ROWS: &[Dialect] = &[
-    Dialect::new("pythonic", &[python(true)]),
-    Dialect::new("llama4_pythonic", &[python(true)])
+    Dialect::new("pythonic", &[LIST]),
+    Dialect::new("llama4_pythonic", &[LIST])
         .delimiters(&[Delimiter::wrapper("<|python_start|>")])
         .close(&["<|python_end|>"]),
-    Dialect::new("lfm2", &[python(true), Form::Json(JsonStyle::PLAIN)])
+    Dialect::new("lfm2", &[LIST, Form::Json(JsonStyle::PLAIN)])
         .delimiters(&[Delimiter::wrapper("<|tool_call_start|>")])
         .close(&["<|tool_call_end|>"])
         .results("<|tool_response_start|>{content}<|tool_response_end|>")
         .thinking(THINK),
-    Dialect::new("olmo3", &[python(false), python(true)])
+    Dialect::new("olmo3", &[PYTHON, LIST])
         .delimiters(&[Delimiter::wrapper("<function_calls>")])
         .close(&["</function_calls>"])
         .on_lines(),
     Dialect::new("gemma4", &[braces("call:", QUOTES), PARENTHESES, braces(":", QUOTES), braces("", QUOTES)])
         .delimiters(&[Delimiter::wrapper("<|tool_call>"), Delimiter::line("call:")])
         .noise(&["<turn|>", "<eos>"])
+        .stops(&["<end_of_turn>"])
         .close(&["<tool_call|>"])
         .thinking(&[("<|channel>thought\n", "<channel|>")])
         .results("<|tool_response>response:{name}{value:<|\"|>{content}<|\"|>}<tool_response|>"),

@@ -37,6 +37,11 @@ const BEAM: HeaderStyle = HeaderStyle {
     ..HEADER
 };
 
+const MUSE_HEADER: HeaderStyle = HeaderStyle {
+    ends: &[("<|message|>", Kind::ByFields), ("<atem:function_calls>", Kind::ByFields)],
+    ..HEADER
+};
+
 const MUSE: &[Form] = &[Form::Named(NamedStyle {
     head: Head::attribute("<atem:invoke ", "name", ">"),
     arguments: Arguments::Tags(
@@ -76,8 +81,10 @@ pub(super) const ROWS: &[Dialect] = &[
     .delimiters(HEADERS)
     .close(&["<|call|>", "<|end|>"]),
     Dialect::new("muse", MUSE)
-        .header(&HEADER)
+        .header(&MUSE_HEADER)
         .delimiters(&[
+            // Where it goes on after its thinking without the end of that.
+            Delimiter::word(" to="),
             Delimiter::header("<|start|>"),
             Delimiter::header("<|channel|>"),
             Delimiter::section("<atem:function_calls>"),

@@ -69,11 +69,15 @@ pub(super) const ROWS: &[Dialect] = &[
     .close(&["</tool_call>"]),
     Dialect::new(
         "glm47",
-        &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
+        &[
+            Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"])),
+            Form::Named(tags(Head::between("", PLAIN_NAME), PAIRS, &["</tool_call>"])),
+        ],
     )
-    .delimiters(&[Delimiter::call("<tool_call>")])
+    .delimiters(&[Delimiter::call("<tool_call>"), Delimiter::name("<arg_key>")])
     .thinking(THINK)
     .noise(&["<|role_end|>"])
+    .stops(&["<|observation|>", "<|user|>"])
     .results("<tool_response>{content}</tool_response>"),
     Dialect::new(
         "glm45",
@@ -102,13 +106,16 @@ pub(super) const ROWS: &[Dialect] = &[
     )
     .delimiters(&[Delimiter::wrapper("<tool_calls>")])
     .close(&["</tool_calls>"])
-    .on_lines(),
+    .on_lines()
+    .suffixed(),
     Dialect::new(
         "hy_v4",
         &[Form::Named(tags(Head::between("<tool_call>", PLAIN_NAME), PAIRS, &["</tool_call>"]))],
     )
-    .delimiters(&[Delimiter::wrapper("<tool_calls>")])
-    .close(&["</tool_calls>"]),
+    .delimiters(&[Delimiter::wrapper("<tool_calls>"), Delimiter::call("<tool_call>")])
+    .close(&["</tool_calls>"])
+    .thinking(THINK)
+    .suffixed(),
     Dialect::new(
         "k2_horizon",
         &[
@@ -116,7 +123,8 @@ pub(super) const ROWS: &[Dialect] = &[
                 Head::between("", &[""]),
                 TagStyle::new(Head::between("<ifm|arg_key>", &["</ifm|arg_key>"]), "</ifm|arg_value>")
                     .value("<ifm|arg_value>")
-                    .verbatim(),
+                    .verbatim()
+                    .typed_by(&("<ifm|arg_type>", "</ifm|arg_type>")),
                 &["</ifm|tool_call>"],
             )),
             Form::Json(JsonStyle::PLAIN),
@@ -127,7 +135,13 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::wrapper("<ifm|tool_calls>"),
         Delimiter::wrapper("<ifm|tool_call>"),
     ])
-    .close(&["</ifm|tool_calls>", "</ifm|tool_call></ifm|tool_calls>", "</ifm|tool_call>"]),
+    .close(&["</ifm|tool_calls>", "</ifm|tool_call></ifm|tool_calls>", "</ifm|tool_call>"])
+    .thinking(&[
+        ("<ifm|think>", "</ifm|think>"),
+        ("<ifm|think_fast>", "</ifm|think_fast>"),
+        ("<ifm|think_faster>", "</ifm|think_faster>"),
+    ])
+    .stops(&["<|ifm|im_end|>"]),
     Dialect::new("minimax_m2", &[Form::Named(INVOKE)])
         .delimiters(&[Delimiter::wrapper("<minimax:tool_call>"), Delimiter::inner("<invoke name=")])
         .close(&["</minimax:tool_call>"])
@@ -215,13 +229,21 @@ pub(super) const ROWS: &[Dialect] = &[
     .on_lines(),
     Dialect::new(
         "minicpm5",
-        &[Form::Named(tags(
-            Head::attribute("<function ", "name", ">"),
-            TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>"),
-            &["</function>"],
-        ))],
+        &[
+            Form::Named(tags(
+                Head::attribute("<function ", "name", ">"),
+                TagStyle::new(Head::attribute("<param ", "name", ">"), "</param>").cdata(),
+                &["</function>"],
+            )),
+            // Without the spaces, as the model writes it at times.
+            Form::Named(tags(
+                Head::attribute("<function", "name", ">"),
+                TagStyle::new(Head::attribute("<param", "name", ">"), "</param>").cdata(),
+                &["</function>"],
+            )),
+        ],
     )
-    .delimiters(&[Delimiter::call("<function name=")]),
+    .delimiters(&[Delimiter::call("<function name="), Delimiter::call("<functionname=")]),
 ];
 
 const STEP_PARAMETER: TagStyle =

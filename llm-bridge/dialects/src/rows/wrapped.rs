@@ -28,10 +28,11 @@ pub(super) const ROWS: &[Dialect] = &[
             Form::Json(JsonStyle::PLAIN.in_array()),
         ],
     )
-    .delimiters(&[Delimiter::wrapper("[TOOL_CALLS]")])
+    .delimiters(&[Delimiter::wrapper("[TOOL_CALLS]"), Delimiter::name("[ARGS]{")])
     .close(&["[/TOOL_CALLS]"])
     .open_ended()
     .thinking(&[("[THINK]", "[/THINK]")])
+    .stops(&["</s>"])
     .results("[TOOL_RESULTS]{content}[/TOOL_RESULTS]"),
     Dialect::new(
         "deepseek_v3",
@@ -40,7 +41,15 @@ pub(super) const ROWS: &[Dialect] = &[
             &["```", "<｜tool▁call▁end｜>"],
         )],
     )
-    .delimiters(&[Delimiter::wrapper("<｜tool▁calls▁begin｜>"), Delimiter::call("<｜tool▁call▁begin｜>")])
+    .delimiters(&[
+        Delimiter::wrapper("<｜tool▁calls▁begin｜>"),
+        Delimiter::call("<｜tool▁call▁begin｜>"),
+        // As R1 and the models distilled from it misspell it.
+        Delimiter::wrapper("‹｜tool▁calls▁begin｜>"),
+        Delimiter::wrapper("<｜tool_calls_begin｜>"),
+        Delimiter::wrapper("<｜tool calls begin｜>"),
+        Delimiter::wrapper("<｜tool▁calls｜>"),
+    ])
     .close(&["<｜tool▁calls▁end｜>"])
     .thinking(THINK)
     .noise(&["<｜end▁of▁sentence｜>"])
@@ -77,7 +86,7 @@ pub(super) const ROWS: &[Dialect] = &[
     Dialect::new("functionary_v31", &[json(Head::between("<function=", &[">"]), &["</function>"])])
         .delimiters(&[Delimiter::inner("<function=")]),
     Dialect::new("functionary_v32", &[json(Head::between("", &["\n"]), &[])])
-        .delimiters(&[Delimiter::line(">>>")]),
+        .delimiters(&[Delimiter::line(">>>"), Delimiter::name("\n{")]),
     Dialect::new(
         "plamo3",
         &[

@@ -34,7 +34,8 @@ impl Scanner {
             && !candidate.is_fence();
         let parsing = self.options.parsing;
         let live = self.options.deltas && sure && !parsing.decides_late();
-        let mut cx = Cx { offered: &self.offered, parsing, live, index: &mut self.index, sink };
+        let (index, flat) = (&mut self.index, &mut self.flat);
+        let mut cx = Cx { offered: &self.offered, parsing, live, index, flat, sink };
         match candidate.feed(cut(text, 0..cap), eof && !over, &mut cx) {
             Step::More if !over => {
                 self.state = State::Call(candidate);
@@ -114,7 +115,7 @@ impl Scanner {
             ready.clear();
         }
         let kept = ready.last().map(|call| call.end);
-        let resume = kept.unwrap_or(candidate.lead).min(at);
+        let resume = kept.unwrap_or(candidate.lead()).min(at);
         let dialect = candidate.dialect();
         let granted = self.charge(at, resume);
         if let Some(end) = kept {
@@ -263,7 +264,7 @@ impl Scanner {
         sink: &mut dyn FnMut(Event<'_>),
     ) -> Went {
         let counts = self.options.parsing.calls_in_thinking;
-        if counts && self.offset + pending.end <= self.closed {
+        if self.offset + pending.end <= self.closed {
             self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
             return (pending.end, true);
         }
@@ -274,7 +275,10 @@ impl Scanner {
         let closes = pairs.filter(|(row, _)| open & (1 << row) != 0).map(|(_, delimiters)| delimiters.1);
         let longest = closes.clone().map(str::len).max().unwrap_or(1);
         let area = text.as_bytes().get(seen..cap).unwrap_or_default();
-        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        let suffixed =
+            closes.clone().filter_map(|close| close.strip_suffix('>')).map(|stem| format!("{stem}:"));
+        let suffixed = suffixed.filter_map(|close| memmem::find(area, close.as_bytes())).min();
+        let close = closes.filter_map(|close| memmem::find(area, close.as_bytes())).chain(suffixed).min();
         // A closing delimiter may have begun at the end of what was searched.
         let searched = text.floor_char_boundary(cap.saturating_sub(longest)).max(pending.end);
         let over = text.len() > cap;
@@ -284,7 +288,12 @@ impl Scanner {
         }
         // What is longer than the cap is thinking too: nothing says yet that it ends.
         if let Some(stop) = close.map(|at| seen + at).or(over.then_some(searched)) {
-            if counts {
+            let alone = self.is_all_there_is(cut(text, stop..text.len()), eof);
+            if alone.is_none() && !counts && !over {
+                self.state = State::Pending(Pending { seen: stop, ..pending });
+                return (0, false);
+            }
+            if counts || alone == Some(true) {
                 self.closed = self.offset + stop;
                 self.state = State::Pending(pending);
                 return (0, true);
@@ -295,6 +304,15 @@ impl Scanner {
         self.thinking = None;
         self.commit(pending.calls, pending.end, text, pending.dialect, false, sink);
         (pending.end, true)
+    }
+
+    /// Whether nothing was written before the thinking that is closed here, and nothing stands after it: then the calls
+    /// in it are all that there is of the answer. Nothing while more text decides.
+    fn is_all_there_is(&self, text: &str, eof: bool) -> Option<bool> {
+        if !self.place.blank || self.called {
+            return Some(false);
+        }
+        self.is_end(text, eof)
     }
 
     /// Calls after an open backtick: code if it is closed on the line on which they end.

@@ -12,7 +12,7 @@ use crate::{
     delimiters::Found,
     fence::{self, Fence, Opening},
     offered::TagLine,
-    table::{DelimiterKind, TAG_LINE},
+    table::{DelimiterKind, Dialect, TAG_LINE},
     typing::{Types, quoted},
 };
 
@@ -65,7 +65,8 @@ impl Scanner {
         let rest = cut(text, at..text.len());
         let first = rest.bytes().next();
         let calls = self.thinking.is_none() && !self.offered.is_empty();
-        if self.offered.tags().is_empty() && first.is_some_and(|first| !self.delimiters.starts_line(first)) {
+        let begins = |first| self.delimiters.starts_line(first) || self.offered.begins(first);
+        if self.offered.tags().is_empty() && first.is_some_and(|first| !begins(first)) {
             return Line::Other;
         }
         if matches!(first, Some(b'`' | b'~')) {
@@ -127,6 +128,21 @@ impl Scanner {
                 }
             }
         }
+        if self.place.margin && first.is_some_and(|first| self.offered.begins(first)) {
+            match self.name(rest, eof) {
+                Ok(None) => {}
+                Ok(Some(row)) => {
+                    self.emit(cut(text, from..at), sink);
+                    let candidate = Candidate::marked(vec![(row, DelimiterKind::Name)], 0).unproven(true);
+                    self.state = State::Call(Box::new(candidate));
+                    return Line::Enter;
+                }
+                Err(()) => {
+                    self.emit(cut(text, from..at), sink);
+                    return Line::Hold;
+                }
+            }
+        }
         // What is quoted is shown.
         self.place.quote_line |= first == Some(b'>');
         if self.offered.tags().is_empty() || !self.place.margin {
@@ -172,6 +188,22 @@ impl Scanner {
             return Line::Called(at + source.len());
         }
         Line::Other
+    }
+
+    /// The dialect whose calls begin with a tool's name and what stands after it; an error while more text decides.
+    fn name(&self, text: &str, eof: bool) -> Result<Option<&'static Dialect>, ()> {
+        let Some(name) = self.offered.named_by(text, eof)? else { return Ok(None) };
+        let behind = cut(text, name.len()..text.len());
+        let wanted = |row: &Dialect| self.options.only.is_none_or(|only| only == row.name);
+        let mut open = false;
+        for (word, row) in self.delimiters.names().iter().filter(|(_, row)| wanted(row)) {
+            match is(behind, word) {
+                Is::Yes => return Ok(Some(row)),
+                Is::Open => open |= !eof,
+                Is::No => {}
+            }
+        }
+        if open { Err(()) } else { Ok(None) }
     }
 
     fn ticks(

@@ -5,12 +5,13 @@ mod dropped;
 mod line;
 mod list;
 mod place;
+mod word;
 
 use std::{mem, sync::Arc};
 
 use super::{
     Event, Offered, ScanOptions,
-    body::{Ready, cut},
+    body::{Ready, ahead, cut},
     candidate::Candidate,
     delimiters::{Delimiters, Finder, Found, MESSAGE, Meaning},
 };
@@ -18,6 +19,10 @@ use dropped::Dropped;
 use line::Line;
 use list::List;
 use place::{Opening, Place};
+use word::{Word, Words};
+
+/// How many tokens may end an answer.
+const MAX_STOPS: usize = 16;
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -33,6 +38,9 @@ pub struct Scanner {
     /// The pairs of thinking delimiters that may be open, as a bit set.
     thinking: Option<u64>,
     index: usize,
+    /// Tags in values are not looked for any more.
+    flat: bool,
+    words: Words,
     /// Bytes of the input after which everything is decided.
     offset: usize,
     /// Up to here, tokens without a meaning are text: they stand in what could not be read as a call.
@@ -100,6 +108,8 @@ impl Scanner {
             state: State::Text,
             place,
             index: 0,
+            flat: false,
+            words: Words::default(),
             offset: 0,
             plain: 0,
             reported: 0,
@@ -119,7 +129,7 @@ impl Scanner {
             return;
         }
         let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
-        if plain && !self.delimiters.anywhere(chunk.as_bytes()) {
+        if plain && !self.delimiters.anywhere(chunk.as_bytes(), self.in_message()) {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -235,7 +245,16 @@ impl Scanner {
                 }
             }
             let lead = self.place.fresh;
-            let Some(found) = finder.next(self.delimiters, bytes, at) else {
+            let next = finder.next(self.delimiters, bytes, at);
+            match self.word(text, at, next.unwrap_or(text.len()), eof) {
+                Word::None => {}
+                Word::Hold(place) | Word::Enter(place) => {
+                    self.emit(cut(text, from..place), sink);
+                    self.written();
+                    return (place, matches!(self.state, State::Call(_)));
+                }
+            }
+            let Some(found) = next else {
                 self.written();
                 break;
             };
@@ -268,6 +287,16 @@ impl Scanner {
                 }
                 Found::Delimiter(delimiter, len) => {
                     self.emit(cut(text, from..found), sink);
+                    if delimiter.stops && !self.place.quoted() {
+                        match self.is_end(rest, eof) {
+                            Some(true) => {
+                                sink(Event::Frame(rest));
+                                return (text.len(), false);
+                            }
+                            Some(false) => {}
+                            None => return (found, false),
+                        }
+                    }
                     from = found;
                     let act = self.delimiter(delimiter, len, found, lead && found == at, sink, rest);
                     if matches!(act, Act::Used) {
@@ -287,6 +316,26 @@ impl Scanner {
         }
         self.emit(cut(text, from..text.len()), sink);
         (text.len(), false)
+    }
+
+    /// Whether nothing but tokens that end answers is left; nothing while more text decides.
+    pub(super) fn is_end(&self, text: &str, eof: bool) -> Option<bool> {
+        if self.place.code || self.place.fence > 0 {
+            return Some(false);
+        }
+        let mut rest = text;
+        for _ in 0..MAX_STOPS {
+            match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
+                Found::Delimiter(token, length) if token.stops || token.noise || token.unthink != 0 => {
+                    let Some(next) = ahead(rest, length, &[]) else { return Some(false) };
+                    rest = cut(rest, next..rest.len());
+                }
+                Found::Partial => return None,
+                Found::Nothing if rest.is_empty() => return eof.then_some(true),
+                Found::Delimiter(..) | Found::Nothing => break,
+            }
+        }
+        Some(false)
     }
 
     fn delimiter(
@@ -352,7 +401,9 @@ impl Scanner {
             return Act::Skip;
         }
         let edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        self.state = State::Call(Box::new(Candidate::marked(rows, len).at_edge(edge).quoted(quoted)));
+        let candidate = Candidate::marked(rows, delimiter.text.len()).after(source);
+        let candidate = candidate.at_edge(edge).quoted(quoted).shared(self.options.only.is_none());
+        self.state = State::Call(Box::new(candidate));
         Act::Enter
     }
 

@@ -58,6 +58,57 @@ pub fn every(text: &str, size: usize) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).step_by(size).collect()
 }
 
+/// Reads the text whole and in pieces, and asks that it makes no difference.
+pub fn read(text: &str, offered: &Arc<Offered>, options: &ScanOptions) -> Parsed {
+    for deltas in [options.deltas, true] {
+        let options = ScanOptions { deltas, ..options.clone() };
+        let whole = scan(text, &[], offered, &options);
+        assert_eq!(rebuilt(&whole), text);
+        for size in [1, 2, 3, 7] {
+            let pieces = scan(text, &every(text, size), offered, &options);
+            let same =
+                if deltas { without_deltas(&pieces) == without_deltas(&whole) } else { pieces == whole };
+            assert!(same, "in pieces of {size}: {text}\n{whole:#?}\n{pieces:#?}");
+            // What is handed on early is how the arguments begin.
+            for event in &pieces {
+                let Seen::Call(call) = event else { continue };
+                let given = pieces.iter().filter_map(|event| match event {
+                    Seen::Delta(index, part) if *index == call.index => Some(part.as_str()),
+                    _ => None,
+                });
+                assert!(
+                    !deltas || given.collect::<String>() == call.arguments,
+                    "in pieces of {size}: {text}"
+                );
+            }
+        }
+    }
+    parsed(&scan(text, &[], offered, options))
+}
+
+fn without_deltas(seen: &[Seen]) -> Vec<&Seen> {
+    seen.iter().filter(|event| !matches!(event, Seen::Delta(..))).collect()
+}
+
+/// Tools with these arguments schemas.
+pub fn offering(tools: Value) -> Arc<Offered> {
+    let tool = |(name, schema): (&String, &Value)| OfferedTool {
+        name: name.clone(),
+        schema: Some(Arc::new(schema.clone())),
+        tag: None,
+    };
+    Arc::new(Offered::new(tools.as_object().unwrap().iter().map(tool)))
+}
+
+/// Asks for these calls, written as `[name, arguments]`, and this text without the white space around it.
+pub fn expect(text: &str, offered: &Arc<Offered>, calls: &Value, content: &str) {
+    let read = read(text, offered, &ScanOptions::default());
+    let arguments = |call: &Call| serde_json::from_str::<Value>(&call.arguments).unwrap();
+    let found: Value =
+        read.calls.iter().map(|call| Value::from(vec![call.name.clone().into(), arguments(call)])).collect();
+    assert_eq!((&found, read.content.trim()), (calls, content), "{text}");
+}
+
 pub fn parsed(seen: &[Seen]) -> Parsed {
     let mut parsed = Parsed::default();
     for event in seen {

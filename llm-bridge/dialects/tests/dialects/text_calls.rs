@@ -186,8 +186,8 @@ fn p7_missing_ends() {
     ] {
         assert_eq!(calls(&read(text)), [("weather", r#"{"city": "Oslo"}"#)], "{text}");
     }
-    // Of an object that was cut off, as here before its last bracket, nobody knows what was to come.
-    let text = "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}";
+    // Of arguments that were cut off, as here before their bracket, nobody knows what was to come.
+    let text = "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"";
     assert_eq!((calls(&read(text)), read(text).content.as_str()), (vec![], text));
     let text = "<function=weather><parameter=city>\nOslo\n<parameter=days>\n3\n</parameter></function>";
     assert_eq!(calls(&read(text)), [("weather", r#"{"city": "Oslo", "days": 3}"#)]);

@@ -1,0 +1,258 @@
+//! Where the value of an argument ends: at its own end, at one that is garbled, or, where that is missing, at what
+//! comes next.
+
+use super::{MAX_NAME, NamedBody, head};
+use crate::{
+    body::{Cx, Is, Tail, ahead, cut, is, is_any, rest, tail},
+    table::DelimiterKind,
+};
+
+/// What the first byte of a tag in a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The value's own end, which has so many bytes.
+    Value(usize),
+    /// Another tag, which ends the value although its own end is missing.
+    Next,
+    /// More text decides.
+    More,
+}
+
+/// Whether a call begins at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    No,
+    More,
+    /// It does, and its name ends here.
+    Yes {
+        after: usize,
+        wrapped: bool,
+        empty: bool,
+    },
+}
+
+/// A longer rest of a garbled end is none.
+const MAX_GARBLED: usize = 32;
+
+impl NamedBody {
+    /// Whether the tag at the current position ends the value.
+    pub(super) fn stop(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
+        let behind = self.rest(text);
+        let mut more = false;
+        match is(behind, self.value_end()) {
+            Is::Yes => return Some(Stop::Value(self.value_end().len())),
+            Is::Open => more = true,
+            Is::No => {}
+        }
+        let tags = self.tags()?;
+        match self.garbled_end(text, eof, cx) {
+            Some(Stop::More) => more = true,
+            Some(stop) => return Some(stop),
+            None => {}
+        }
+        let before = cut(text, self.start..self.pos);
+        let line = before.trim_end_matches([' ', '\t']).ends_with('\n');
+        // Elements hold elements: none of them ends the value.
+        let key = if tags.elements { Is::No } else { is(behind, tags.key.open()) };
+        match key {
+            Is::Yes => match self.key_at(text, self.pos, eof) {
+                Ok(Some((name, _))) if self.takes(&name, line, cx) => return Some(Stop::Next),
+                Ok(_) => {}
+                Err(()) => more = true,
+            },
+            Is::Open => more = true,
+            Is::No => {}
+        }
+        let longest = |ends: &[&'static str]| {
+            ends.iter().filter(|end| behind.starts_with(**end)).map(|end| end.len()).max()
+        };
+        if let Some(length) = longest(self.style.end) {
+            let after = self.pos + length;
+            let tail = tail(text, after, self.row.close, &[], eof);
+            let next = self.next_call(text, after, eof, cx);
+            let closed = matches!(tail, Tail::Closed(_)) || self.ends_before(next, line);
+            let ended = || rest(text, after).trim_start().is_empty();
+            if closed || (line && !self.wrapped) || (eof && ended()) {
+                return Some(Stop::Next);
+            }
+            more |= tail == Tail::Open || next.0 == Begins::More;
+        }
+        if let Some(length) = longest(self.row.close) {
+            // At the end of the text it would end the value: until more has come, it may be that.
+            let next = self.next_call(text, self.pos + length, eof, cx);
+            if self.ends_before(next, line) {
+                return Some(Stop::Next);
+            }
+            more |= next.0 == Begins::More;
+        }
+        let ends = self.style.end.iter().chain(self.row.close).copied();
+        more |= is_any(behind, ends.filter(|end| !behind.starts_with(end))) == Is::Open;
+        (more && !eof).then_some(Stop::More)
+    }
+
+    /// Whether this can be the second byte of a tag that means something in a value; most angle brackets are none.
+    pub(super) fn begins_tag(&self, second: Option<u8>) -> bool {
+        let Some(second) = second else { return true };
+        let is_second = |delimiter: &str| delimiter.as_bytes().get(1) == Some(&second);
+        self.tags().is_some_and(|tags| is_second(tags.end) || is_second(tags.key.open()))
+            || is_second(self.style.head.open())
+            || self.style.end.iter().chain(self.row.close).any(|delimiter| is_second(delimiter))
+            || self.row.delimiters.iter().any(|delimiter| is_second(delimiter.text))
+    }
+
+    /// The value's end with a slip in it, such as `</parameter1>`, or one that repeats the argument's name. Before
+    /// anything but another tag of the call it is text.
+    fn garbled_end(&mut self, text: &str, eof: bool, cx: &Cx<'_>) -> Option<Stop> {
+        let behind = self.rest(text);
+        let stem = self.value_end().strip_suffix('>').filter(|stem| stem.starts_with("</"))?;
+        let named = behind.strip_prefix("</").and_then(|name| name.strip_prefix(self.key.as_str()));
+        let length = if let Some(slip) = behind.strip_prefix(stem) {
+            let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'=' | b'-');
+            let length = slip.bytes().take(MAX_GARBLED).take_while(part).count();
+            stem.len() + length + usize::from(rest(slip, length).starts_with('>'))
+        } else if named.is_some_and(|end| end.starts_with('>')) {
+            // Text of the same tags ends with it as well.
+            self.own_tag =
+                self.own_tag || cut(text, self.start..self.pos).contains(&format!("<{}", self.key));
+            if self.own_tag {
+                return None;
+            }
+            self.key.len() + "</>".len()
+        } else {
+            let open = named.is_some_and(str::is_empty) || "</".starts_with(behind);
+            let open = open || behind.strip_prefix("</").is_some_and(|name| self.key.starts_with(name));
+            return open.then_some(Stop::More);
+        };
+        match self.is_framed_by_tags(text, self.pos + length, eof, cx) {
+            Is::Yes => Some(Stop::Value(length)),
+            Is::Open => Some(Stop::More),
+            Is::No => None,
+        }
+    }
+
+    /// Whether another tag of the call stands here, or the text ends.
+    fn is_framed_by_tags(&self, text: &str, at: usize, eof: bool, cx: &Cx<'_>) -> Is {
+        let Some(at) = ahead(text, at, &[]) else { return Is::No };
+        let behind = rest(text, at);
+        if behind.is_empty() {
+            return if eof { Is::Yes } else { Is::Open };
+        }
+        let Some(tags) = self.tags() else { return Is::No };
+        let ends = is_any(behind, self.style.end.iter().chain(self.row.close).copied());
+        let key = match is(behind, tags.key.open()) {
+            Is::Yes => match self.key_at(text, at, eof) {
+                Ok(Some((name, _))) if self.takes(&name, true, cx) => Is::Yes,
+                Ok(_) => Is::No,
+                Err(()) => Is::Open,
+            },
+            other => other,
+        };
+        match (ends, key) {
+            (Is::Yes, _) | (_, Is::Yes) => Is::Yes,
+            (Is::Open, _) | (_, Is::Open) if !eof => Is::Open,
+            _ => Is::No,
+        }
+    }
+
+    /// The name of the argument whose tag begins here, and where that ends; an error while more text decides.
+    pub(super) fn key_at(&self, text: &str, at: usize, eof: bool) -> Result<Option<(String, usize)>, ()> {
+        let Some(tags) = self.tags() else { return Ok(None) };
+        let named = at + tags.key.open().len();
+        let after = rest(text, named);
+        match head::name(&tags.key, after, eof) {
+            head::Found::Name(found) => Ok(Some((found.name.into_owned(), named + found.end))),
+            head::Found::More if after.len() <= MAX_NAME => Err(()),
+            head::Found::More | head::Found::No(_) => Ok(None),
+        }
+    }
+
+    /// Whether the tag of an argument of this name ends a value. Without a schema it does where a line begins.
+    fn takes(&self, key: &str, line: bool, cx: &Cx<'_>) -> bool {
+        self.properties(cx).map_or(line, |all| all.contains_key(key.trim()))
+    }
+
+    /// The arguments that the tool has, if its schema says so.
+    pub(super) fn properties<'c>(
+        &self,
+        cx: &'c Cx<'_>,
+    ) -> Option<&'c serde_json::Map<String, serde_json::Value>> {
+        let schema = self.name.as_deref().and_then(|name| cx.offered.schema(name))?;
+        schema.get("properties")?.as_object().filter(|all| !all.is_empty())
+    }
+
+    /// Whether another call begins after white space, and whether on another line.
+    fn next_call(&self, text: &str, from: usize, eof: bool, cx: &Cx<'_>) -> (Begins, bool) {
+        match ahead(text, from, &[]) {
+            Some(at) if at < text.len() => {
+                (self.call_at(text, at, eof, cx), cut(text, from..at).contains('\n'))
+            }
+            Some(_) if !eof => (Begins::More, false),
+            _ => (Begins::No, false),
+        }
+    }
+
+    /// Whether what stands before such a call ends the value. Within a line it may be what the value is about; there the
+    /// next call needs arguments, and all the delimiters that one has.
+    fn ends_before(&self, (next, apart): (Begins, bool), line: bool) -> bool {
+        match next {
+            Begins::Yes { wrapped, empty, .. } => line || apart || (!empty && (wrapped || !self.wrapped)),
+            Begins::No | Begins::More => false,
+        }
+    }
+
+    /// Whether a call begins here, with its wrapper or its own delimiter.
+    pub(super) fn call_at(&self, text: &str, at: usize, eof: bool, cx: &Cx<'_>) -> Begins {
+        let behind = rest(text, at);
+        let kinds = [DelimiterKind::Wrapper, DelimiterKind::Section];
+        let wrappers = self.row.delimiters.iter().filter(|delimiter| kinds.contains(&delimiter.kind));
+        let wrappers = wrappers.map(|delimiter| delimiter.text);
+        let length = wrappers.clone().filter(|text| behind.starts_with(text)).map(str::len).max();
+        let open = is_any(behind, wrappers.filter(|text| !behind.starts_with(text))) == Is::Open;
+        let inner = match length.map(|length| ahead(text, at + length, &[])) {
+            Some(Some(inside)) => self.head_at(text, inside, true, eof, cx),
+            Some(None) | None => Begins::No,
+        };
+        let direct = if self.style.head.open().is_empty() {
+            Begins::No
+        } else {
+            self.head_at(text, at, false, eof, cx)
+        };
+        match (inner, direct) {
+            (yes @ Begins::Yes { .. }, _) | (_, yes @ Begins::Yes { .. }) => yes,
+            (Begins::More, _) | (_, Begins::More) => Begins::More,
+            _ if open && !eof => Begins::More,
+            _ => Begins::No,
+        }
+    }
+
+    /// Whether the head of a call begins here, and its arguments or its end after it.
+    fn head_at(&self, text: &str, at: usize, wrapped: bool, eof: bool, cx: &Cx<'_>) -> Begins {
+        let more = if eof { Begins::No } else { Begins::More };
+        let Some(tags) = self.tags() else { return Begins::No };
+        let named = at + self.style.head.open().len();
+        match is(rest(text, at), self.style.head.open()) {
+            Is::Yes if named < text.len() => {}
+            Is::No => return Begins::No,
+            Is::Yes | Is::Open => return more,
+        }
+        match head::name(&self.style.head, rest(text, named), eof) {
+            head::Found::Name(found) if !found.name.is_empty() => {
+                let after = named + found.end;
+                let Some(behind) = ahead(text, after, &[]).map(|at| rest(text, at)) else {
+                    return Begins::No;
+                };
+                let ended = is_any(behind, self.style.end.iter().copied());
+                let offered = cx.offered.contains(&found.name);
+                match is_any(behind, [tags.key.open(), "{"]) {
+                    Is::Yes => Begins::Yes { after, wrapped, empty: false },
+                    _ if ended == Is::Yes && offered => Begins::Yes { after, wrapped, empty: true },
+                    Is::Open => more,
+                    Is::No if ended == Is::Open && offered => more,
+                    Is::No => Begins::No,
+                }
+            }
+            head::Found::More => more,
+            head::Found::Name(_) | head::Found::No(_) => Begins::No,
+        }
+    }
+}
