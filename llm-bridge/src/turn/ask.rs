@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use toolrack_apis::{FinishReason, ToolChoice};
+use toolrack_apis::{Provider, ToolChoice};
 use toolrack_dialects::ScanOptions;
 
 use super::{
     ToolStyle,
     constrain::Constraint,
     history,
+    learned::Evidence,
     offer::Round,
     prompt,
     reader::{Options, Reader},
@@ -22,8 +23,6 @@ use crate::upstream::{Answer, UpstreamError};
 /// How long to wait before a model server is asked again that was away, where tools have run already and the client cannot ask again.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// How many answers without a call that is required are borne before the turn fails.
-const MOST_MISSING: usize = 3;
 /// How many calls a constrained answer has at most.
 const MOST_AT_ONCE: usize = 8;
 
@@ -44,9 +43,7 @@ impl Style {
     /// The only dialect in which calls are read, where `own` is the one of the settings.
     fn dialect(&self, own: Option<&'static str>) -> Option<&'static str> {
         match self {
-            Self::Constrained(dialect, Constraint::Grammar { .. }) => Some(dialect),
-            // A server may overlook it.
-            Self::Constrained(_, Constraint::Form(_)) => None,
+            Self::Constrained(dialect, _) => own.filter(|own| own == dialect),
             _ => own,
         }
     }
@@ -60,7 +57,7 @@ impl Style {
 #[derive(Debug, Clone, Copy)]
 enum Remedy {
     /// To ask with the tools in the prompt.
-    Prompt,
+    Prompt(Evidence),
     /// To ask without what keeps the model to calls.
     NoConstraint,
 }
@@ -69,56 +66,23 @@ impl Run {
     /// Asks the model and reads its answer.
     ///
     /// A server that refuses tools, or cannot read what its model writes, is asked again with the tools in the prompt. That is remembered
-    /// for the model only after it has worked: the error may have been about something else in this one request.
+    /// for the model only after it has worked: the error may have been about something else in this one request. That an answer could not
+    /// be read may have been the answer's own fault, so it has to happen in several turns.
     pub(super) async fn read_answer(&mut self, number: u32) -> Result<Reader, End> {
-        let had_prompt_style = self.prompt_style;
         let reader = self.ask_until_called(self.round(number)).await?;
-        if self.prompt_style && !had_prompt_style {
-            let model = self.route.full_name();
-            tracing::warn!(model, "for an hour the tools are described to this model in the prompt");
-            self.backend.set_prefers_prompt(model);
+        if let Some(evidence) = self.evidence.take() {
+            self.backend.shared.learned.prompt_has_helped(self.route.full_name(), evidence);
         }
         Ok(reader)
     }
 
-    /// Asks until there is an answer, and a call in it where one is required.
-    async fn ask_until_called(&mut self, round: Round) -> Result<Reader, End> {
-        if !self.offer.requires_call(round) {
-            return self.ask_until_read(round).await;
-        }
-        self.missing = 0;
-        loop {
-            self.held = Some(String::new());
-            let mut reader = self.ask_until_read(round).await?;
-            // What was cut off would be again.
-            if !reader.calls.is_empty() || reader.finish == Some(FinishReason::Length) {
-                self.release().await?;
-                self.missing = 0;
-                return Ok(reader);
-            }
-            if let Some(usage) = reader.usage.take() {
-                self.usage.add(usage, self.api);
-            }
-            let words = self.held.take().unwrap_or_default();
-            self.missing += 1;
-            tracing::warn!(missing = self.missing, "an answer has no call where one is required");
-            if self.missing == MOST_MISSING {
-                return Err(End::Upstream(UpstreamError::failed(format!(
-                    "`tool_choice` requires a call, and {MOST_MISSING} answers had none; the last was: {}",
-                    runner::shorten(words, 200)
-                ))));
-            }
-            self.last_words = words;
-        }
-    }
-
     /// Asks until there is an answer. What a server could not parse itself is taken from its error and parsed here.
-    async fn ask_until_read(&mut self, round: Round) -> Result<Reader, End> {
+    pub(super) async fn ask_until_read(&mut self, round: Round) -> Result<Reader, End> {
         let mut asked_again = false;
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
             let style = Box::pin(self.style(round)).await;
-            let mut reader = self.new_reader(style.dialect(self.dialect()));
+            let mut reader = self.new_reader(round, style.dialect(self.dialect()));
             let error = match Box::pin(self.ask(round, &style)).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
@@ -138,6 +102,7 @@ impl Run {
                 && let Some(pause) = pauses.next()
             {
                 tracing::warn!(%error, "the model server is away after tools have run; asking again");
+                self.discard(reader).await?;
                 tokio::time::sleep(*pause).await;
                 continue;
             }
@@ -145,9 +110,6 @@ impl Run {
             if raw.is_none() && remedy.is_none() {
                 return Err(self.give_up(error, reader).await);
             }
-            let mut events = Vec::new();
-            reader.forget_native(&mut events);
-            self.send_all(&mut events).await?;
             if let Some(remedy) = remedy {
                 let hint = self.route.kind().map(|kind| kind.for_tools);
                 tracing::warn!(
@@ -157,9 +119,13 @@ impl Run {
                     "the model server could not do with the request; asking again"
                 );
                 match remedy {
-                    Remedy::Prompt => self.prompt_style = true,
+                    Remedy::Prompt(evidence) => {
+                        self.prompt_style = true;
+                        self.evidence = Some(evidence);
+                    }
                     Remedy::NoConstraint => self.is_unconstrained = true,
                 }
+                self.discard(reader).await?;
                 continue;
             }
             let raw = raw.unwrap_or_default();
@@ -167,9 +133,13 @@ impl Run {
                 // Half a call tells nothing. Asked once more the model mostly writes a whole one.
                 tracing::warn!(message, "the model server could not read a call; asking once more");
                 asked_again = true;
+                self.discard(reader).await?;
                 continue;
             }
             tracing::warn!(message, "the model server could not read a call; it was read from its error");
+            let mut events = Vec::new();
+            reader.forget_native(&mut events);
+            self.send_all(&mut events).await?;
             // A streaming server has sent the beginning already.
             let rest = reader.unread(raw);
             return match self.read(Answer::recovered(rest), &mut reader).await? {
@@ -187,33 +157,35 @@ impl Run {
                 return Some(Remedy::NoConstraint);
             }
             if self.may_use_prompt() && recover::refuses_tools(*status, message) {
-                return Some(Remedy::Prompt);
+                return Some(Remedy::Prompt(Evidence::Refusal));
             }
         }
-        (self.may_use_prompt() && recover::could_not_read(message)).then_some(Remedy::Prompt)
+        let is_unread = self.may_use_prompt() && recover::could_not_read(message);
+        is_unread.then_some(Remedy::Prompt(Evidence::Unread))
     }
 
     /// How the model is asked now.
     async fn style(&mut self, round: Round) -> Style {
         self.api = self.route.api().await;
-        let asks_for_form = self.request.format.is_some() && self.offer.has_server_tools();
-        if !self.offer.has_tools() || asks_for_form {
+        if !self.offer.has_tools() || self.asks_for_form() {
             return Style::WithoutTools;
         }
         let kind = self.route.kind();
-        let required = self.offer.requires_call(round);
+        let required = self.required.is_some();
         let must_constrain = required
             && self.backend.settings().tool_style == ToolStyle::Auto
-            && (self.missing > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
+            && (self.missing() > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
         if !self.prompt_style && !must_constrain {
             return Style::Native;
         }
         let name = self.dialect().unwrap_or(prompt::COMMON_DIALECT);
-        let dialect = toolrack_dialects::dialect(name).filter(|_| required && !self.is_unconstrained);
+        // A request with a grammar of its own has no room for another.
+        let may_constrain = required && !self.is_unconstrained && !self.request.has_grammar;
+        let dialect = toolrack_dialects::dialect(name).filter(|_| may_constrain);
         let constrained = match dialect {
             Some(dialect) => {
                 let most = if self.parallel == Some(false) { 1 } else { MOST_AT_ONCE };
-                let field = kind.and_then(|kind| kind.grammar);
+                let field = kind.and_then(|kind| kind.grammar).filter(|_| self.api == Provider::OpenAi);
                 Constraint::to_calls(self.offer.functions(round), dialect, field, most).await
             }
             None => None,
@@ -228,7 +200,9 @@ impl Run {
         self.request.tools = Vec::new();
         self.request.choice = ToolChoice::Auto;
         self.request.parallel = None;
-        let required = self.offer.requires_call(round);
+        let required = self.required.is_some();
+        let missing = self.missing();
+        let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
         let functions = || self.offer.functions(round);
         match style {
             Style::WithoutTools => self.route.ask(&self.request, "").await,
@@ -239,25 +213,25 @@ impl Run {
                 }
                 self.request.parallel = self.parallel;
                 let definitions = self.offer.definitions(round, self.api);
-                if self.missing == 0 {
+                if missing == 0 {
                     return self.route.ask(&self.request, &definitions).await;
                 }
                 let mut request = self.request.clone();
-                prompt::remind(&mut request.messages, &self.last_words);
+                prompt::remind(&mut request.messages, last_words);
                 self.route.ask(&request, &definitions).await
             }
             Style::Prompt(dialect) => {
                 let mut request = self.request.clone();
-                if self.missing > 0 {
-                    prompt::remind(&mut request.messages, &self.last_words);
+                if missing > 0 {
+                    prompt::remind(&mut request.messages, last_words);
                 }
                 prompt::describe_tools(&mut request.messages, &functions(), *dialect, required);
                 self.route.ask(&request, "").await
             }
             Style::Constrained(dialect, constraint) => {
                 let mut request = self.request.clone();
-                if self.missing > 1 {
-                    prompt::remind(&mut request.messages, &self.last_words);
+                if missing > 1 {
+                    prompt::remind(&mut request.messages, last_words);
                 }
                 prompt::describe_tools(&mut request.messages, &functions(), Some(dialect), required);
                 constraint.apply(&mut request);
@@ -266,12 +240,13 @@ impl Run {
         }
     }
 
-    fn new_reader(&self, dialect: Option<&'static str>) -> Reader {
+    fn new_reader(&self, round: Round, dialect: Option<&'static str>) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
         let options = Options {
             scan: ScanOptions { only: dialect, ..self.scan_options() },
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
+            required: self.required.is_some().then_some(round),
             quiet: self.form.is_some(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),
@@ -321,6 +296,33 @@ impl Run {
         reader.end(&mut events);
         self.send_all(&mut events).await?;
         Ok(None)
+    }
+
+    /// Whether the answer gets its form now, which leaves no room for calls.
+    pub(super) fn asks_for_form(&self) -> bool {
+        self.request.format.is_some() && self.offer.has_server_tools()
+    }
+
+    /// Nothing comes of what there is of an answer: its calls are not made, and the next one begins a paragraph.
+    fn discard(&mut self, mut reader: Reader) -> BoxFuture<'_, Result<(), End>> {
+        async move {
+            if let Some(usage) = reader.usage.take() {
+                self.usage.add(usage, self.api);
+            }
+            let mut events = Vec::new();
+            reader.forget_native(&mut events);
+            reader.break_off(&mut events);
+            self.send_all(&mut events).await?;
+            runner::give_up(&reader.calls, &self.offer, &self.events).await;
+            let mut aborted = self.unsettled.abort("the answer broke off");
+            self.send_all(&mut aborted).await?;
+            self.paragraphs.part();
+            if let Some(required) = &mut self.required {
+                required.begin_answer();
+            }
+            Ok(())
+        }
+        .boxed()
     }
 
     /// The answer has broken off: what was held back of it is given out, and its calls are not made.

@@ -13,7 +13,7 @@ const JSON_DIALECT: &str = "bare_json";
 pub(super) enum Constraint {
     /// A grammar, in this field of the request.
     Grammar { field: &'static [&'static str], gbnf: String },
-    /// A call as the form of the answer, where the server takes no grammar.
+    /// One call as the form of the answer, where the server takes no grammar.
     Form(Value),
 }
 
@@ -26,16 +26,24 @@ impl Constraint {
         most: usize,
     ) -> Option<(&'static Dialect, Self)> {
         let json = toolrack_dialects::dialect(JSON_DIALECT)?;
+        if functions.is_empty() {
+            return None;
+        }
         // Schemas are as large as an outsider likes.
         let made = spawn_blocking(move || {
-            let Some(field) = field else { return Some((json, Self::Form(form(&functions)))) };
+            let form = (json, Self::Form(form(&functions)));
+            let Some(field) = field else { return form };
             let tools: Vec<OfferedTool> = functions.into_iter().filter_map(offered).collect();
-            [dialect, json].into_iter().find_map(|dialect| {
+            let grammar = [dialect, json].into_iter().find_map(|dialect| {
                 let gbnf = dialect.grammar(&tools, most)?;
                 Some((dialect, Self::Grammar { field, gbnf }))
+            });
+            grammar.unwrap_or_else(|| {
+                tracing::warn!("the schemas of the tools are too involved for a grammar; the server gets them as they are");
+                form
             })
         });
-        made.await.ok()?
+        made.await.ok()
     }
 
     /// Puts it into a request.

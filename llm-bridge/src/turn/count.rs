@@ -3,7 +3,7 @@
 use registry_core::Caller;
 use toolrack_apis::{BadRequest, Request, ToolChoice};
 
-use super::{Backend, ToolStyle, offer::Round, prompt, run};
+use super::{Backend, offer::Round, prompt, run};
 
 impl Backend {
     /// Counts the tokens of a request, with the server's tools and prompts that a turn would add to it: by the model server's own tokenizer where it
@@ -23,7 +23,7 @@ impl Backend {
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;
         let mut definitions = String::new();
-        if settings.tool_style == ToolStyle::Prompt || self.prefers_prompt(&route.full_name()) {
+        if self.asks_in_prompt(&route.full_name()) {
             let (functions, dialect) = (offer.functions(round), settings.dialect_of(name));
             let required = offer.requires_call(round);
             prompt::describe_tools(&mut request.messages, &functions, dialect, required);

@@ -9,6 +9,7 @@ mod count;
 mod found;
 mod handle;
 mod history;
+mod learned;
 mod limits;
 mod models;
 mod narrow;
@@ -20,6 +21,7 @@ pub mod prompt;
 mod reader;
 mod recover;
 mod replace;
+mod require;
 mod run;
 mod runner;
 mod transcript;
@@ -27,7 +29,6 @@ mod visible;
 
 use std::{sync::Arc, time::Duration};
 
-use moka::sync::Cache;
 use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::Conversations};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -47,9 +48,6 @@ use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// For how long it is remembered that a server reads a model's calls worse than this one.
-const PREFERENCE: Duration = Duration::from_secs(3600);
 
 /// How tools are described to the model and its calls replayed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
@@ -128,9 +126,7 @@ struct Shared {
     findings: found::Findings,
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
-    /// The models, by their full names, that do better with the tools in the prompt than in the fields of the API, for a while: servers
-    /// are mended and started in other ways.
-    prefers_prompt: Cache<String, ()>,
+    learned: learned::Learned,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -143,7 +139,7 @@ impl Backend {
             settings,
             findings: found::Findings::default(),
             definitions: Arc::default(),
-            prefers_prompt: Cache::builder().time_to_live(PREFERENCE).max_capacity(1024).build(),
+            learned: learned::Learned::default(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
@@ -229,11 +225,12 @@ impl Backend {
         let _ = tokio::time::timeout(2 * LAST_WORDS, self.shared.turns.wait()).await;
     }
 
-    fn prefers_prompt(&self, model: &str) -> bool {
-        self.shared.prefers_prompt.contains_key(model)
-    }
-
-    fn set_prefers_prompt(&self, model: String) {
-        self.shared.prefers_prompt.insert(model, ());
+    /// Whether tools are described to a model in the prompt from the start.
+    fn asks_in_prompt(&self, model: &str) -> bool {
+        match self.settings().tool_style {
+            ToolStyle::Prompt => true,
+            ToolStyle::Native => false,
+            ToolStyle::Auto => self.shared.learned.prefers_prompt(model),
+        }
     }
 }

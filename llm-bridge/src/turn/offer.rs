@@ -164,6 +164,10 @@ impl Offer {
             offered,
             demand,
         };
+        if offer.demand.is_some() && !offer.has_tools() {
+            let message = "`tool_choice` requires a call, but there is no tool to call; send `tools`, or leave `tool_choice` out";
+            return Err(BadRequest::new("tool_choice", message));
+        }
         if let Some(Demand::Named(name)) = &offer.demand {
             let mine = offer.server.iter().find(|(_, wire)| wire == name);
             // A schema that this API cannot take no other can; which one the model server has may not be known yet.
@@ -185,6 +189,12 @@ impl Offer {
             Some(Demand::Any) => round.number == 1 || !self.client.is_empty(),
             Some(Demand::Named(name)) => round.number == 1 || self.client_names.contains(name),
         }
+    }
+
+    /// Whether a call of that name is one that a round requires, where it requires one.
+    pub(super) fn accepts(&self, required: Option<Round>, name: &str) -> bool {
+        let Some(round) = required else { return true };
+        self.offered.contains(name) && self.has_in(round, &self.wire_name(name))
     }
 
     /// Whether a round has a tool of this name on the wire. The last one has the client's alone where one of those has to be called.

@@ -12,7 +12,7 @@ use super::{
     announce::{Announced, Beginning, Place},
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
-    offer::{Offer, Target},
+    offer::{Offer, Round, Target},
     recover::Sent,
 };
 
@@ -24,6 +24,8 @@ pub(super) struct Options {
     pub(super) stream: bool,
     /// Only the first call counts.
     pub(super) one_call: bool,
+    /// The round, where it requires a call: only of the tools that it offers.
+    pub(super) required: Option<Round>,
     /// Whether text is only collected.
     pub(super) quiet: bool,
     /// How many calls of the server's tools are read.
@@ -120,6 +122,10 @@ impl Reader {
                 was_cut_off(place, &call.name, "", &mut self.announced, events);
                 continue;
             }
+            if !self.offer.accepts(self.options.required, &call.name) {
+                events.push(is_not_required(&call.name));
+                continue;
+            }
             if self.options.one_call && !self.calls.is_empty() {
                 events.push(is_one_too_many(&call.name));
                 continue;
@@ -170,7 +176,8 @@ impl Reader {
         let Some(announced) = &mut self.announced else { return };
         let Some(call) = self.native.get_mut(at).filter(|call| !call.name.is_empty()) else { return };
         if !announced.contains(place) {
-            if self.options.one_call && (!self.calls.is_empty() || announced.has_other(place)) {
+            let is_too_many = self.options.one_call && (!self.calls.is_empty() || announced.has_other(place));
+            if is_too_many || !self.offer.accepts(self.options.required, &call.name) {
                 return;
             }
             let own_id = call.id.clone().filter(|id| !self.taken.contains(id));
@@ -269,6 +276,9 @@ impl Taker<'_> {
                     self.show(&call.source);
                 }
             }
+            Event::Call(call) if !self.offer.accepts(self.options.required, &call.name) => {
+                self.events.push(is_not_required(&call.name));
+            }
             Event::Call(call) if self.has_its_one_call(Place::Text(call.index)) => {
                 self.events.push(is_one_too_many(&call.name));
             }
@@ -293,6 +303,7 @@ impl Taker<'_> {
                 if !self.has_its_one_call(place)
                     && !are_enough(self.calls, self.options)
                     && self.offer.is_call(name)
+                    && self.offer.accepts(self.options.required, name)
                     && let Some(announced) = self.announced
                 {
                     let (input, passing) = (CallInput::Json, Passing::none());
@@ -379,4 +390,8 @@ fn was_cut_off(
 
 fn is_one_too_many(name: &str) -> TurnEvent {
     TurnEvent::Notice(format!("A call of {name} is not run: the request asks for one call at a time"))
+}
+
+fn is_not_required(name: &str) -> TurnEvent {
+    TurnEvent::Notice(format!("A call of {name} is not run: `tool_choice` requires another tool"))
 }

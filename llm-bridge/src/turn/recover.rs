@@ -21,13 +21,25 @@ pub(super) fn could_not_read(message: &str) -> bool {
     message.contains("output that does not match the expected")
 }
 
+/// What errors about constraints have in them: llama.cpp's `failed to parse grammar`, `Failed to initialize samplers` and `JSON schema
+/// conversion failed`, Ollama's `invalid format` and `… required for format`, the names of the field in vLLM, SGLang and LM Studio.
+const CONSTRAINTS: [&str; 10] = [
+    "grammar",
+    "sampler",
+    "json schema",
+    "json_schema",
+    "response_format",
+    "structured",
+    "guided",
+    "ebnf",
+    "invalid format",
+    "required for format",
+];
+
 /// Whether an error may be about the constraint of a request.
 pub(super) fn refuses_constraint(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    matches!(status, 400 | 422 | 500 | 501)
-        && ["grammar", "sampler", "schema", "format", "structured", "guided", "ebnf"]
-            .iter()
-            .any(|word| message.contains(word))
+    matches!(status, 400 | 422 | 500 | 501) && CONSTRAINTS.iter().any(|word| message.contains(word))
 }
 
 /// How much of the beginning of a text is kept, at least, in bytes.
@@ -103,6 +115,17 @@ mod tests {
             assert_eq!(sent.rest_of("another"), "another");
             assert_eq!(sent.rest_of(&text), "");
         }
+    }
+
+    #[test]
+    fn a_refusal_of_a_constraint_is_told_from_other_errors() {
+        assert!(refuses_constraint(400, "Failed to parse grammar"));
+        assert!(refuses_constraint(500, "failed to load model vocabulary required for format"));
+        assert!(refuses_constraint(400, "'response_format.type' must be 'text'"));
+        let unread = "The model produced output that does not match the expected peg-native format";
+        assert!(!refuses_constraint(500, unread));
+        assert!(!refuses_constraint(400, "unsupported image format"));
+        assert!(!refuses_constraint(503, "grammar"));
     }
 
     #[test]

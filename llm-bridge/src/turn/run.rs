@@ -15,18 +15,20 @@ use toolrack_apis::{
 };
 
 use super::{
-    Backend, LAST_WORDS, ToolStyle,
+    Backend, LAST_WORDS,
     announce::Unsettled,
     call::{FoundCall, new_call_id},
     clock::ToolClock,
     handle::{Answer, Events, Turn},
     history,
+    learned::Evidence,
     limits::{Meter, Reached},
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
     prompt,
     replace::Added,
+    require::Required,
     runner,
     transcript::{Ending, Place, Shown},
 };
@@ -85,10 +87,9 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         place: Place::default(),
         shown: Shown::default(),
         form,
-        held: None,
-        missing: 0,
-        last_words: String::new(),
+        required: None,
         is_unconstrained: false,
+        evidence: None,
         parallel: request.parallel,
         route: Route::default(),
         api: Provider::OpenAi,
@@ -137,14 +138,12 @@ pub(super) struct Run {
     shown: Shown,
     /// The form of the answer, which is asked for when all calls are done: a grammar leaves no room for calls.
     pub(super) form: Option<ResponseFormat>,
-    /// The text of an answer without a call where one is required, which is shown when there is one.
-    pub(super) held: Option<String>,
-    /// How many answers of this round had no call where one is required.
-    pub(super) missing: usize,
-    /// What the last of them said.
-    pub(super) last_words: String,
+    /// What has come of this round, where its calls are required.
+    pub(super) required: Option<Required>,
     /// Whether the server has refused what keeps a model to calls.
     pub(super) is_unconstrained: bool,
+    /// Why the tools are described in the prompt, until that has worked.
+    pub(super) evidence: Option<Evidence>,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     /// Where the model is asked.
@@ -156,8 +155,8 @@ pub(super) struct Run {
     meter: Meter,
     clock: Arc<ToolClock>,
     pub(super) usage: Usage,
-    paragraphs: Paragraphs,
-    unsettled: Unsettled,
+    pub(super) paragraphs: Paragraphs,
+    pub(super) unsettled: Unsettled,
     /// The calls that run.
     tools: TaskTracker,
     /// Whether a tool of the server has run in this turn.
@@ -170,20 +169,6 @@ pub(super) struct Run {
 /// Whether a text has the form without having been asked for it.
 fn fits(form: &ResponseFormat, text: &str) -> bool {
     *form == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
-}
-
-/// Holds text back until a call begins.
-fn hold(held: &mut Option<String>, events: &mut Vec<TurnEvent>) {
-    for event in std::mem::take(events) {
-        match (event, held.as_mut()) {
-            (TurnEvent::Text(text), Some(held)) => held.push_str(&text),
-            (event @ (TurnEvent::Tool(_) | TurnEvent::CallBegun { .. }), Some(_)) => {
-                events.extend(held.take().filter(|held| !held.is_empty()).map(TurnEvent::Text));
-                events.push(event);
-            }
-            (event, _) => events.push(event),
-        }
-    }
 }
 
 /// Why a turn ends.
@@ -371,10 +356,8 @@ impl Run {
     }
 
     fn begin_route(&mut self) {
-        let style = self.backend.settings().tool_style;
-        self.prompt_style = style == ToolStyle::Prompt
-            || style == ToolStyle::Auto && self.backend.prefers_prompt(&self.route.full_name());
-        self.is_unconstrained = false;
+        self.prompt_style = self.backend.asks_in_prompt(&self.route.full_name());
+        (self.is_unconstrained, self.evidence) = (false, None);
         self.request.model = Some(self.route.model().to_owned());
     }
 
@@ -388,8 +371,8 @@ impl Run {
     }
 
     pub(super) async fn send_all(&mut self, events: &mut Vec<TurnEvent>) -> Result<(), End> {
-        if self.held.is_some() {
-            hold(&mut self.held, events);
+        if let Some(required) = &mut self.required {
+            required.hold(events);
         }
         for event in events.drain(..) {
             let event = match event {
@@ -408,14 +391,6 @@ impl Run {
             place.send(event.into());
         }
         Ok(())
-    }
-
-    /// Shows what was held back.
-    pub(super) async fn release(&mut self) -> Result<(), End> {
-        match self.held.take().filter(|held| !held.is_empty()) {
-            Some(held) => self.send_all(&mut vec![TurnEvent::Text(held)]).await,
-            None => Ok(()),
-        }
     }
 
     /// Ends the turn where the client has to run something.

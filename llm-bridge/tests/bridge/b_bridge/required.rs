@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use llm_bridge::{
     turn::ToolStyle,
-    upstream::{Upstream, UpstreamSettings},
+    upstream::{Upstream, UpstreamApi, UpstreamSettings},
 };
 use serde_json::{Value, json};
 
@@ -86,7 +86,8 @@ async fn g11_a_model_that_never_calls_ends_in_an_error_that_says_so() {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
         body["tool_choice"] = "required".into();
         let response = rack.post(&body).await;
-        assert_eq!(response.status(), 502, "{style:?}");
+        assert_eq!(response.status(), 424, "{style:?}");
+        assert_eq!(response.headers()["x-should-retry"], "false");
         let text = within(response.text()).await.unwrap();
         assert!(text.contains("`tool_choice` requires a call") && text.contains("Not today."), "{text}");
         let asked = rack.upstream.asked();
@@ -148,23 +149,121 @@ async fn g10_where_llama_cpp_cannot_read_its_model_the_tools_are_described_in_th
         (true, Reply::stream([error.clone()]), "5"),
         (true, Reply::stream([text_event("Let me see."), error.clone()]), "Let me see.\n\n5"),
     ] {
-        let replies = [reply, Reply::text(CALL), Reply::text("5"), Reply::text("Hello.")];
-        let rack = rack_of("llama.cpp", Setup::new(), replies).await;
-        let reported = rack.ask(stream).await;
-        assert_eq!(reported.content, shown);
-        assert_eq!(rack.ran().len(), 1);
-        let asked = rack.upstream.asked();
-        assert_eq!(asked[0].tools().len(), 2);
-        assert!(asked[1].tools().is_empty() && asked[2].tools().is_empty());
-        // It has helped, so it is remembered.
+        let failing = [reply, Reply::text(CALL), Reply::text("5")];
+        let replies = [failing.clone(), failing.clone(), failing].concat().into_iter();
+        let rack = rack_of("llama.cpp", Setup::new(), replies.chain([Reply::text("Hello.")])).await;
+        for turn in 0..3 {
+            let reported = rack.ask(stream).await;
+            assert_eq!(reported.content, shown);
+            assert_eq!(rack.ran().len(), turn + 1);
+            let asked = rack.upstream.asked();
+            assert_eq!(asked[3 * turn].tools().len(), 2, "one answer may have been at fault itself");
+            assert!(asked[3 * turn + 1].tools().is_empty() && asked[3 * turn + 2].tools().is_empty());
+        }
+        // It has happened in several turns, and has helped, so it is remembered.
         rack.ask(stream).await.expect("Hello.");
-        assert!(rack.upstream.asked()[3].tools().is_empty());
+        assert!(rack.upstream.asked()[9].tools().is_empty());
     }
     // It has not helped.
-    let replies = [Reply::error(500, message), Reply::error(500, message), Reply::text("Hello.")];
-    let rack = rack_of("llama.cpp", Setup::new(), replies).await;
+    let failing = [Reply::error(500, message), Reply::error(500, message)];
+    let replies = [failing.clone(), failing.clone(), failing].concat().into_iter();
+    let rack = rack_of("llama.cpp", Setup::new(), replies.chain([Reply::text("Hello.")])).await;
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
-    assert!(rack.post(&body).await.status().is_server_error());
+    for _ in 0..3 {
+        assert!(rack.post(&body).await.status().is_server_error());
+    }
     rack.ask(true).await.expect("Hello.");
-    assert_eq!(rack.upstream.asked()[2].tools().len(), 2);
+    assert_eq!(rack.upstream.asked()[6].tools().len(), 2);
+}
+
+#[tokio::test]
+async fn g10_calls_of_an_answer_that_is_asked_for_again_are_not_made() {
+    let message = "The model produced output that does not match the expected peg-native format";
+    let error = event(&json!({"error": {"code": 500, "message": message, "type": "server_error"}}));
+    let first = [text_event("Let me see."), text_event(CALL), error];
+    let replies = [Reply::stream(first), Reply::text(CALL), Reply::text("5")];
+    let rack = rack_of("llama.cpp", Setup::new(), replies).await;
+    let reported = rack.ask(true).await;
+    assert_eq!(reported.content, "Let me see.\n\n5");
+    assert_eq!(rack.ran().len(), 1);
+    let of_type = |kind: &str| reported.details.iter().filter(|details| details["type"] == kind).count();
+    // The first is refused, and says so.
+    assert_eq!((of_type("call_started"), of_type("call_finished")), (2, 2), "{:?}", reported.details);
+}
+
+#[tokio::test]
+async fn b15_only_a_call_of_a_tool_that_may_be_called_is_the_required_one() {
+    let other = json!({"name": "math_gcd", "arguments": {"a": 12, "b": 18}});
+    let native = |name: &str| Answer::new().call("c", name, &json!({"a": 12, "b": 18})).into();
+    let text = || Reply::text(&format!("<tool_call>{other}</tool_call>"));
+    let named = json!({"tool_choice": {"type": "function", "function": {"name": "add"}}});
+    for (fields, wrong) in [
+        (named.clone(), native("math_gcd")),
+        (named.clone(), text()),
+        (named, native("nobody")),
+        (required(), native("nobody")),
+    ] {
+        for stream in [true, false] {
+            let replies = [wrong.clone(), Reply::text(CALL), Reply::text("5")];
+            let rack = rack_of("llama.cpp", Setup::new(), replies).await;
+            let reported = rack.ask_with(stream, fields.clone()).await;
+            assert_eq!(reported.content, "5");
+            assert_eq!(rack.ran(), [("add".to_owned(), json!({"a": 2, "b": 3}))], "{fields}");
+            let is_told = |details: &Value| details["type"] == "notice";
+            assert!(reported.details.iter().any(is_told), "{:?}", reported.details);
+            assert!(rack.upstream.asked()[1].body["grammar"].is_string());
+        }
+    }
+    // Beside the right one, too: the client gets what it has asked for.
+    let both = Answer::new().call("c", "math_gcd", &json!({"a": 12, "b": 18}));
+    let both = both.call("d", "add", &json!({"a": 2, "b": 3}));
+    let rack = rack_of("unknown", Setup::new(), [both.into(), Reply::text("5")]).await;
+    let named = json!({"tool_choice": {"type": "function", "function": {"name": "add"}}});
+    rack.ask_with(true, named).await.expect("5");
+    assert_eq!(rack.ran().len(), 1);
+}
+
+#[tokio::test]
+async fn b15_a_call_cannot_be_required_where_there_is_no_tool() {
+    for choice in [
+        json!("required"),
+        json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}),
+    ] {
+        let rack = rack_of("unknown", Setup::new(), []).await;
+        let body = json!({
+            "model": "m:plain", "messages": [{"role": "user", "content": "Go."}], "tool_choice": choice,
+        });
+        let response = rack.post(&body).await;
+        assert_eq!(response.status(), 400);
+        let text = within(response.text()).await.unwrap();
+        assert!(text.contains("there is no tool to call") && text.contains("tool_choice"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn b15_the_form_of_an_answer_that_was_cut_off_is_asked_for_without_a_call() {
+    let fields = json!({
+        "tools": [client_tool("weather")], "tool_choice": "required", "response_format": {"type": "json_object"},
+    });
+    let cut = Answer::text("I would say that").finish("length");
+    let rack = rack_of("unknown", Setup::new(), [cut.into(), Reply::text("{}")]).await;
+    let reported = rack.ask_with(true, fields).await;
+    assert_eq!((reported.content.as_str(), rack.upstream.asked().len()), ("{}", 2));
+}
+
+#[tokio::test]
+async fn b15_a_grammar_goes_only_to_a_server_that_is_asked_in_the_api_that_has_it() {
+    let site = Site::of_kind("llama.cpp", &["m"]);
+    let upstream =
+        Scripted::start_as(site, [Reply::text("Hm."), Reply::text(JSON_CALL), Reply::text("5")]).await;
+    let settings = UpstreamSettings::new(upstream.base(), Duration::from_secs(20));
+    let settings = UpstreamSettings { api: Some(UpstreamApi::Ollama), ..settings };
+    let rack = Setup::new().start_with(upstream, Upstream::server(settings).unwrap()).await;
+    rack.ask_with(true, required()).await.expect("5");
+    let asked = rack.upstream.asked();
+    assert!(
+        asked[1].body.get("grammar").is_none() && asked[1].body["format"].is_object(),
+        "{}",
+        asked[1].body
+    );
 }

@@ -1,0 +1,54 @@
+//! What turns have learned about models, for a while: servers are mended, and started in other ways.
+
+use std::time::Duration;
+
+use moka::sync::Cache;
+
+/// For how long something is remembered.
+const MEMORY: Duration = Duration::from_secs(3600);
+/// Of how many models.
+const MODELS: u64 = 1024;
+/// In how many turns an answer has to be unreadable to its server before the model is no longer asked that way.
+const MOST_UNREAD: u32 = 3;
+
+/// Why a model does better with the tools in the prompt than in the fields of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// The server refuses tools.
+    Refusal,
+    /// The server could not read an answer. Another one it may be able to read.
+    Unread,
+}
+
+/// What is known of models, by their full names.
+#[derive(Debug)]
+pub(super) struct Learned {
+    /// How much speaks for describing the tools in the prompt.
+    for_prompt: Cache<String, u32>,
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self { for_prompt: Cache::builder().time_to_live(MEMORY).max_capacity(MODELS).build() }
+    }
+}
+
+impl Learned {
+    /// Whether a model does better with the tools in the prompt.
+    pub(super) fn prefers_prompt(&self, model: &str) -> bool {
+        self.for_prompt.get(model).is_some_and(|count| count >= MOST_UNREAD)
+    }
+
+    /// The tools in the prompt have helped a model.
+    pub(super) fn prompt_has_helped(&self, model: String, evidence: Evidence) {
+        let before = self.for_prompt.get(&model).unwrap_or_default();
+        let now = match evidence {
+            Evidence::Refusal => MOST_UNREAD,
+            Evidence::Unread => (before + 1).min(MOST_UNREAD),
+        };
+        if before < now && now == MOST_UNREAD {
+            tracing::warn!(model, "for an hour the tools are described to this model in the prompt");
+        }
+        self.for_prompt.insert(model, now);
+    }
+}
