@@ -34,13 +34,21 @@ async fn n1_tool_choice_holds_until_a_tool_of_the_client_is_called() {
         // One tool and a call required is a form that every server knows. Of the server's own asked for again there would be no end.
         (named("math.gcd"), required.clone(), Value::Null, [&["math_gcd"], &all]),
         (named("math_gcd"), required.clone(), Value::Null, [&["math_gcd"], &all]),
-        (named("weather"), required.clone(), required.clone(), [&["weather"], &["weather"]]),
     ] {
         let asked = with_choice(choice.clone()).await;
         let choices = [&asked[0].body["tool_choice"], &asked[1].body["tool_choice"]];
         assert_eq!(choices, [&sent, &then], "{choice}");
         assert_eq!([asked[0].tools(), asked[1].tools()], offered.map(<[&str]>::to_vec), "{choice}");
     }
+    // The client's own ends the turn, and no other tool's call stands for it.
+    let weather = Answer::new().call("w", "weather", &json!({"city": "Oslo"}));
+    let rack = Setup::new().start([call("math_gcd").into(), weather.into()]).await;
+    let fields = json!({"tools": [client_tool("weather")], "tool_choice": named("weather")});
+    let reported = rack.ask_with(true, fields).await;
+    assert_eq!(reported.named_calls(), [("weather".to_owned(), json!({"city": "Oslo"}))]);
+    let asked = rack.upstream.asked();
+    assert_eq!((&asked[0].body["tool_choice"], asked[0].tools()), (&required, vec!["weather"]));
+    assert!(rack.ran().is_empty() && asked[1].body["response_format"].is_object());
     // A client without tools gets an answer.
     let rack = Setup::new().start([call("math_gcd").into(), Answer::text("6").into()]).await;
     rack.ask_with(true, json!({"tool_choice": "required"})).await.expect("6");
