@@ -82,7 +82,7 @@ impl Run {
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
             let style = Box::pin(self.style(round)).await;
-            let mut reader = self.new_reader(round, style.dialect(self.dialect()));
+            let mut reader = self.new_reader(round, &style);
             let error = match Box::pin(self.ask(round, &style)).await {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
@@ -240,13 +240,14 @@ impl Run {
         }
     }
 
-    fn new_reader(&self, round: Round, dialect: Option<&'static str>) -> Reader {
+    fn new_reader(&self, round: Round, style: &Style) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
         let options = Options {
-            scan: ScanOptions { only: dialect, ..self.scan_options() },
+            scan: ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() },
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
             required: self.required.is_some().then_some(round),
+            only_calls: matches!(style, Style::Constrained(_, Constraint::Grammar { .. })),
             quiet: self.form.is_some(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),

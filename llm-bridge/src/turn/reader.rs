@@ -26,6 +26,9 @@ pub(super) struct Options {
     pub(super) one_call: bool,
     /// The round, where it requires a call: only of the tools that it offers.
     pub(super) required: Option<Round>,
+    /// Whether the model can write nothing but calls. A server that takes its template to have opened the model's thinking hands them out
+    /// as that.
+    pub(super) only_calls: bool,
     /// Whether text is only collected.
     pub(super) quiet: bool,
     /// How many calls of the server's tools are read.
@@ -91,6 +94,7 @@ impl Reader {
                 let (scanner, mut taker) = self.split(false, events);
                 parts(&text).for_each(|part| scanner.push(part, &mut |event| taker.take(event)));
             }
+            Piece::Reasoning { text, .. } if self.options.only_calls => self.native_reasoning.push_str(&text),
             Piece::Reasoning { text, seal } => {
                 self.native_reasoning.push_str(&text);
                 events.push(TurnEvent::Reasoning { text, seal });
@@ -109,6 +113,10 @@ impl Reader {
 
     /// The answer is at its end.
     pub(super) fn end(&mut self, events: &mut Vec<TurnEvent>) {
+        if self.options.only_calls && self.sent.is_empty() {
+            let text = std::mem::take(&mut self.native_reasoning);
+            self.take(Piece::Text(text), events);
+        }
         let cut_off = self.finish == Some(FinishReason::Length);
         self.finish_text(cut_off, events);
         for (at, call) in std::mem::take(&mut self.native).into_calls().into_iter().enumerate() {

@@ -30,6 +30,21 @@ OWN = [
      {"name": "list_lights", "description": "All lights.", "parameters": {"type": "object", "properties": {}}}],
 ]
 
+# A template that opens the model's thinking, in a form that llama.cpp knows.
+OPENS_THINKING = """{%- for m in messages %}<|im_start|>{{ m.role }}
+{% if m.role == 'assistant' and m.reasoning_content %}<think>
+{{ m.reasoning_content }}
+</think>
+
+{% endif %}{{ m.content }}<|im_end|>
+{% endfor %}{% if tools %}{{ tools | tojson }}<tool_call>{% endif %}{% if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and enable_thinking is false %}<think>
+
+</think>
+
+{% else %}<think>
+{% endif %}{% endif %}"""
+
 
 def sets():
     """Sets of functions: name, functions."""
@@ -72,7 +87,7 @@ def valid(calls, functions):
     return bool(calls)
 
 
-def constrained(interpreter, call):
+def constrained(interpreter, call, template):
     every = sets()
     is_long = bool(os.environ.get("TOOLRACK_EVERY_SET"))
     with environment.llama(interpreter, "--ctx", "65536") as model:
@@ -96,6 +111,28 @@ def constrained(interpreter, call):
                     print(f"  {dialect}: {len(chosen)} sets, {time.monotonic() - began:.0f} s")
                     expect(not wrong, f"{len(wrong)} of {len(chosen)}: {wrong[:3]}")
 
+        with environment.toolrack(f"{model}/v1") as address:
+            chosen = every if is_long else every[::40]
+
+            @check(f"an answer has its form for each of {len(chosen)} schemas")
+            def _():
+                wrong = []
+                for name, functions in chosen:
+                    schema = functions[0]["parameters"]
+                    form = {"type": "json_schema", "json_schema": {"name": "form", "schema": schema}}
+                    # With the server's tools, too, where the form is asked for at the end.
+                    for model in ("noise:plain", "noise"):
+                        body = {"messages": [{"role": "user", "content": "Go on."}], "response_format": form, "seed": 1, "max_tokens": 2000,
+                                "model": model}
+                        status, text = call(f"{address}/v1/chat/completions", body)
+                        content = json.loads(text)["choices"][0]["message"]["content"] if status == 200 else ""
+                        try:
+                            if not fits(json.loads(content), schema):
+                                wrong.append((name, model, status, text[:400]))
+                        except ValueError:
+                            wrong.append((name, model, status, text[:400]))
+                expect(not wrong, f"{len(wrong)} of {len(chosen)}: {wrong[:3]}")
+
         with environment.toolrack(f"{model}/v1", configuration='[chat]\ntool_style = "prompt"\n') as address:
 
             @check("left to itself the same model calls nothing")
@@ -106,3 +143,17 @@ def constrained(interpreter, call):
                             "max_tokens": 500, "model": "noise:plain"}
                     status, text = call(f"{address}/v1/chat/completions", body)
                     expect(status == 200 and not json.loads(text)["choices"][0]["message"].get("tool_calls"), f"{name}: {text[:400]}")
+
+    # llama.cpp hands out what follows as reasoning.
+    with template(interpreter, "opens-thinking", OPENS_THINKING) as model, \
+            environment.toolrack(f"{model}/v1", configuration='[chat]\ntool_style = "prompt"\n') as address:
+
+        @check("a required call is made where the template opens the model's thinking")
+        def _():
+            tools = [{"type": "function", "function": function} for function in OWN[0]]
+            for seed in range(10):
+                body = {"messages": [{"role": "user", "content": "Go on."}], "tools": tools, "tool_choice": "required", "seed": seed,
+                        "model": "noise:plain"}
+                status, text = call(f"{address}/v1/chat/completions", body)
+                calls = json.loads(text)["choices"][0]["message"].get("tool_calls") if status == 200 else None
+                expect(valid(calls or [], OWN[0]), f"{seed}: {status} {text[:400]}")

@@ -478,7 +478,7 @@ def every(interpreter):
 
 
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
-         "constrained": lambda interpreter: constrained.constrained(interpreter, call), "schemas": schemas, "templates": templates,
+         "constrained": lambda interpreter: constrained.constrained(interpreter, call, template), "schemas": schemas, "templates": templates,
          "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts}
 
 
