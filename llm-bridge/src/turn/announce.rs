@@ -207,8 +207,15 @@ mod tests {
         let context = backend.registry().context(Caller::new("ada", Permission::User));
         let offer = Offer::new(&backend, &request, context).unwrap();
         let scan = ScanOptions { deltas, ..ScanOptions::default() };
-        let options =
-            Options { scan, stream: deltas, one_call: false, required: None, quiet: false, max_calls: 8 };
+        let options = Options {
+            scan,
+            stream: deltas,
+            one_call: false,
+            required: None,
+            only_calls: false,
+            quiet: false,
+            max_calls: 8,
+        };
         Reader::new(Arc::new(offer), options, HashSet::new())
     }
 

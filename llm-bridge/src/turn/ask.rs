@@ -60,6 +60,8 @@ enum Remedy {
     Prompt(Evidence),
     /// To ask without what keeps the model to calls.
     NoConstraint,
+    /// To ask for the form of the answer in the prompt.
+    FormInPrompt,
 }
 
 impl Run {
@@ -124,6 +126,7 @@ impl Run {
                         self.evidence = Some(evidence);
                     }
                     Remedy::NoConstraint => self.is_unconstrained = true,
+                    Remedy::FormInPrompt => self.describe_form(error),
                 }
                 self.discard(reader).await?;
                 continue;
@@ -155,6 +158,9 @@ impl Run {
         if let UpstreamError::Refused { status, .. } = error {
             if style.is_constrained() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::NoConstraint);
+            }
+            if self.may_describe_form() && recover::refuses_constraint(*status, message) {
+                return Some(Remedy::FormInPrompt);
             }
             if self.may_use_prompt() && recover::refuses_tools(*status, message) {
                 return Some(Remedy::Prompt(Evidence::Refusal));
@@ -205,7 +211,10 @@ impl Run {
         let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
         let functions = || self.offer.functions(round);
         match style {
-            Style::WithoutTools => self.route.ask(&self.request, "").await,
+            Style::WithoutTools => {
+                let in_prompt = self.forming.as_ref().and_then(|forming| forming.in_prompt(&self.request));
+                self.route.ask(in_prompt.as_ref().unwrap_or(&self.request), "").await
+            }
             Style::Native => {
                 self.request.tools = self.offer.client_tools(round);
                 if required {
@@ -248,7 +257,7 @@ impl Run {
             one_call: self.parallel == Some(false),
             required: self.required.is_some().then_some(round),
             only_calls: matches!(style, Style::Constrained(_, Constraint::Grammar { .. })),
-            quiet: self.form.is_some(),
+            quiet: self.form.is_some() || self.holds_answer(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),
         };
@@ -297,11 +306,6 @@ impl Run {
         reader.end(&mut events);
         self.send_all(&mut events).await?;
         Ok(None)
-    }
-
-    /// Whether the answer gets its form now, which leaves no room for calls.
-    pub(super) fn asks_for_form(&self) -> bool {
-        self.request.format.is_some() && self.offer.has_server_tools()
     }
 
     /// Nothing comes of what there is of an answer: its calls are not made, and the next one begins a paragraph.

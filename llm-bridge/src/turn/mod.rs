@@ -6,6 +6,7 @@ mod call;
 mod clock;
 mod constrain;
 mod count;
+mod form;
 mod found;
 mod handle;
 mod history;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
-use toolrack_apis::{Call, Content, Message, Part, Role, ToolResult};
+use toolrack_apis::{Call, Content, Message, Part, ResponseFormat, Role, ToolResult};
 use toolrack_dialects::{self as dialect, Dialect};
 
 /// The dialect in which a model is instructed to call by default; most models know it.
@@ -118,6 +118,27 @@ pub(super) fn remind(messages: &mut Vec<Message>, answer: &str) {
     messages
         .push(Message::text(Role::User, "That was no call of a tool. Call one now, and write nothing else."));
     join_results(messages);
+}
+
+/// Says what form the answer has to have.
+pub(super) fn describe_form(messages: &mut Vec<Message>, format: &ResponseFormat) {
+    let form = match format {
+        ResponseFormat::JsonObject => "a JSON object".to_owned(),
+        ResponseFormat::JsonSchema { schema, .. } => format!("JSON that fits this JSON schema:\n{schema}\n"),
+    };
+    add_instructions(
+        messages,
+        &format!("Answer with {form}. Write the JSON alone, without a word before or after it."),
+    );
+}
+
+/// Says what was wrong with an answer without the form.
+pub(super) fn remind_of_form(messages: &mut Vec<Message>, answer: &str, fault: &str) {
+    if !answer.trim().is_empty() {
+        messages.push(Message::text(Role::Assistant, answer));
+    }
+    let text = format!("That does not have the form that was asked for: {fault}. Write the JSON alone.");
+    messages.push(Message::text(Role::User, text));
 }
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that

@@ -52,9 +52,12 @@ impl Required {
 }
 
 impl Run {
-    /// Asks until there is an answer, and a call in it where one is required.
+    /// Asks until there is an answer, of its form, or with a call in it, where that is required.
     pub(super) async fn ask_until_called(&mut self, round: Round) -> Result<Reader, End> {
-        if !self.offer.requires_call(round) || self.asks_for_form() {
+        if self.asks_for_form() {
+            return Box::pin(self.ask_until_formed(round)).await;
+        }
+        if !self.offer.requires_call(round) {
             return self.ask_until_read(round).await;
         }
         self.required = Some(Required { held: None, missing: 0, last_words: String::new() });

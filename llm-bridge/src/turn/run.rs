@@ -6,7 +6,6 @@ use std::{
 };
 
 use registry_core::{Caller, Conversation, ToolContext};
-use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{
@@ -19,6 +18,7 @@ use super::{
     announce::Unsettled,
     call::{FoundCall, new_call_id},
     clock::ToolClock,
+    form::{Forming, fits_already},
     handle::{Answer, Events, Turn},
     history,
     learned::Evidence,
@@ -88,6 +88,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         shown: Shown::default(),
         form,
         required: None,
+        forming: None,
         is_unconstrained: false,
         evidence: None,
         parallel: request.parallel,
@@ -140,6 +141,8 @@ pub(super) struct Run {
     pub(super) form: Option<ResponseFormat>,
     /// What has come of this round, where its calls are required.
     pub(super) required: Option<Required>,
+    /// What has come of asking for the form of the answer.
+    pub(super) forming: Option<Forming>,
     /// Whether the server has refused what keeps a model to calls.
     pub(super) is_unconstrained: bool,
     /// Why the tools are described in the prompt, until that has worked.
@@ -164,11 +167,6 @@ pub(super) struct Run {
     /// Gets what was added when the turn is over.
     answer: Answer,
     pub(super) events: Events,
-}
-
-/// Whether a text has the form without having been asked for it.
-fn fits(form: &ResponseFormat, text: &str) -> bool {
-    *form == ResponseFormat::JsonObject && serde_json::from_str::<Map<String, Value>>(text).is_ok()
 }
 
 /// Why a turn ends.
@@ -250,7 +248,7 @@ impl Run {
                 self.usage.add(usage, self.api);
             }
             if reader.calls.is_empty() {
-                if let Some(form) = self.form.take_if(|form| !fits(form, &reader.text)) {
+                if let Some(form) = self.form.take_if(|form| !fits_already(form, &reader.text)) {
                     self.request.format = Some(form);
                     continue;
                 }

@@ -1,8 +1,11 @@
 //! What of a request reaches the model server, and what of its answer comes back.
 
+use std::time::Duration;
+
+use llm_bridge::upstream::{Upstream, UpstreamSettings};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Asked, Reply, Setup, client_tool, user};
+use crate::support::{Answer, Asked, Rack, Reply, Scripted, Setup, Site, client_tool, user};
 
 fn call(name: &str) -> Answer {
     Answer::new().call("c", name, &json!({"a": 12, "b": 18}))
@@ -92,6 +95,59 @@ async fn n12_the_answer_gets_its_form_when_all_calls_are_done() {
     let rack = Setup::bare().start([Reply::text("{}")]).await;
     rack.ask_with(true, json!({"response_format": format})).await.expect("{}");
     assert_eq!(rack.upstream.asked()[0].body["response_format"], format, "without tools at once");
+}
+
+/// A server of a kind, which keeps to forms where it takes them.
+async fn rack_of(kind: Option<&str>, replies: impl IntoIterator<Item = Reply>) -> Rack {
+    let site = kind.map_or_else(Site::default, |kind| Site::of_kind(kind, &["m"]));
+    let upstream = Scripted::start_as(site, replies).await;
+    let settings = UpstreamSettings::new(upstream.base(), Duration::from_secs(20));
+    Setup::new().start_with(upstream, Upstream::server(settings).unwrap()).await
+}
+
+fn form() -> Value {
+    let schema = json!({"type": "object", "properties": {"gcd": {"type": "integer"}}, "required": ["gcd"]});
+    json!({"response_format": {"type": "json_schema", "json_schema": {"name": "gcd", "schema": schema}}})
+}
+
+#[tokio::test]
+async fn b15_an_answer_without_its_form_is_asked_for_again_and_never_shown() {
+    for stream in [true, false] {
+        let answers = ["It is 6.", "The gcd is 6.", "{\"gcd\": \"6\"}", "```json\n{\"gcd\": 6}\n```"];
+        let rack = rack_of(None, answers.map(Reply::text)).await;
+        rack.ask_with(stream, form()).await.expect("{\"gcd\": 6}");
+        let asked = rack.upstream.asked();
+        assert!(asked[1].body["response_format"].is_object());
+        for again in &asked[2..] {
+            assert!(again.body.get("response_format").is_none());
+            let first = again.messages()[0]["content"].as_str().unwrap();
+            assert!(first.contains("JSON schema") && first.contains("\"gcd\""), "{first}");
+        }
+        let last = asked[3].messages().last().unwrap();
+        assert!(last["content"].as_str().unwrap().contains("is not of type"), "{last}");
+
+        let never = ["It is 6."; 4].map(Reply::text);
+        let rack = rack_of(None, never).await;
+        let reported = rack.ask_with(stream, form()).await;
+        let error = reported.error.as_ref().unwrap()["message"].as_str().unwrap();
+        assert!(error.contains("3 answers had not") && error.contains("It is 6."), "{error}");
+        assert_eq!((reported.content.as_str(), rack.upstream.asked().len()), ("", 4));
+    }
+}
+
+#[tokio::test]
+async fn b15_a_form_that_the_server_refuses_is_described_in_the_prompt() {
+    let refusal = || Reply::error(400, "Unable to generate parser: JSON schema conversion failed");
+    let replies = [Reply::text("It is 6."), refusal(), Reply::text("Six."), Reply::text("{\"gcd\": 6}")];
+    let rack = rack_of(Some("llama.cpp"), replies).await;
+    rack.ask_with(true, form()).await.expect("{\"gcd\": 6}");
+    assert!(rack.upstream.asked()[2].body.get("response_format").is_none());
+    // A schema that is none is the client's to mend.
+    let rack = rack_of(Some("llama.cpp"), [Reply::text("It is 6."), refusal(), Reply::text("Six.")]).await;
+    let format = json!({"type": "json_schema", "json_schema": {"name": "gcd", "schema": {"type": "gcd"}}});
+    let reported = rack.ask_with(false, json!({"response_format": format})).await;
+    assert_eq!(reported.status, 400, "{:?}", reported.error);
+    assert!(reported.error.unwrap()["message"].as_str().unwrap().contains("conversion failed"));
 }
 
 #[tokio::test]
