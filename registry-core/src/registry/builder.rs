@@ -248,10 +248,11 @@ pub fn compiled_tools() -> Vec<Arc<Tool>> {
 fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
     let folders: HashMap<&str, &'static str> =
         inventory::iter::<Folder>().map(|folder| (folder.module_path, folder.name)).collect();
-    let mut all: Vec<Tool> = inventory::iter::<Plugin>()
-        .map(|plugin| Tool::compiled(plugin, module_of(plugin, &folders), created_at))
+    // A tool is large: what is sorted are pointers.
+    let mut all: Vec<Arc<Tool>> = inventory::iter::<Plugin>()
+        .map(|plugin| Arc::new(Tool::compiled(plugin, module_of(plugin, &folders), created_at)))
         .collect();
-    let place = |tool: &Tool| match tool.source() {
+    let place = |tool: &Arc<Tool>| match tool.source() {
         Source::Compiled(place) => (place.file, place.line),
         _ => ("", 0),
     };
@@ -262,7 +263,7 @@ fn collect(created_at: Timestamp) -> (Vec<Arc<Tool>>, Vec<RegistryError>) {
             Some(first) => {
                 duplicates.push(RegistryError::duplicate(tool.name(), first.source(), tool.source()));
             }
-            None => tools.push(Arc::new(tool)),
+            None => tools.push(tool),
         }
     }
     (tools, duplicates)
