@@ -5,12 +5,13 @@ use std::{
     process::ExitCode,
 };
 
-use registry_core::Registry;
+use registry_core::{Caller, Registry};
 use toolrack_apis::{FinishedTool, Message, Request, Role, ToolStatus, TurnEvent};
 
 use super::{
     Settings,
     approve::{self, Input},
+    caller::CallerArguments,
     chat_commands::{self, Reply},
     interrupts::{INTERRUPTED, Interrupts},
     out::{print, tell},
@@ -23,10 +24,13 @@ use crate::turn::Backend;
 pub(super) struct Arguments {
     /// The question; without one, questions are read line by line from standard input
     question: Vec<String>,
+    #[command(flatten)]
+    pub(super) caller: CallerArguments,
 }
 
 pub(super) async fn run(
     arguments: Arguments,
+    caller: Caller,
     settings: &Settings,
     registry: Registry,
 ) -> Result<ExitCode, String> {
@@ -38,7 +42,7 @@ pub(super) async fn run(
     let backend = Backend::new(registry, upstream, settings.chat_settings());
     let mut chat = Chat {
         backend: &backend,
-        settings,
+        caller,
         messages: Vec::new(),
         input: approve::input(),
         interrupts: Interrupts::new(),
@@ -68,7 +72,7 @@ enum Asked {
 
 struct Chat<'s> {
     backend: &'s Backend,
-    settings: &'s Settings,
+    caller: Caller,
     messages: Vec<Message>,
     input: Input,
     interrupts: Interrupts,
@@ -115,7 +119,7 @@ impl Chat<'_> {
 
     /// A command, or a question to the model.
     async fn line(&mut self, line: &str) -> Result<Asked, String> {
-        match chat_commands::reply(line, self.backend.registry(), &self.settings.caller()) {
+        match chat_commands::reply(line, self.backend.registry(), &self.caller) {
             None => self.ask(line).await,
             Some(Reply::Quit) => Ok(Asked::Quit),
             Some(Reply::Say(text)) => {
@@ -130,7 +134,7 @@ impl Chat<'_> {
         let mut messages = self.messages.clone();
         messages.push(Message::text(Role::User, question));
         let request = Request { messages: messages.clone(), stream: true, ..Request::default() };
-        let mut turn = self.backend.start(request, self.settings.caller()).map_err(|bad| bad.message)?;
+        let mut turn = self.backend.start(request, self.caller.clone()).map_err(|bad| bad.message)?;
         let mut answer = String::new();
         let mut asked = Asked::Failed;
         loop {

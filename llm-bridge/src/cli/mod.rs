@@ -34,7 +34,7 @@ mod webhooks;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
-use registry_core::{Caller, DEFAULT_TENANT, Origin, Permission, Resources, store::MemoryManifests};
+use registry_core::{Caller, Origin, Permission, Resources, store::MemoryManifests};
 use tokio_util::sync::CancellationToken;
 use toolrack_remote::mcp::McpServers;
 use tracing_subscriber::EnvFilter;
@@ -179,11 +179,12 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             .await
         }
         Command::Chat(arguments) => {
-            program
-                .with_tools(DEFAULT_TENANT, async |opened: &Opened| {
-                    chat::run(arguments, settings, opened.registry().clone()).await
-                })
-                .await
+            let named = arguments.caller.clone();
+            let chat = async |opened: &Opened| {
+                let caller = opened.caller(&named, settings).await?;
+                chat::run(arguments, caller, settings, opened.registry().clone()).await
+            };
+            program.with_tools(named.tenant(), chat).await
         }
         Command::Call(arguments) => {
             let named = arguments.caller.clone();

@@ -176,7 +176,8 @@ def converse(data, entry, truth, address, model, script, way):
             "name": function["name"], "description": function["description"], "parameters": openai_schema(function["parameters"])}}
             for function in functions if function["name"] not in missing]
         messages += question or [{"role": "user", "content": MORE}]
-        calls = [read_call(call, functions) for call in truth[at]]
+        # One entry's answer calls a function that is not there yet.
+        calls = [call for call in (read_call(call, functions) for call in truth[at]) if call[0] not in missing]
         # Half of the turns all at once, half one after another.
         script.answers = [calls] if at % 2 else [[call] for call in calls]
         steps = []

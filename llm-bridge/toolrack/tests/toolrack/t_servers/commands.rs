@@ -292,6 +292,17 @@ async fn t5_the_audit_is_searched_by_door_decision_and_call() {
 }
 
 #[test]
+fn m6_a_chat_in_the_terminal_is_held_under_the_persona_that_it_names() {
+    let rack = Rack::new("", &mock("count.free", ""));
+    rack.done(&["persona", "add", "counter", "--modules", "count"]);
+    rack.done(&["chat", "--persona", "counter", "What is 2 + 3?"]);
+    assert!(rack.export(&["--origin", "text"]).is_empty(), "its modules cannot calculate");
+    rack.done(&["chat", "What is 2 + 3?"]);
+    assert_eq!(rack.export(&["--origin", "text"]).len(), 2);
+    assert!(refused(&rack, &["chat", "--persona", "nobody", "Hello"]).contains("nobody"));
+}
+
+#[test]
 fn u10_the_start_ends_with_the_count_that_the_list_has() {
     let rack = Rack::new("", &mock("count.free", ""));
     let listed = rack.done(&["tools", "list", "--json", "--level", "admin"]);
