@@ -61,6 +61,12 @@ pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
         status,
         ..Failure::from(error)
     })?;
+    let settings = app.backend.settings();
+    let with_context = |model: ListedModel| {
+        let context = settings.context_of(&model.id).or(model.context);
+        ListedModel { context, ..model }
+    };
+    let models: Vec<ListedModel> = models.into_iter().map(with_context).collect();
     let plain: Vec<ListedModel> = models
         .iter()
         .filter(|model| !model.embeds)

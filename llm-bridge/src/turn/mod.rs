@@ -5,6 +5,7 @@ mod ask;
 mod call;
 mod clock;
 mod constrain;
+mod context;
 mod count;
 mod form;
 mod found;
@@ -30,6 +31,7 @@ mod visible;
 
 use std::{sync::Arc, time::Duration};
 
+use moka::sync::Cache;
 use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::Conversations};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -105,7 +107,12 @@ impl Default for ChatSettings {
 impl ChatSettings {
     /// The one dialect in which text calls of a model are read.
     pub fn dialect_of(&self, model: &str) -> Option<&'static str> {
-        self.models.get(model).map(|settings| settings.dialect).or(self.dialect)
+        self.models.dialect(model).or(self.dialect)
+    }
+
+    /// The size of a model's context in tokens, where it is set.
+    pub fn context_of(&self, model: &str) -> Option<u64> {
+        self.models.context(model)
     }
 }
 
@@ -128,6 +135,8 @@ struct Shared {
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
     learned: learned::Learned,
+    /// The models, by their full names, of which the log has said that the tools take much of their context.
+    crowded: Cache<String, ()>,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -141,6 +150,7 @@ impl Backend {
             findings: found::Findings::default(),
             definitions: Arc::default(),
             learned: learned::Learned::default(),
+            crowded: Cache::new(1024),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };

@@ -383,7 +383,7 @@ fn offered(
 }
 
 /// A client's tool for a prompt. One that takes free text is called with that in one argument.
-fn function_of(tool: &ClientTool) -> Value {
+pub(super) fn function_of(tool: &ClientTool) -> Value {
     let parameters = match &tool.input {
         ToolInput::Json { schema, .. } => {
             schema.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}))

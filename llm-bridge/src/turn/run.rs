@@ -18,6 +18,7 @@ use super::{
     announce::Unsettled,
     call::{FoundCall, new_call_id},
     clock::ToolClock,
+    context::TurnContext,
     form::{Forming, fits_already},
     handle::{Answer, Events, Turn},
     history,
@@ -100,6 +101,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         unsettled: Unsettled::default(),
         tools: TaskTracker::new(),
         has_run_tools: false,
+        context: TurnContext::default(),
         answer: Arc::clone(&answer),
         events: sender,
     };
@@ -164,6 +166,8 @@ pub(super) struct Run {
     tools: TaskTracker,
     /// Whether a tool of the server has run in this turn.
     pub(super) has_run_tools: bool,
+    /// What is known of the model's context.
+    pub(super) context: TurnContext,
     /// Gets what was added when the turn is over.
     answer: Answer,
     pub(super) events: Events,
@@ -234,6 +238,7 @@ impl Run {
             return End::Upstream(error);
         }
         Box::pin(self.assemble()).await;
+        Box::pin(self.check_share()).await;
         loop {
             let round = match self.meter.begin_round() {
                 Ok(round) => round,
@@ -357,6 +362,7 @@ impl Run {
         self.prompt_style = self.backend.asks_in_prompt(&self.route.full_name());
         (self.is_unconstrained, self.evidence) = (false, None);
         self.request.model = Some(self.route.model().to_owned());
+        self.route.set_context(self.backend.settings().context_of(self.route.model()));
     }
 
     /// Goes on with the next server, if there is one and the error is about this one.

@@ -14,12 +14,47 @@ pub struct Site {
 /// A server that nothing is known of, with one model.
 impl Default for Site {
     fn default() -> Self {
-        Self { server: "scripted", pages: vec![("/models", list(&["scripted"], "somebody"))] }
+        let pages = vec![("/models", list(&["scripted"], "somebody")), ("/api/show", json!({}))];
+        Self { server: "scripted", pages }
     }
 }
 
 impl Site {
-    pub(super) fn page(&self, path: &str) -> Option<Value> {
+    /// The page for a request; what is posted somewhere is mostly in the script.
+    pub(super) fn page_for(&self, is_get: bool, path: &str) -> Option<Value> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        if is_get { self.page(path) } else { self.page(path).filter(|_| path == "/api/show") }
+    }
+
+    /// The same server of a kind, whose models have a context of so many tokens.
+    pub fn with_context(mut self, kind: &str, size: u64) -> Self {
+        let mut set = |page: &'static str, body: Value| {
+            self.pages.retain(|(path, _)| *path != page);
+            self.pages.push((page, body));
+        };
+        match kind {
+            "koboldcpp" => set("/api/extra/true_max_context_length", json!({"value": size})),
+            "llamafile" | "llama.cpp" => {
+                set("/props", json!({"default_generation_settings": {"n_ctx": size}}))
+            }
+            "ollama" => set(
+                "/api/ps",
+                json!({"models": [{"name": "m:latest", "model": "m:latest", "context_length": size}]}),
+            ),
+            "lmstudio" => self.each_entry("/api/v0/models", "loaded_context_length", size),
+            _ => self.each_entry("/v1/models", "max_model_len", size),
+        }
+        self
+    }
+
+    fn each_entry(&mut self, page: &str, field: &str, size: u64) {
+        let (_, list) = self.pages.iter_mut().find(|(path, _)| *path == page).unwrap();
+        for entry in list["data"].as_array_mut().unwrap() {
+            entry[field] = size.into();
+        }
+    }
+
+    fn page(&self, path: &str) -> Option<Value> {
         // An unknown server has its list below any address.
         let found =
             self.pages.iter().find(|(page, _)| path == *page || *page == "/models" && path.ends_with(page));
@@ -53,6 +88,7 @@ impl Site {
                     ("/v1/models", list(names, "library")),
                     ("/api/version", json!({"version": "0.13.1"})),
                     ("/api/tags", tags(names)),
+                    ("/api/show", json!({"capabilities": ["completion"]})),
                 ],
             ),
             "llamafile" => Self::of("llamafile/0.9.3", [("/v1/models", list(names, "llamafile"))]),

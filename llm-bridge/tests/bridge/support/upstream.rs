@@ -351,11 +351,13 @@ async fn serve(
     socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
     // One with a query is asked of something else than a model server, such as a search engine, and is in the script.
-    if asked.head.starts_with("get ") && !asked.path.contains('?') {
+    let is_get = asked.head.starts_with("get ");
+    let found = state.lock().unwrap().site.page_for(is_get, &asked.path);
+    if found.is_some() || is_get && !asked.path.contains('?') {
         let (server, page) = {
             let mut state = state.lock().unwrap();
             state.looked.push(asked.path.clone());
-            (state.site.server, state.site.page(&asked.path))
+            (state.site.server, found)
         };
         let (status, body) =
             page.map_or((404, json!({"error": {"message": "no such page"}})), |page| (200, page));
