@@ -3,7 +3,13 @@
 use registry_core::Caller;
 use toolrack_apis::{Provider, TurnEvent};
 
-use super::{Backend, offer::Round, prepared::FOR_PROMPTS, run::Run};
+use super::{
+    Backend,
+    offer::{Round, function_of},
+    prepared::FOR_PROMPTS,
+    room::Removed,
+    run::Run,
+};
 use crate::upstream::{Answer, Cut, tokens_of};
 
 /// The tools' definitions may take so much of the context before the log warns: one in so many parts.
@@ -14,6 +20,12 @@ const LARGER_CONTEXT: &str = "start the model server with a larger context";
 /// What a turn knows of its model's context.
 #[derive(Debug, Default)]
 pub(super) struct TurnContext {
+    /// Its size in tokens, if it is known.
+    pub(super) size: Option<u64>,
+    /// The tokens of the tools' definitions, once they are counted.
+    tools: Option<u64>,
+    /// What was taken out of old results.
+    pub(super) removed: Removed,
     /// Whether the person has been shown that the server has cut a request.
     is_cut_shown: bool,
 }
@@ -58,18 +70,25 @@ impl Backend {
 }
 
 impl Run {
-    /// Looks how much of the context the tools take.
-    pub(super) async fn check_share(&self) {
-        let model = self.route.full_name();
-        if !self.offer.has_tools() || self.backend.shared.crowded.contains_key(&model) {
-            return;
+    /// About how many tokens the tools' definitions have; warns where they take much of the context.
+    pub(super) fn share_of_tools(&mut self, context: u64) -> u64 {
+        if let Some(tools) = self.context.tools {
+            return tools;
         }
-        let Some(context) = self.route.context().await else { return };
         let first = Round { number: 1, is_last: false };
         let definitions = self.offer.definitions(first, Provider::OpenAi);
         let clients = self.offer.client_tools(first);
-        let client = clients.iter().map(|tool| tokens_of(&super::offer::function_of(tool).to_string()));
-        self.backend.warn_if_crowded(&model, context, tokens_of(&definitions) + client.sum::<u64>());
+        let client = clients.iter().map(|tool| tokens_of(&function_of(tool).to_string()));
+        let tools = tokens_of(&definitions) + client.sum::<u64>();
+        self.context.tools = Some(tools);
+        self.backend.warn_if_crowded(&self.route.full_name(), context, tools);
+        tools
+    }
+
+    /// How many characters of a result the model is given: one result takes about a quarter of the context at most.
+    pub(super) fn result_limit(&self) -> usize {
+        let limit = self.backend.settings().limits.max_result_characters;
+        self.context.size.map_or(limit, |size| limit.min(usize::try_from(size).unwrap_or(usize::MAX)))
     }
 
     /// What the person has to know of an answer whose request the server has cut; once in a turn.

@@ -11,6 +11,7 @@ mod form;
 mod found;
 mod handle;
 mod history;
+mod kept;
 mod learned;
 mod limits;
 mod models;
@@ -20,19 +21,22 @@ mod offer;
 mod paragraphs;
 mod prepared;
 pub mod prompt;
+mod read_result;
 mod reader;
 mod recover;
 mod replace;
 mod require;
+mod room;
 mod run;
 mod runner;
+mod shorten;
 mod transcript;
 mod visible;
 
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
-use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::Conversations};
+use registry_core::{Caller, CallerAuthority, Registry, Tool, ToolContext, store::Conversations};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
@@ -137,6 +141,9 @@ struct Shared {
     learned: learned::Learned,
     /// The models, by their full names, of which the log has said that the tools take much of their context.
     crowded: Cache<String, ()>,
+    /// What was left out of results, and the tool that reads it.
+    kept: kept::KeptResults,
+    read_result: Arc<Tool>,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -144,6 +151,8 @@ struct Shared {
 impl Backend {
     /// A backend.
     pub fn new(registry: Registry, upstream: Upstream, settings: ChatSettings) -> Self {
+        let kept = kept::KeptResults::default();
+        let read_result = read_result::tool(kept.clone(), settings.limits.max_result_characters);
         let shared = Shared {
             upstream,
             settings,
@@ -151,6 +160,8 @@ impl Backend {
             definitions: Arc::default(),
             learned: learned::Learned::default(),
             crowded: Cache::new(1024),
+            kept,
+            read_result: Arc::new(read_result),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
@@ -225,7 +236,7 @@ impl Backend {
 
     /// Whose a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
-        format!("{}\0{}", self.registry.tenant(), caller.user)
+        read_result::owner(self.registry.tenant(), &caller.user)
     }
 
     /// Cancels the turns that run, and those to come, and waits until their tools have left their records.

@@ -31,6 +31,7 @@ use super::{
     replace::Added,
     require::Required,
     runner,
+    shorten::shorten,
     transcript::{Ending, Place, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
@@ -227,6 +228,7 @@ impl Run {
             }
             End::Gone => return,
         };
+        self.restore_results();
         let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let _ = self.events.send(last.into()).await;
@@ -238,12 +240,12 @@ impl Run {
             return End::Upstream(error);
         }
         Box::pin(self.assemble()).await;
-        Box::pin(self.check_share()).await;
         loop {
             let round = match self.meter.begin_round() {
                 Ok(round) => round,
                 Err(reached) => return End::Limit(reached),
             };
+            Box::pin(self.make_room()).await;
             self.paragraphs.part();
             let mut reader = match self.read_answer(round).await {
                 Ok(reader) => reader,
@@ -278,8 +280,10 @@ impl Run {
                     call.id = new_call_id();
                 }
             }
+            let limit = self.result_limit();
             let (calls, meter, tools) = (&reader.calls, &mut self.meter, &self.tools);
-            let run = Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock));
+            let run =
+                Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock, limit));
             let results = tokio::select! {
                 biased;
                 results = run => results,
@@ -290,21 +294,17 @@ impl Run {
                 }
             };
             self.has_run_tools |= results.answers.iter().any(Option::is_some);
-            let limit = self.backend.settings().limits.max_result_characters;
+            let most = self.backend.settings().limits.max_result_characters;
             // In an answer of a given form there is no room for what tools say.
             let messages = if self.form.is_none() { results.messages } else { Vec::new() };
             for (id, message) in messages {
                 self.paragraphs.part();
-                let message = TurnEvent::Message { id, text: runner::shorten(message, limit) };
+                let message = TurnEvent::Message { id, text: shorten(message, most) };
                 if let Err(end) = self.send_all(&mut vec![message]).await {
                     return end;
                 }
             }
-            let answers = results.answers.into_iter().map(|answered| {
-                let answered = answered?;
-                Some(history::Answered { text: runner::shorten(answered.text, limit), ..answered })
-            });
-            self.request.messages.extend(history::messages_of(&reader, answers.collect()));
+            self.request.messages.extend(history::messages_of(&reader, results.answers));
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
@@ -321,7 +321,8 @@ impl Run {
     }
 
     /// Keeps what the client has not seen of the turn, which has ended with an answer or with calls of the client's tools.
-    async fn keep(&self, calls: Option<&[&Call]>) {
+    async fn keep(&mut self, calls: Option<&[&Call]>) {
+        self.restore_results();
         let ending = calls.map_or(Ending::Answer(&self.shown), Ending::Calls);
         let messages = self.added_behind(self.place.trailing);
         let messages = (!ending.shows(messages, &self.place)).then_some(messages);

@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Of how many models the sizes are kept; those that were asked for least give way.
 const MODELS: u64 = 1024;
 /// So many tokens are left for an answer that has no limit of its own.
-const ANSWER: u64 = 4096;
+pub(crate) const ANSWER: u64 = 4096;
 /// The smallest context that Ollama gives a model by default, and what is left of it for a short answer.
 const OLLAMA_DEFAULT: (u64, u64) = (4096, 1024);
 /// The smallest context that Ollama is asked for, in tokens.

@@ -92,11 +92,11 @@ impl Route {
         target.server.http.context_limit(&target.model, self.context).await
     }
 
-    /// How many tokens there are for so many estimated ones, as far as the server has counted.
-    pub(crate) async fn expected(&self, estimated: u64) -> u64 {
+    /// How many tokens there are for a hundred estimated ones, as far as the server has counted.
+    pub(crate) async fn tokens_per_hundred(&self) -> u64 {
         match &self.target {
-            Some(target) => target.server.http.context(&target.model).await.expected(estimated),
-            None => estimated,
+            Some(target) => target.server.http.context(&target.model).await.expected(100),
+            None => 100,
         }
     }
 

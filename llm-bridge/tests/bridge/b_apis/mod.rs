@@ -14,9 +14,7 @@ use crate::support::{Rack, Reply, Scripted, Setup, Site};
 /// A server before one of a kind, or of none that is known, with models that chat and one that makes vectors.
 async fn rack_before(kind: Option<&str>, replies: impl IntoIterator<Item = Reply>) -> Rack {
     let names = ["scripted", "org/scripted:8b", "embed-vectors"];
-    let mut site = kind.map_or_else(|| Site::with_models(&names), |kind| Site::of_kind(kind, &names));
-    // What is passed on to it is in the script.
-    site.pages.retain(|(path, _)| *path != "/api/show");
+    let site = kind.map_or_else(|| Site::with_models(&names), |kind| Site::of_kind(kind, &names));
     let upstream = Scripted::start_as(site, replies).await;
     let base = upstream.base();
     Setup::new().start_before(upstream, &base).await

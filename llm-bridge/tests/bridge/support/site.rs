@@ -14,18 +14,11 @@ pub struct Site {
 /// A server that nothing is known of, with one model.
 impl Default for Site {
     fn default() -> Self {
-        let pages = vec![("/models", list(&["scripted"], "somebody")), ("/api/show", json!({}))];
-        Self { server: "scripted", pages }
+        Self { server: "scripted", pages: vec![("/models", list(&["scripted"], "somebody"))] }
     }
 }
 
 impl Site {
-    /// The page for a request; what is posted somewhere is mostly in the script.
-    pub(super) fn page_for(&self, is_get: bool, path: &str) -> Option<Value> {
-        let path = path.split_once('?').map_or(path, |(path, _)| path);
-        if is_get { self.page(path) } else { self.page(path).filter(|_| path == "/api/show") }
-    }
-
     /// The same server of a kind, whose models have a context of so many tokens.
     pub fn with_context(mut self, kind: &str, size: u64) -> Self {
         let mut set = |page: &'static str, body: Value| {
@@ -54,7 +47,8 @@ impl Site {
         }
     }
 
-    fn page(&self, path: &str) -> Option<Value> {
+    pub(super) fn page(&self, path: &str) -> Option<Value> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
         // An unknown server has its list below any address.
         let found =
             self.pages.iter().find(|(page, _)| path == *page || *page == "/models" && path.ends_with(page));
@@ -88,7 +82,6 @@ impl Site {
                     ("/v1/models", list(names, "library")),
                     ("/api/version", json!({"version": "0.13.1"})),
                     ("/api/tags", tags(names)),
-                    ("/api/show", json!({"capabilities": ["completion"]})),
                 ],
             ),
             "llamafile" => Self::of("llamafile/0.9.3", [("/v1/models", list(names, "llamafile"))]),
