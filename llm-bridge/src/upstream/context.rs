@@ -10,7 +10,10 @@ use std::{
 
 use moka::sync::Cache;
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
+};
 use toolrack_apis::{Request, Usage};
 
 use super::{
@@ -35,10 +38,12 @@ pub(crate) const ANSWER: u64 = 4096;
 const OLLAMA_DEFAULT: (u64, u64) = (4096, 1024);
 /// The smallest context that Ollama is asked for, in tokens.
 const LEAST_NUM_CTX: u64 = 8192;
-/// Smaller requests, in tokens, fit in every context and say little about a tokenizer.
+/// A smaller request, in tokens, fits in every context and says little about a tokenizer.
 const LARGE: u64 = 1024;
+/// How near to half of the context a count is that means just that, in tokens.
+const NEAR: u64 = 8;
 /// How many tokens there are for one that is estimated, in percent: at first, and as the counts of a server may change it.
-const RATIO: (u64, std::ops::RangeInclusive<u64>) = (120, 60..=300);
+const RATIO: (u64, std::ops::RangeInclusive<u64>) = (120, 80..=300);
 
 /// The size of a model's context in tokens, as its server says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,6 +75,8 @@ impl Contexts {
 #[derive(Debug)]
 pub(super) struct ModelContext {
     size: watch::Sender<Option<(Instant, ContextSize)>>,
+    /// Until when requests wait for the size.
+    patience: Instant,
     is_being_asked: AtomicBool,
     /// The size that Ollama was asked for last.
     num_ctx: AtomicU64,
@@ -81,6 +88,7 @@ impl ModelContext {
     fn new() -> Self {
         Self {
             size: watch::Sender::new(None),
+            patience: Instant::now() + PATIENCE,
             is_being_asked: AtomicBool::new(false),
             num_ctx: AtomicU64::new(0),
             ratio: AtomicU64::new(RATIO.0),
@@ -114,10 +122,6 @@ impl ModelContext {
 
     /// Takes note of how many tokens a server has counted of a request that it has read whole.
     fn calibrate(&self, estimated: u64, counted: u64) {
-        // Of a small one most is the template's.
-        if estimated < LARGE {
-            return;
-        }
         // In steps, so that it is the same from one request to the next.
         let ratio = (counted.saturating_mul(10) / estimated.max(1)).saturating_add(1).saturating_mul(10);
         self.ratio.store(ratio.clamp(*RATIO.1.start(), *RATIO.1.end()), Ordering::Relaxed);
@@ -175,24 +179,30 @@ impl SentSize {
         self.context
     }
 
-    /// Compares it with what the server has counted. Servers that do not count say 0; some count only what was not in their caches, so that a
-    /// small count proves nothing where the request fits in the context, or could have been read before.
+    /// Compares it with what the server has counted. Servers that do not count say 0. Some count only what was not in their caches, as Ollama 0.30.0
+    /// did, so that a small count proves nothing where the request fits in the context, or could have been read before.
     pub(super) fn compare(&self, usage: &Usage) -> Option<Cut> {
         let cached = usage.cached.unwrap_or_default();
         // Mostly the cached tokens are among the others.
         let read = if cached > usage.input { usage.input.saturating_add(cached) } else { usage.input };
+        // Of a small request most is the template's.
         if read == 0 || self.estimated < LARGE {
             return None;
         }
-        if read.saturating_mul(2) >= self.estimated {
-            self.model.calibrate(self.estimated, read);
-            return None;
-        }
-        let is_too_large = match self.context {
-            Some(context) => self.estimated.saturating_mul(10) > context.saturating_mul(9),
+        let is_small = read.saturating_mul(2) < self.estimated;
+        let expected = self.model.expected(self.estimated);
+        let is_cut = match self.context {
+            Some(context) if expected.saturating_mul(10) > context.saturating_mul(9) => {
+                // Ollama leaves half of the context to a request that does not fit: <https://github.com/ollama/ollama/issues/17427>.
+                is_small || read.abs_diff(context / 2) <= NEAR
+            }
+            Some(_) => false,
             None => read.saturating_mul(2) < self.news,
         };
-        is_too_large.then_some(Cut { read, sent: self.estimated, context: self.context })
+        if !is_cut && !is_small {
+            self.model.calibrate(self.estimated, read);
+        }
+        is_cut.then_some(Cut { read, sent: self.estimated, context: self.context })
     }
 }
 
@@ -203,7 +213,7 @@ impl HttpUpstream {
         if context.is_due() {
             let (this, asked, model) = (Arc::clone(self), Arc::clone(&context), model.to_owned());
             tokio::spawn(async move {
-                let said = tokio::time::timeout(TIMEOUT, this.ask_context(&model)).await;
+                let said = timeout(TIMEOUT, this.ask_context(&model)).await;
                 let said = said.ok().and_then(|said| {
                     said.inspect_err(|error| tracing::debug!(model, %error, "context_size_not_known")).ok()
                 });
@@ -213,7 +223,7 @@ impl HttpUpstream {
         let is_known = context.size.borrow().is_some();
         if !is_known {
             let mut size = context.size.subscribe();
-            let _ = tokio::time::timeout(PATIENCE, size.wait_for(Option::is_some)).await;
+            let _ = timeout_at(context.patience, size.wait_for(Option::is_some)).await;
         }
         context
     }

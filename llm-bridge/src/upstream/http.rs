@@ -233,8 +233,21 @@ impl HttpUpstream {
             let hint = format!(". Its address is {}: does it have to end in /v1?", self.base);
             failure.message.push_str(&hint);
         }
+        if is_about_context(&failure.message)
+            && let Some(kind) = self.recognition().last().and_then(|known| known.kind)
+        {
+            failure.message.push_str(&format!(". To mend it, {}", kind.for_context));
+        }
         UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
     }
+}
+
+/// Whether an error says that a request is larger than the context: `the request exceeds the available context size` of llama.cpp and
+/// Ollama, `maximum context length is` of vLLM, `longer than the model's context length` of SGLang.
+fn is_about_context(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("context")
+        && ["exceed", "maximum", "longer than"].iter().any(|word| message.contains(word))
 }
 
 /// The body of a reply that is no answer of the model.

@@ -1,6 +1,6 @@
 //! Long results: shortened in their middle, read on by the model, and the oldest first where the context is full. Row B11.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use llm_bridge::{
     turn::{Backend, ChatSettings, ToolStyle},
@@ -257,6 +257,35 @@ async fn b11_where_the_context_is_full_the_oldest_results_are_shortened_in_big_s
         "{}",
         results(&asked[19])[18]
     );
+}
+
+#[tokio::test]
+async fn b15_another_server_shortens_the_same_results_and_reads_on_in_them() {
+    let store = Arc::default();
+    let setup = || {
+        let store = Arc::clone(&store);
+        Setup::new().with(|setup| setup.store = store).chat(|chat| {
+            (chat.limits.max_rounds, chat.limits.max_calls) = (30, 30);
+        })
+    };
+    let rack = crowded(setup(), 16_384).await;
+    for number in 1..=14 {
+        rack.upstream.push(call("page", json!({"n": number})));
+    }
+    rack.upstream.push(Reply::text("Read."));
+    rack.ask_with(true, json!({"messages": [user("Read all.")]})).await.expect("Read.");
+    let before = rack.upstream.asked().pop().unwrap();
+    let other = crowded(setup(), 16_384).await;
+    other.upstream.push(call("read_result", json!({"id": id_of(&page(1)), "from": 3990})));
+    other.upstream.push(Reply::text("Yes."));
+    let said = [user("Read all."), json!({"role": "assistant", "content": "Read."}), user("Sure?")];
+    other.ask_with(true, json!({"messages": said})).await.expect("Yes.");
+    let asked = other.upstream.asked();
+    for field in ["messages", "tools"] {
+        let begin = before.raw(field);
+        assert!(asked[1].raw(field).starts_with(begin.strip_suffix(']').unwrap()), "{field}");
+    }
+    assert_eq!(last_result(&asked[2]), "[Characters 3990 to 4000]\np001 p001 \n[The result ends here.]");
 }
 
 #[tokio::test]

@@ -88,6 +88,22 @@ async fn b11_a_server_that_says_nothing_of_its_context_is_found_out_by_what_it_c
 }
 
 #[tokio::test]
+async fn b11_a_refusal_of_a_large_request_says_what_to_change() {
+    for (kind, message, hint) in [
+        ("llama.cpp", "the request exceeds the available context size (4096 tokens)", "--ctx-size"),
+        ("vllm", "This model's maximum context length is 4096 tokens", "--max-model-len"),
+        ("ollama", "the request exceeds the available context size", "`max_num_ctx`"),
+    ] {
+        let rack = rack_of(Setup::new(), Site::of_kind(kind, &["m"]), |_| ()).await;
+        for (message, is_hinted) in [(message, true), ("the context is missing", false)] {
+            rack.upstream.push(Reply::error(400, message));
+            let failure = rack.ask(true).await.failure();
+            assert!(failure.contains(message) && failure.contains(hint) == is_hinted, "{kind}: {failure}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn b11_the_settings_go_before_what_the_server_says() {
     let setup = Setup::new().chat(|chat| chat.models = models(20_000));
     let rack = rack_of(setup, Site::of_kind("vllm", &["m"]).with_context("vllm", 4096), |_| ()).await;
@@ -95,6 +111,9 @@ async fn b11_the_settings_go_before_what_the_server_says() {
     assert!(notices(&rack, 4000, Some(2050)).await.is_empty(), "it fits in what is set");
     let cut = notices(&rack, 20_000, Some(2050)).await;
     assert!(cut[0].contains("context has 20000"), "{cut:?}");
+    let listed = within(rack.client.get(rack.url("/api/ps")).send()).await.unwrap();
+    let listed: Value = within(listed.json()).await.unwrap();
+    assert_eq!(listed["models"][0]["context_length"], 20_000);
 }
 
 #[tokio::test]
@@ -175,6 +194,10 @@ async fn b14_ollama_is_asked_for_the_context_that_a_request_needs_in_steps_that_
     let of_file = json!({"parameters": "stop    \"<|end|>\"\nnum_ctx                        12288\n"});
     let rack = ollama(shown(site(), of_file), |_| ()).await;
     assert_eq!((num_ctx(&rack, 100).await, num_ctx(&rack, 5000).await), (json!(12288), json!(12288)));
+    // Ollama leaves half of the context to what does not fit, which may be more than half of what was sent.
+    let rack = ollama(site().with_context("ollama", 8192), |settings| settings.max_num_ctx = 8192).await;
+    assert_eq!(notices(&rack, 6000, Some(4098)).await.len(), 1);
+    assert_eq!(notices(&rack, 6000, Some(7500)).await, [""; 0]);
     // A larger one that is loaded stays loaded.
     let rack = ollama(site().with_context("ollama", 65536), |_| ()).await;
     assert_eq!((num_ctx(&rack, 100).await, num_ctx(&rack, 20_000).await), (json!(65536), json!(65536)));
