@@ -6,7 +6,7 @@ use super::{
     offer::Round,
     reader::Reader,
     run::{End, Run},
-    shorten::shorten,
+    runner,
 };
 use crate::upstream::UpstreamError;
 
@@ -87,12 +87,12 @@ impl Run {
         required.missing += 1;
         tracing::warn!(missing = required.missing, "an answer has no call where one is required");
         if required.missing < MOST_MISSING {
-            required.last_words = shorten(reader.text, LAST_WORDS);
+            required.last_words = runner::shorten(reader.text, LAST_WORDS);
             return Ok(());
         }
         let failure = Failure::of_upstream(format!(
             "`tool_choice` requires a call, and {MOST_MISSING} answers had none; the last was: {}",
-            shorten(reader.text, 200)
+            runner::shorten(reader.text, 200)
         ));
         // Asked again by the client the model would be asked as often once more.
         Err(End::Upstream(UpstreamError::Failed(Box::new(failure.not_again()))))

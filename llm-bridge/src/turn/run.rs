@@ -31,7 +31,6 @@ use super::{
     replace::Added,
     require::Required,
     runner,
-    shorten::shorten,
     transcript::{Ending, Place, Shown},
 };
 use crate::upstream::{Route, UpstreamError};
@@ -299,7 +298,7 @@ impl Run {
             let messages = if self.form.is_none() { results.messages } else { Vec::new() };
             for (id, message) in messages {
                 self.paragraphs.part();
-                let message = TurnEvent::Message { id, text: shorten(message, most) };
+                let message = TurnEvent::Message { id, text: runner::shorten(message, most) };
                 if let Err(end) = self.send_all(&mut vec![message]).await {
                     return end;
                 }

@@ -17,6 +17,8 @@ use super::{
     offer::{Offer, Target},
 };
 
+pub(super) use super::shorten::shorten;
+
 /// A call on its way: running, or answered already.
 enum Running {
     Task(JoinHandle<Reported>),
