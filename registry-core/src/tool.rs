@@ -85,6 +85,17 @@ impl Tool {
         Self { spec: OnceLock::from(spec), ..Self::new(name, policy, Code::Host(handler), created_at) }
     }
 
+    /// A tool of an entry point, for [`Selection::with_built_in`](crate::Selection::with_built_in). Whoever may use a tool there may use it:
+    /// its handler gives a caller nothing that is not the caller's.
+    pub fn built_in(
+        spec: ToolSpec,
+        policy: ToolPolicy,
+        handler: Arc<dyn Handler>,
+        created_at: Timestamp,
+    ) -> Self {
+        Self::of_host(spec, policy, Some(handler), created_at).with_source(Source::BuiltIn)
+    }
+
     fn new(name: Arc<str>, policy: ToolPolicy, code: Code, created_at: Timestamp) -> Self {
         Self {
             name,

@@ -62,7 +62,11 @@ pub(super) async fn run(
         server_settings.documents = Some(settings.documents()?);
     }
     // So that the first request does not wait for discovery.
-    tokio::spawn(async move { modules.ready().await });
+    let (discovered, caller) = (backend.clone(), settings.caller());
+    tokio::spawn(async move {
+        modules.ready().await;
+        discovered.report_context(caller).await;
+    });
     tracing::info!("{}", ready(settings, backend.registry())?);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));

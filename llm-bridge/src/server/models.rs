@@ -50,17 +50,31 @@ fn show_operation(id: &'static str) -> Operation {
         .refuses(502, "The model server does not answer with a list (`upstream_error`).")
 }
 
-/// All models that answer questions, each with its name for a request without the server's tools, and those that make vectors.
+/// The models that the model server lists, with the sizes of their contexts as they are set.
 ///
 /// # Errors
 /// When the model server does not answer with a list.
-pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
+pub(super) async fn listed(app: &App) -> Result<Vec<ListedModel>, Failure> {
     let status = StatusCode::BAD_GATEWAY.as_u16();
     let models = app.backend.upstream().listed().await.map_err(|error| Failure {
         kind: FailureKind::Upstream,
         status,
         ..Failure::from(error)
     })?;
+    let settings = app.backend.settings();
+    let with_context = |model: ListedModel| {
+        let context = settings.context_of(&model.id).or(model.context);
+        ListedModel { context, ..model }
+    };
+    Ok(models.into_iter().map(with_context).collect())
+}
+
+/// All models that answer questions, each with its name for a request without the server's tools, and those that make vectors.
+///
+/// # Errors
+/// As [`listed`].
+pub(super) async fn all(app: &App) -> Result<Vec<ListedModel>, Failure> {
+    let models = listed(app).await?;
     let plain: Vec<ListedModel> = models
         .iter()
         .filter(|model| !model.embeds)

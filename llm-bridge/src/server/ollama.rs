@@ -127,9 +127,9 @@ async fn running(State(app): State<App>) -> Response {
     if is_ollama(&app).await {
         return pass(&app, Method::GET, "/api/ps", Bytes::new()).await.unwrap_or_else(failed);
     }
-    match app.backend.upstream().listed().await {
+    match models::listed(&app).await {
         Ok(models) => Json(RunningModels::of(&models)).into_response(),
-        Err(error) => failed(error),
+        Err(failure) => failed(failure),
     }
 }
 

@@ -304,6 +304,7 @@ impl Run {
             }
         }
         reader.end(&mut events);
+        events.extend(self.report_cut(&answer));
         self.send_all(&mut events).await?;
         Ok(None)
     }

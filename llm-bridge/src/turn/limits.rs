@@ -21,7 +21,7 @@ pub struct Limits {
     /// How many seconds the tools of a turn may run in all. The time in which the model answers, or a call waits for a person, does not
     /// count.
     pub max_seconds: u64,
-    /// How many characters of a result the model is given.
+    /// How many characters of a result the model is given; what is left out it can read with `read_result`.
     pub max_result_characters: usize,
     /// How many seconds the model server may send nothing.
     pub idle_seconds: u64,

@@ -5,11 +5,13 @@ mod ask;
 mod call;
 mod clock;
 mod constrain;
+mod context;
 mod count;
 mod form;
 mod found;
 mod handle;
 mod history;
+mod kept;
 mod learned;
 mod limits;
 mod models;
@@ -19,18 +21,22 @@ mod offer;
 mod paragraphs;
 mod prepared;
 pub mod prompt;
+mod read_result;
 mod reader;
 mod recover;
 mod replace;
 mod require;
+mod room;
 mod run;
 mod runner;
+mod shorten;
 mod transcript;
 mod visible;
 
 use std::{sync::Arc, time::Duration};
 
-use registry_core::{Caller, CallerAuthority, Registry, ToolContext, store::Conversations};
+use moka::sync::Cache;
+use registry_core::{Caller, CallerAuthority, Registry, Tool, ToolContext, store::Conversations};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolrack_apis::{BadRequest, Request};
@@ -105,7 +111,12 @@ impl Default for ChatSettings {
 impl ChatSettings {
     /// The one dialect in which text calls of a model are read.
     pub fn dialect_of(&self, model: &str) -> Option<&'static str> {
-        self.models.get(model).map(|settings| settings.dialect).or(self.dialect)
+        self.models.dialect(model).or(self.dialect)
+    }
+
+    /// The size of a model's context in tokens, where it is set.
+    pub fn context_of(&self, model: &str) -> Option<u64> {
+        self.models.context(model)
     }
 }
 
@@ -128,6 +139,11 @@ struct Shared {
     /// The definitions of the tools of all tenants.
     definitions: Arc<Prepared>,
     learned: learned::Learned,
+    /// The models, by their full names, of which the log has said that the tools take much of their context.
+    crowded: Cache<String, ()>,
+    /// What was left out of results, and the tool that reads it.
+    kept: kept::KeptResults,
+    read_result: Arc<Tool>,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -135,12 +151,17 @@ struct Shared {
 impl Backend {
     /// A backend.
     pub fn new(registry: Registry, upstream: Upstream, settings: ChatSettings) -> Self {
+        let kept = kept::KeptResults::default();
+        let read_result = read_result::tool(kept.clone(), settings.limits.max_result_characters);
         let shared = Shared {
             upstream,
             settings,
             findings: found::Findings::default(),
             definitions: Arc::default(),
             learned: learned::Learned::default(),
+            crowded: Cache::new(1024),
+            kept,
+            read_result: Arc::new(read_result),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };
@@ -215,7 +236,7 @@ impl Backend {
 
     /// Whose a conversation is: users of two tenants may have one name.
     fn owner(&self, caller: &Caller) -> String {
-        format!("{}\0{}", self.registry.tenant(), caller.user)
+        read_result::owner(self.registry.tenant(), &caller.user)
     }
 
     /// Cancels the turns that run, and those to come, and waits until their tools have left their records.

@@ -1,6 +1,6 @@
 //! What is set for single models.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -12,16 +12,18 @@ use crate::upstream::ModelPattern;
 type DialectName = &'static str;
 
 /// What is set for one model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
     /// Reads its text calls in this dialect only, and tells it tools in it where they are described in the prompt.
     #[serde(deserialize_with = "dialect_name")]
-    pub dialect: DialectName,
+    pub dialect: Option<DialectName>,
+    /// The size of its context in tokens, in place of what its server says; Ollama is asked for it.
+    pub context: Option<NonZeroU64>,
 }
 
 /// Settings of single models, by the names that clients ask for. A name with a `*` at its end stands for all that begin with
-/// what is before it.
+/// what is before it. Each setting is that of the name that fits most closely of those that have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, ModelSettings>")]
 pub struct Models(BTreeMap<ModelPattern, ModelSettings>);
@@ -30,22 +32,38 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     type Error = String;
 
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
-        let named = |(name, settings)| Ok((ModelPattern::try_from(name)?, settings));
+        let named = |(name, settings)| {
+            if settings == ModelSettings::default() {
+                return Err(format!("nothing is set for the model `{name}`; set `dialect` or `context`"));
+            }
+            Ok((ModelPattern::try_from(name)?, settings))
+        };
         models.into_iter().map(named).collect::<Result<_, String>>().map(Self)
     }
 }
 
 impl Models {
+    /// The dialect of the model of this name.
+    pub fn dialect(&self, model: &str) -> Option<&'static str> {
+        self.find(model, |settings| settings.dialect)
+    }
+
+    /// The size of the context of the model of this name, in tokens.
+    pub fn context(&self, model: &str) -> Option<u64> {
+        self.find(model, |settings| settings.context).map(NonZeroU64::get)
+    }
+
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.
-    pub fn get(&self, model: &str) -> Option<&ModelSettings> {
-        let fitting = self.0.iter().filter_map(|(pattern, settings)| Some((pattern.fit(model)?, settings)));
-        fitting.max_by_key(|(fit, _)| *fit).map(|(_, settings)| settings)
+    fn find<T>(&self, model: &str, setting: impl Fn(&ModelSettings) -> Option<T>) -> Option<T> {
+        let fitting =
+            self.0.iter().filter_map(|(pattern, settings)| Some((pattern.fit(model)?, setting(settings)?)));
+        fitting.max_by_key(|(fit, _)| *fit).map(|(_, setting)| setting)
     }
 }
 
-fn dialect_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
+fn dialect_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'static str>, D::Error> {
     let name = String::deserialize(deserializer)?;
-    known_dialect(&name).map(|row| row.name).map_err(D::Error::custom)
+    known_dialect(&name).map(|row| Some(row.name)).map_err(D::Error::custom)
 }
 
 /// The dialect of this name.
@@ -64,8 +82,10 @@ mod tests {
     use super::*;
 
     fn models(names: &[(&str, &'static str)]) -> Result<Models, String> {
-        let settings =
-            |(name, dialect): &(&str, &'static str)| ((*name).to_owned(), ModelSettings { dialect });
+        let settings = |(name, dialect): &(&str, &'static str)| {
+            let settings = ModelSettings { dialect: Some(*dialect), ..ModelSettings::default() };
+            ((*name).to_owned(), settings)
+        };
         names.iter().map(settings).collect::<BTreeMap<_, _>>().try_into()
     }
 
@@ -82,7 +102,7 @@ mod tests {
             ("Qwen3", None),
             ("my-qwen", None),
         ] {
-            assert_eq!(models.get(model).map(|settings| settings.dialect), dialect, "{model}");
+            assert_eq!(models.dialect(model), dialect, "{model}");
         }
     }
 
@@ -91,6 +111,17 @@ mod tests {
         for name in ["", "a*b", "*a", "a**", "*a*"] {
             assert!(models(&[(name, "hermes")]).unwrap_err().contains(name), "{name}");
         }
-        assert!(models(&[("*", "hermes")]).unwrap().get("any").is_some());
+        assert!(models(&[("*", "hermes")]).unwrap().dialect("any").is_some());
+    }
+
+    #[test]
+    fn b11_each_setting_is_that_of_the_closest_name_that_has_it() {
+        let named = |name: &str, settings| (name.to_owned(), settings);
+        let context = NonZeroU64::new(8192);
+        let all = ModelSettings { context, ..ModelSettings::default() };
+        let one = ModelSettings { dialect: Some("hermes"), ..ModelSettings::default() };
+        let models: Models = BTreeMap::from([named("*", all), named("qwen*", one)]).try_into().unwrap();
+        assert_eq!((models.dialect("qwen3"), models.context("qwen3")), (Some("hermes"), Some(8192)));
+        assert_eq!((models.dialect("llama"), models.context("llama")), (None, Some(8192)));
     }
 }

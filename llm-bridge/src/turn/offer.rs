@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use registry_core::{Selection, Tool, ToolContext, ToolOutcome};
+use registry_core::{Selection, Source, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
 use toolrack_apis::{
     BadRequest, CallInput, ClientTool, Provider, Request, ToolChoice, ToolInput,
@@ -16,8 +16,10 @@ use toolrack_dialects::{Offered, OfferedTool, Tag};
 use super::{
     Backend,
     found::Found,
+    kept::KeptResults,
     prepared::{Definition, FOR_PROMPTS, Prepared},
     prompt,
+    read_result::READ_RESULT,
 };
 
 /// The tools of one turn: the server's that the caller may use, and the client's own.
@@ -40,6 +42,9 @@ pub(super) struct Offer {
     server: Vec<(Arc<Tool>, String)>,
     /// The deferred tools that are offered too by now.
     pub(super) found: Found,
+    /// What was left out of results, and whose they are.
+    pub(super) kept: KeptResults,
+    pub(super) owner: String,
     /// For the scanner: all of these, and the deferred tools.
     pub(super) offered: Arc<Offered>,
     /// How to call tools by writing lines; empty where none can be.
@@ -91,7 +96,16 @@ impl Offer {
         if is_bound {
             context = with_only(context, Vec::new());
         }
-        let mut selection = registry.select(&context);
+        let select = |context: &ToolContext| {
+            let selection = registry.select(context);
+            let has_none = selection.tools().is_empty();
+            if has_none {
+                selection
+            } else {
+                selection.with_built_in(Arc::clone(&backend.shared.read_result))
+            }
+        };
+        let mut selection = select(&context);
         let mut wire = names.assign_all(selection.tools().iter().map(|tool| tool.name()));
         // Who names a tool does not want to look for it.
         let narrowed = request.extension.allowed_tools.is_some();
@@ -128,7 +142,7 @@ impl Offer {
                     .collect();
                 asked_for.extend(mine.iter().cloned());
                 context = with_only(context, mine);
-                selection = registry.select(&context);
+                selection = select(&context);
                 wire.retain(|wire| names.original(wire).is_some_and(|name| selection.get(name).is_some()));
                 demand = required.then_some(Demand::Any);
             }
@@ -136,10 +150,11 @@ impl Offer {
 
         let is_hidden = |tool: &Tool| selection.is_deferred(tool) && !asked_for.contains(tool.name());
         let has_hidden = selection.tools().iter().any(|tool| is_hidden(tool));
-        let is_offered = |tool: &Tool| match tool.is_search() {
-            // Where there is nothing to find it is of no use.
-            true => has_hidden || asked_for.contains(tool.name()),
-            false => !is_hidden(tool),
+        let is_offered = |tool: &Tool| match tool {
+            // Where there is nothing to find, or to read on in, they are of no use.
+            tool if tool.is_search() => has_hidden || asked_for.contains(tool.name()),
+            tool if is_reading(tool) => asked_for.contains(tool.name()),
+            tool => !is_hidden(tool),
         };
         let offered = Arc::new(offered(&selection, &wire, &client, is_offered));
         let server: Vec<(Arc<Tool>, String)> = selection
@@ -151,6 +166,8 @@ impl Offer {
             .collect();
         let offer = Self {
             found: backend.shared.findings.of(&backend.owner(context.caller()), request),
+            kept: backend.shared.kept.clone(),
+            owner: backend.owner(context.caller()),
             tag_lines: prompt::tag_lines_of(server.iter().map(|(tool, _)| tool)).unwrap_or_default(),
             client_names: client.iter().map(|tool| tool.name.clone()).collect(),
             only_offered: request.tools.is_empty(),
@@ -262,7 +279,14 @@ impl Offer {
     fn deferred(&self, name: &str) -> Option<&Arc<Tool>> {
         self.selection
             .get(name)
-            .filter(|tool| self.selection.is_deferred(tool) && !self.asked_for.contains(name))
+            .filter(|tool| self.selection.is_deferred(tool) || is_reading(tool))
+            .filter(|_| !self.asked_for.contains(name))
+    }
+
+    /// The name on the wire of the tool that reads on in shortened results; `None` where there is none.
+    pub(super) fn reading(&self) -> Option<&str> {
+        self.selection.get(READ_RESULT).filter(|tool| is_reading(tool))?;
+        self.names.wire(READ_RESULT)
     }
 
     /// Whether anything is offered.
@@ -347,6 +371,11 @@ impl Offer {
     }
 }
 
+/// Whether a tool is the one that reads on in shortened results, and not another of that name.
+fn is_reading(tool: &Tool) -> bool {
+    *tool.source() == Source::BuiltIn && tool.name() == READ_RESULT
+}
+
 /// What the scanner knows of: every tool, as a deferred one can be called too; but no line that was not in the prompt.
 fn offered(
     selection: &Selection,
@@ -383,7 +412,7 @@ fn offered(
 }
 
 /// A client's tool for a prompt. One that takes free text is called with that in one argument.
-fn function_of(tool: &ClientTool) -> Value {
+pub(super) fn function_of(tool: &ClientTool) -> Value {
     let parameters = match &tool.input {
         ToolInput::Json { schema, .. } => {
             schema.as_deref().cloned().unwrap_or_else(|| json!({"type": "object"}))

@@ -18,6 +18,7 @@ use super::{
     announce::Unsettled,
     call::{FoundCall, new_call_id},
     clock::ToolClock,
+    context::TurnContext,
     form::{Forming, fits_already},
     handle::{Answer, Events, Turn},
     history,
@@ -100,6 +101,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         unsettled: Unsettled::default(),
         tools: TaskTracker::new(),
         has_run_tools: false,
+        context: TurnContext::default(),
         answer: Arc::clone(&answer),
         events: sender,
     };
@@ -164,6 +166,8 @@ pub(super) struct Run {
     tools: TaskTracker,
     /// Whether a tool of the server has run in this turn.
     pub(super) has_run_tools: bool,
+    /// What is known of the model's context.
+    pub(super) context: TurnContext,
     /// Gets what was added when the turn is over.
     answer: Answer,
     pub(super) events: Events,
@@ -223,6 +227,7 @@ impl Run {
             }
             End::Gone => return,
         };
+        self.restore_results();
         let added = self.request.messages.split_off(self.sent.min(self.request.messages.len()));
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = added;
         let _ = self.events.send(last.into()).await;
@@ -239,6 +244,7 @@ impl Run {
                 Ok(round) => round,
                 Err(reached) => return End::Limit(reached),
             };
+            Box::pin(self.make_room()).await;
             self.paragraphs.part();
             let mut reader = match self.read_answer(round).await {
                 Ok(reader) => reader,
@@ -273,8 +279,10 @@ impl Run {
                     call.id = new_call_id();
                 }
             }
+            let limit = self.result_limit();
             let (calls, meter, tools) = (&reader.calls, &mut self.meter, &self.tools);
-            let run = Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock));
+            let run =
+                Box::pin(runner::run(calls, &self.offer, meter, &self.events, tools, &self.clock, limit));
             let results = tokio::select! {
                 biased;
                 results = run => results,
@@ -285,21 +293,17 @@ impl Run {
                 }
             };
             self.has_run_tools |= results.answers.iter().any(Option::is_some);
-            let limit = self.backend.settings().limits.max_result_characters;
+            let most = self.backend.settings().limits.max_result_characters;
             // In an answer of a given form there is no room for what tools say.
             let messages = if self.form.is_none() { results.messages } else { Vec::new() };
             for (id, message) in messages {
                 self.paragraphs.part();
-                let message = TurnEvent::Message { id, text: runner::shorten(message, limit) };
+                let message = TurnEvent::Message { id, text: runner::shorten(message, most) };
                 if let Err(end) = self.send_all(&mut vec![message]).await {
                     return end;
                 }
             }
-            let answers = results.answers.into_iter().map(|answered| {
-                let answered = answered?;
-                Some(history::Answered { text: runner::shorten(answered.text, limit), ..answered })
-            });
-            self.request.messages.extend(history::messages_of(&reader, answers.collect()));
+            self.request.messages.extend(history::messages_of(&reader, results.answers));
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
@@ -316,7 +320,8 @@ impl Run {
     }
 
     /// Keeps what the client has not seen of the turn, which has ended with an answer or with calls of the client's tools.
-    async fn keep(&self, calls: Option<&[&Call]>) {
+    async fn keep(&mut self, calls: Option<&[&Call]>) {
+        self.restore_results();
         let ending = calls.map_or(Ending::Answer(&self.shown), Ending::Calls);
         let messages = self.added_behind(self.place.trailing);
         let messages = (!ending.shows(messages, &self.place)).then_some(messages);
@@ -357,6 +362,7 @@ impl Run {
         self.prompt_style = self.backend.asks_in_prompt(&self.route.full_name());
         (self.is_unconstrained, self.evidence) = (false, None);
         self.request.model = Some(self.route.model().to_owned());
+        self.route.set_context(self.backend.settings().context_of(self.route.model()));
     }
 
     /// Goes on with the next server, if there is one and the error is about this one.

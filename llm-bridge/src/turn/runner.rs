@@ -17,6 +17,8 @@ use super::{
     offer::{Offer, Target},
 };
 
+pub(super) use super::shorten::shorten;
+
 /// A call on its way: running, or answered already.
 enum Running {
     Task(JoinHandle<Reported>),
@@ -41,7 +43,7 @@ pub(super) struct Results {
     pub(super) reached: Option<Reached>,
 }
 
-/// Runs the server's calls among these, as tasks of `tools`.
+/// Runs the server's calls among these, as tasks of `tools`. The model is given so many characters of a result.
 pub(super) async fn run(
     calls: &[FoundCall],
     offer: &Arc<Offer>,
@@ -49,6 +51,7 @@ pub(super) async fn run(
     events: &Events,
     tools: &TaskTracker,
     clock: &Arc<ToolClock>,
+    limit: usize,
 ) -> Results {
     // A status is news, not content: when the reader is slow the newest may be dropped.
     let (sender, waiting) = (events.clone(), Arc::clone(clock));
@@ -90,7 +93,7 @@ pub(super) async fn run(
                     .with_origin(call.origin.clone())
                     .with_retries(1);
                 tool_call.raw_argument.clone_from(&call.raw_argument);
-                Running::Task(tools.spawn(make(offer, &context, tool_call, events, clock)))
+                Running::Task(tools.spawn(make(offer, &context, tool_call, events, clock, limit)))
             }
             (Verdict::Warn, _) => {
                 let text = "Error: this call has been made already with the same arguments. Use the result you have, or answer without it.";
@@ -146,6 +149,7 @@ fn make(
     call: ToolCall,
     events: &Events,
     clock: &Arc<ToolClock>,
+    limit: usize,
 ) -> impl Future<Output = Reported> + Send + 'static {
     let (offer, context, events) = (Arc::clone(offer), context.clone(), events.clone());
     let clock = Arc::clone(clock);
@@ -155,7 +159,8 @@ fn make(
         clock.end(&outcome.call_id);
         let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
-        let answered = Answered { text: offer.reported(&outcome), is_error: !outcome.is_success() };
+        let text = offer.shortened_beside(offer.reported(&outcome), limit).await;
+        let answered = Answered { text, is_error: !outcome.is_success() };
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
         Reported { answered, message }
@@ -190,26 +195,4 @@ async fn refuse(call: &FoundCall, name: &str, kind: ErrorKind, text: &str, offer
         ToolCall::new(name, call.arguments_value()).with_id(&call.id).with_origin(call.origin.clone());
     let outcome = offer.selection.refuse(&offer.context, tool_call, error).await;
     let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
-}
-
-/// A text of at most so many characters, with a word about what is missing.
-pub(super) fn shorten(text: String, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        None => text,
-        Some((end, _)) => {
-            let left_out = text.chars().count() - limit;
-            format!("{}\n[… {left_out} more characters were left out]", text.get(..end).unwrap_or_default())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shorten;
-
-    #[test]
-    fn a_long_result_says_what_is_missing() {
-        assert_eq!(shorten("äöü".into(), 3), "äöü");
-        assert_eq!(shorten("äöüß!".into(), 3), "äöü\n[… 2 more characters were left out]");
-    }
 }

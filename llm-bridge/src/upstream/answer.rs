@@ -6,7 +6,12 @@ use axum::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
 use toolrack_apis::{Decode, FinishReason, Piece, Progress, Request, Usage};
 
-use super::{demo, error::UpstreamError, http::cause_of};
+use super::{
+    context::{Cut, SentSize},
+    demo,
+    error::UpstreamError,
+    http::cause_of,
+};
 
 /// How long the end of a stream is waited for once the model has finished.
 const AFTERWARDS: Duration = Duration::from_secs(5);
@@ -21,7 +26,12 @@ const REST: Duration = Duration::from_millis(4);
 
 /// An answer on its way.
 #[derive(Debug)]
-pub struct Answer(Source);
+pub struct Answer {
+    source: Source,
+    /// The size of the request, and whether the server has cut it.
+    sent: Option<SentSize>,
+    cut: Option<Cut>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -45,17 +55,25 @@ struct HttpAnswer {
 }
 
 impl Answer {
-    pub(super) fn of(response: reqwest::Response, decoder: Box<dyn Decode>, idle_timeout: Duration) -> Self {
+    pub(super) fn of(
+        response: reqwest::Response,
+        decoder: Box<dyn Decode>,
+        idle_timeout: Duration,
+        sent: SentSize,
+    ) -> Self {
         let idle_timeout = idle_timeout.min(LONGEST_SILENCE);
         let (timeout, undecoded) = (Box::pin(sleep(idle_timeout)), Bytes::new());
-        Self(Source::Http(Box::new(HttpAnswer {
-            response,
-            decoder,
-            idle_timeout,
-            timeout,
-            undecoded,
-            size: 0,
-        })))
+        let http = HttpAnswer { response, decoder, idle_timeout, timeout, undecoded, size: 0 };
+        Self { sent: Some(sent), ..Self::new(Source::Http(Box::new(http))) }
+    }
+
+    fn new(source: Source) -> Self {
+        Self { source, sent: None, cut: None }
+    }
+
+    /// Whether the server has read less than half of what it was sent, as its count of tokens says. Known when the answer is at its end.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.cut
     }
 
     /// What the demo model answers.
@@ -67,12 +85,12 @@ impl Answer {
         let input = request.messages.iter().map(|message| message.plain_text().len().div_ceil(4)).sum();
         let usage = Usage { input: count(input), output: count(pieces.len()), ..Usage::default() };
         pieces.extend([Piece::Finish(FinishReason::Stop), Piece::Usage(usage)]);
-        Self(Source::Demo(pieces))
+        Self::new(Source::Demo(pieces))
     }
 
     /// An answer that is known already: the text that a server could not read itself.
     pub(crate) fn recovered(text: String) -> Self {
-        Self(Source::Known(vec![Piece::Text(text), Piece::Finish(FinishReason::Stop)]))
+        Self::new(Source::Known(vec![Piece::Text(text), Piece::Finish(FinishReason::Stop)]))
     }
 
     /// Waits for the next pieces and appends them; whether there may be more.
@@ -80,7 +98,8 @@ impl Answer {
     /// # Errors
     /// When the server fails or falls silent. The pieces that came before it are appended all the same.
     pub async fn next(&mut self, pieces: &mut Vec<Piece>) -> Result<bool, UpstreamError> {
-        let more = match &mut self.0 {
+        let before = pieces.len();
+        let more = match &mut self.source {
             Source::Ended => Ok(false),
             Source::Known(known) => {
                 pieces.append(known);
@@ -93,9 +112,14 @@ impl Answer {
             }
             Source::Http(answer) => answer.next(pieces).await,
         };
+        for piece in pieces.iter().skip(before) {
+            if let (Piece::Usage(usage), Some(sent)) = (piece, &self.sent) {
+                self.cut = sent.compare(usage);
+            }
+        }
         if !matches!(more, Ok(true)) {
             // Whether the server closes the connection is its own affair.
-            self.0 = Source::Ended;
+            self.source = Source::Ended;
         }
         more
     }

@@ -1,7 +1,8 @@
 //! The APIs that model servers are asked in. What is special about one is said here.
 
 use serde::Deserialize;
-use toolrack_apis::{Wire, ollama::OllamaWire, openai::OpenAiWire};
+use serde_json::Value;
+use toolrack_apis::{Provider, Request, Wire, ollama::OllamaWire, openai::OpenAiWire};
 
 use super::{kind::ModelList, settings::UpstreamSettings};
 
@@ -16,12 +17,21 @@ pub enum UpstreamApi {
 }
 
 impl UpstreamApi {
-    /// Its wire, with what is set for the server.
-    pub(super) fn wire(self, settings: &UpstreamSettings) -> Box<dyn Wire> {
+    /// Its wire, with what is set for the server, and the size of the context that is asked for.
+    pub(super) fn wire(self, settings: &UpstreamSettings, num_ctx: Option<u64>) -> Box<dyn Wire> {
         match self {
             Self::OpenAi => Box::new(OpenAiWire),
+            Self::Ollama => Box::new(OllamaWire { num_ctx, keep_alive: settings.keep_alive.clone() }),
+        }
+    }
+
+    /// The size of the context that the client of a request asks for.
+    pub(super) fn asked_context(self, request: &Request) -> Option<u64> {
+        match self {
+            Self::OpenAi => None,
             Self::Ollama => {
-                Box::new(OllamaWire { num_ctx: settings.num_ctx, keep_alive: settings.keep_alive.clone() })
+                let options = request.passing.get(Provider::Ollama, "options")?.get();
+                serde_json::from_str::<Value>(options).ok()?.get("num_ctx")?.as_u64()
             }
         }
     }

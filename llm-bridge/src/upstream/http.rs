@@ -17,6 +17,7 @@ use toolrack_apis::{Request, Wire, openai::OpenAiWire};
 use super::{
     answer::Answer,
     api::root_of,
+    context::{Contexts, SentSize},
     error::UpstreamError,
     recognize::{Recognition, Recognized},
     settings::UpstreamSettings,
@@ -38,6 +39,7 @@ pub(super) struct HttpUpstream {
     recognition: Mutex<Recognition>,
     /// Held by whoever finds out which kind of server it is.
     pub(super) recognizing: tokio::sync::Mutex<()>,
+    pub(super) contexts: Contexts,
     metrics: UpstreamMetrics,
 }
 
@@ -61,8 +63,8 @@ impl HttpUpstream {
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        let (recognition, recognizing) = Default::default();
-        Ok(Self { client, base, settings, recognition, recognizing, metrics })
+        let (recognition, recognizing, contexts) = Default::default();
+        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics })
     }
 
     /// What is known of the server so far.
@@ -70,14 +72,17 @@ impl HttpUpstream {
         self.recognition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks for an answer. `context` is the size of the model's context, where the settings say it.
     pub(super) async fn ask(
         self: &Arc<Self>,
         request: &Request,
         definitions: &str,
+        context: Option<u64>,
     ) -> Result<Answer, UpstreamError> {
         let known = self.recognized().await;
+        let size = self.measure(known.api, request, definitions, context).await;
         let began = Instant::now();
-        let answer = self.begin_answer(&known, request, definitions).await;
+        let answer = self.begin_answer(&known, request, definitions, size).await;
         self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
         answer
     }
@@ -87,8 +92,10 @@ impl HttpUpstream {
         known: &Recognized,
         request: &Request,
         definitions: &str,
+        size: SentSize,
     ) -> Result<Answer, UpstreamError> {
-        let (parts, body) = known.wire.request(request, definitions).http.into_parts();
+        let wire = known.api.wire(&self.settings, size.context());
+        let (parts, body) = wire.request(request, definitions).http.into_parts();
         let url = format!("{}{}", known.wire_base, parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
         let idle = self.settings.idle_timeout;
@@ -100,7 +107,7 @@ impl HttpUpstream {
         let decoder = known.wire.decoder(kind.unwrap_or_default());
         // They would keep the buffer that they were read from for as long as the model writes.
         *response.headers_mut() = HeaderMap::new();
-        Ok(Answer::of(response, decoder, idle))
+        Ok(Answer::of(response, decoder, idle, size))
     }
 
     /// The JSON at an address.
@@ -109,6 +116,14 @@ impl HttpUpstream {
         let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
         serde_json::from_slice(&body)
             .map_err(|error| UpstreamError::failed(format!("its list of models is not JSON: {error}")))
+    }
+
+    /// The JSON that an address answers with to this.
+    pub(super) async fn post(&self, url: String, body: &Value) -> Result<Value, UpstreamError> {
+        let request = self.authorized(&OpenAiWire, self.client.post(url).json(body)).timeout(LIST_TIMEOUT);
+        let body = read_capped(self.send(&OpenAiWire, request).await?).await?;
+        serde_json::from_slice(&body)
+            .map_err(|error| UpstreamError::failed(format!("its reply is not JSON: {error}")))
     }
 
     /// Asks for the vectors of texts; gives the reply as it came.
@@ -184,6 +199,7 @@ impl HttpUpstream {
         request.send().await.map_err(|error| {
             if error.is_connect() {
                 self.recognition().forget();
+                self.contexts.forget();
                 UpstreamError::Unreachable { base: self.base.clone(), cause: cause_of(&error) }
             } else {
                 UpstreamError::Interrupted(cause_of(&error))
@@ -217,8 +233,21 @@ impl HttpUpstream {
             let hint = format!(". Its address is {}: does it have to end in /v1?", self.base);
             failure.message.push_str(&hint);
         }
+        if is_about_context(&failure.message)
+            && let Some(kind) = self.recognition().last().and_then(|known| known.kind)
+        {
+            failure.message.push_str(&format!(". To mend it, {}", kind.for_context));
+        }
         UpstreamError::Refused { status: status.as_u16(), failure: Box::new(failure) }
     }
+}
+
+/// Whether an error says that a request is larger than the context: `the request exceeds the available context size` of llama.cpp and
+/// Ollama, `maximum context length is` of vLLM, `longer than the model's context length` of SGLang.
+fn is_about_context(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("context")
+        && ["exceed", "maximum", "longer than"].iter().any(|word| message.contains(word))
 }
 
 /// The body of a reply that is no answer of the model.

@@ -17,12 +17,16 @@ pub struct ServerKind {
     pub(super) api: UpstreamApi,
     /// How it lists its models.
     pub(super) list: ModelList,
+    /// Where it says how large a model's context is.
+    pub(super) context: ContextSource,
     /// Where a request has a grammar in GBNF, as a path; `None` where it takes none.
     pub(crate) grammar: Option<&'static [&'static str]>,
     /// Whether it takes `tool_choice` and does not keep the model to it.
     pub(crate) ignores_tool_choice: bool,
     /// What the operator does when it refuses tools.
     pub(crate) for_tools: &'static str,
+    /// What the operator does when its context is too small.
+    pub(crate) for_context: &'static str,
 }
 
 /// A sign of a kind.
@@ -47,6 +51,24 @@ pub(super) enum ModelList {
     Ollama,
 }
 
+/// Where a server says how large the context of a model is, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContextSource {
+    /// In the model's entry of `GET /v1/models`: `max_model_len` and others.
+    List,
+    /// In the model's entry of LM Studio's own list: `loaded_context_length` while it is loaded, and `max_context_length`.
+    LmStudio,
+    /// As a number at `pointer` of `GET path`, below the address without `/v1`, for the model that is loaded. A server that has several
+    /// takes the model's name in the query.
+    Json { path: &'static str, pointer: &'static str },
+    /// Of a model that is loaded in Ollama's `GET /api/ps`, of others in `POST /api/show`: <https://docs.ollama.com/api/ps>.
+    Ollama,
+}
+
+/// The size of one slot of llama.cpp's server, which is what a request has: `tools/server/README.md`.
+const LLAMA_CPP: ContextSource =
+    ContextSource::Json { path: "/props", pointer: "/default_generation_settings/n_ctx" };
+
 /// The kinds, in the order in which their signs are looked for: some servers imitate others, and stand before them.
 pub const KINDS: [ServerKind; 8] = [
     // `koboldcpp.py`, which answers Ollama's `/api/version` too.
@@ -60,9 +82,11 @@ pub const KINDS: [ServerKind; 8] = [
         ],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: ContextSource::Json { path: "/api/extra/true_max_context_length", pointer: "/value" },
         grammar: Some(&["grammar"]),
         ignores_tool_choice: true,
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
+        for_context: "start KoboldCpp with a larger --contextsize",
     },
     // `server/routes.go`; <https://docs.ollama.com/api-reference/get-version>.
     ServerKind {
@@ -72,9 +96,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Json { path: "/api/version", pointer: "/version", begins: "" }],
         api: UpstreamApi::Ollama,
         list: ModelList::Ollama,
+        context: ContextSource::Ollama,
         grammar: None,
         ignores_tool_choice: true,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
+        for_context: "raise `num_ctx` or `max_num_ctx` of the upstream in toolrack.toml",
     },
     // `llamafile/server/v1_models.cpp` and `client.cpp`. From 0.10 on it is llama.cpp's own server, and recognised as that.
     ServerKind {
@@ -84,9 +110,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Server("llamafile"), Sign::OwnedBy("llamafile")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
         ignores_tool_choice: false,
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
+        for_context: "start llamafile with a larger --ctx-size",
     },
     // `tools/server/server-http.cpp` and `server-context.cpp`. It answers `/api/tags` as Ollama does, but not `/api/version`.
     ServerKind {
@@ -96,9 +124,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Server("llama.cpp"), Sign::OwnedBy("llamacpp")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
         ignores_tool_choice: false,
         for_tools: "start llama-server with --jinja",
+        for_context: "start llama-server with a larger --ctx-size, which its --parallel slots share",
     },
     // <https://lmstudio.ai/docs/api/rest-api>. It answers every path with 200.
     ServerKind {
@@ -111,9 +141,11 @@ pub const KINDS: [ServerKind; 8] = [
         ],
         api: UpstreamApi::OpenAi,
         list: ModelList::LmStudio,
+        context: ContextSource::LmStudio,
         grammar: None,
         ignores_tool_choice: false,
         for_tools: "load a model that LM Studio shows as trained for tool use",
+        for_context: "load the model with a larger context length in LM Studio",
     },
     // `vllm/entrypoints/openai/engine/protocol.py`.
     ServerKind {
@@ -123,9 +155,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::OwnedBy("vllm")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: ContextSource::List,
         grammar: Some(&["structured_outputs", "grammar"]),
         ignores_tool_choice: false,
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
+        for_context: "start vLLM with a larger --max-model-len",
     },
     // `python/sglang/srt/entrypoints/openai/protocol.py`.
     ServerKind {
@@ -135,9 +169,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::OwnedBy("sglang")],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: ContextSource::List,
         grammar: Some(&["ebnf"]),
         ignores_tool_choice: false,
         for_tools: "start SGLang with the model's --tool-call-parser",
+        for_context: "start SGLang with a larger --context-length",
     },
     // `src-tauri/static/openapi.json`. Its models are run by llama.cpp, and are listed while they are loaded.
     ServerKind {
@@ -147,9 +183,11 @@ pub const KINDS: [ServerKind; 8] = [
         signs: &[Sign::Json { path: "/openapi.json", pointer: "/info/title", begins: "Jan " }],
         api: UpstreamApi::OpenAi,
         list: ModelList::OpenAi,
+        context: ContextSource::List,
         grammar: None,
         ignores_tool_choice: false,
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
+        for_context: "give the model a larger context size in Jan",
     },
 ];
 

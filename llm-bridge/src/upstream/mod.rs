@@ -2,9 +2,11 @@
 
 mod answer;
 mod api;
+mod context;
 mod demo;
 mod embeddings;
 mod error;
+mod estimate;
 mod http;
 mod kind;
 mod language_model;
@@ -27,9 +29,11 @@ use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
 pub use api::UpstreamApi;
+pub(crate) use context::{ANSWER, Cut};
 pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
+pub(crate) use estimate::{tokens_of, tokens_of_messages};
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
 pub use pattern::ModelPattern;

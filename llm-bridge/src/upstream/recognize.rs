@@ -29,7 +29,7 @@ pub(super) struct Recognized {
     /// Where its imitation of OpenAI's API is.
     pub(super) openai_base: String,
     /// The API it is asked in.
-    api: UpstreamApi,
+    pub(super) api: UpstreamApi,
     /// The wire of that API.
     pub(super) wire: Box<dyn Wire>,
     /// The address that the wire's paths are below.
@@ -47,7 +47,7 @@ impl Recognized {
         Self {
             kind,
             api,
-            wire: api.wire(settings),
+            wire: api.wire(settings, settings.num_ctx),
             wire_base: api.base(&openai_base).to_owned(),
             openai_base,
             list,

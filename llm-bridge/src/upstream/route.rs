@@ -34,13 +34,15 @@ pub struct Route {
     targets: std::vec::IntoIter<Target>,
     /// `None` for the demo model.
     target: Option<Target>,
+    /// The size of the model's context, where the settings say it.
+    context: Option<u64>,
 }
 
 impl Route {
     pub(super) fn through(targets: Vec<Target>) -> Self {
         let mut targets = targets.into_iter();
         let target = targets.next();
-        Self { targets, target }
+        Self { targets, target, context: None }
     }
 
     /// The model's name at the server, as it stands in requests.
@@ -74,8 +76,27 @@ impl Route {
     /// When the server cannot be reached or refuses.
     pub async fn ask(&self, request: &Request, definitions: &str) -> Result<Answer, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.ask(request, definitions).await,
+            Some(target) => target.server.http.ask(request, definitions, self.context).await,
             None => Ok(Answer::demo(request, definitions)),
+        }
+    }
+
+    /// Says how large the model's context is, in place of the server.
+    pub(crate) fn set_context(&mut self, size: Option<u64>) {
+        self.context = size;
+    }
+
+    /// The size of the context in tokens that a request may have; `None` if it is not known.
+    pub(crate) async fn context(&self) -> Option<u64> {
+        let target = self.target.as_ref()?;
+        target.server.http.context_limit(&target.model, self.context).await
+    }
+
+    /// How many tokens there are for a hundred estimated ones, as far as the server has counted.
+    pub(crate) async fn tokens_per_hundred(&self) -> u64 {
+        match &self.target {
+            Some(target) => target.server.http.context(&target.model).await.expected(100),
+            None => 100,
         }
     }
 

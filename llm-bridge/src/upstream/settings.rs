@@ -17,6 +17,8 @@ pub struct UpstreamSettings {
     pub api: Option<UpstreamApi>,
     /// The size of the context in tokens that Ollama is asked for, where the client does not say.
     pub num_ctx: Option<u64>,
+    /// The largest context in tokens that Ollama is asked for where [`num_ctx`](Self::num_ctx) is not set; 0 to leave the size to Ollama.
+    pub max_num_ctx: u64,
     /// How long Ollama keeps a model loaded, such as `30m`, where the client does not say.
     pub keep_alive: Option<String>,
     /// The models it is asked for; empty for those that it lists.
@@ -33,6 +35,10 @@ impl UpstreamSettings {
     /// The name of an upstream that was given none.
     pub const DEFAULT_NAME: &'static str = "default";
 
+    /// The largest context that Ollama is asked for by default. Each token of it takes memory: that of a model with 8 billion parameters
+    /// about 4 GiB in all.
+    pub const MAX_NUM_CTX: u64 = 32_768;
+
     /// A server at an address, with nothing else set.
     pub fn new(url: impl Into<String>, idle_timeout: Duration) -> Self {
         Self {
@@ -41,6 +47,7 @@ impl UpstreamSettings {
             api_key: None,
             api: None,
             num_ctx: None,
+            max_num_ctx: Self::MAX_NUM_CTX,
             keep_alive: None,
             models: Vec::new(),
             fallback: None,

@@ -98,7 +98,7 @@ impl Common {
     pub(crate) fn is_deferred(&self, tool: &Tool) -> bool {
         let named =
             || self.deferral.tools.contains(tool.name()) || self.deferral.modules.contains(tool.module());
-        !tool.is_search() && (tool.policy().deferred || named())
+        *tool.source() != Source::BuiltIn && (tool.policy().deferred || named())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     context::ToolContext,
     policy::Effect,
     result::{ErrorKind, ToolError},
+    source::Source,
     tool::Tool,
 };
 
@@ -36,8 +37,8 @@ fn off(name: &str, why: &str) -> ToolError {
 
 /// Why a caller is not allowed a tool, whether it is there to be used or not.
 fn denial(tool: &Tool, context: &ToolContext) -> Option<ToolError> {
-    // It finds nothing that is not allowed itself, and goes with what it finds.
-    if tool.is_search() {
+    // What is built in gives nothing that is not allowed itself, and goes with what it is about.
+    if *tool.source() == Source::BuiltIn {
         return None;
     }
     let (name, caller) = (tool.name(), context.caller());
@@ -77,6 +78,18 @@ impl Selection {
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         let at = self.tools.binary_search_by(|tool| tool.name().cmp(name)).ok()?;
         self.tools.get(at)
+    }
+
+    /// The same selection with a tool of the entry point ([`Tool::built_in`]), which no listing has and whose calls go the one path of all
+    /// others. Where the registry has a tool of its name, that one stays.
+    #[must_use]
+    pub fn with_built_in(mut self, tool: Arc<Tool>) -> Self {
+        if self.registry.get(tool.name()).is_none() {
+            let at = self.tools.partition_point(|other| other.name() < tool.name());
+            let (before, after) = self.tools.split_at(at);
+            self.tools = before.iter().cloned().chain([tool]).chain(after.iter().cloned()).collect();
+        }
+        self
     }
 
     /// The tools that are in the prompt from the start, by name: all but the deferred ones.

@@ -24,7 +24,7 @@ pub enum Source {
     },
     /// Registered by the host's code.
     Host,
-    /// Part of the registry itself.
+    /// Part of the registry itself, or of an entry point.
     BuiltIn,
     /// Offered by a source outside of this process.
     Remote(Remote),

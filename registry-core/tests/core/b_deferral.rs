@@ -1,8 +1,11 @@
 //! Tools that stay out of prompts and are found by a search: B11.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use registry_core::{
-    Caller, ErrorKind, Permission, Registry, RegistryError, SEARCH_TOOLS, Selection, Source, ToolContext,
-    ToolPattern, ToolPolicy, ToolSpec, handler_fn, prelude::*,
+    Caller, ErrorKind, Permission, Registry, RegistryError, SEARCH_TOOLS, Selection, Source, Tool, ToolCall,
+    ToolContext, ToolPattern, ToolPolicy, ToolSpec, handler_fn, prelude::*,
 };
 use serde_json::Value;
 
@@ -222,4 +225,34 @@ fn b11_the_name_of_the_search_is_taken() {
     add(&registry, "deferred", "Does it.", Permission::Guest, true);
     assert_eq!(in_prompt(&registry.select(&at(&registry, Permission::Guest))), ["deferred", SEARCH_TOOLS]);
     assert_eq!(*registry.get(SEARCH_TOOLS).unwrap().source(), Source::Host);
+}
+
+#[tokio::test]
+async fn b11_a_tool_of_an_entry_point_goes_the_one_path_and_is_in_no_listing() {
+    let all = ["local.*".parse().unwrap()];
+    let registry = Registry::builder().without_compiled().defer(all).build().unwrap();
+    add(&registry, "weather", "The weather.", Permission::Guest, false);
+    let tool = |name: &str| {
+        let handler = handler_fn(|_, arguments| async move { Ok(ToolResult::new(arguments["n"].clone())) });
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let tool =
+            Tool::built_in(ToolSpec::new(name, schema), ToolPolicy::new(), handler, Timestamp::UNIX_EPOCH);
+        Arc::new(tool)
+    };
+    // Whoever may use anything may use it.
+    let mut caller = Caller::new("ada", Permission::Guest);
+    caller.allowed_tools = Some(["weather".to_owned()].into());
+    let context = registry.context(caller);
+    let selection = registry.select(&context).with_built_in(tool("read_on"));
+    let names: Vec<&str> = selection.tools().iter().map(|tool| tool.name()).collect();
+    assert_eq!(names, ["read_on", SEARCH_TOOLS, "weather"]);
+    assert_eq!(in_prompt(&selection), ["read_on", SEARCH_TOOLS], "it is never deferred");
+    let call = |n: Value| ToolCall::new("read_on", json!({"n": n}));
+    assert_eq!(selection.execute(&context, call(json!("7"))).await.for_model(), "7", "coerced as any");
+    let refused = selection.execute(&context, call(json!("x"))).await;
+    assert_eq!(refused.result.unwrap_err().kind(), ErrorKind::InvalidArguments);
+    assert!(registry.get("read_on").is_none() && registry.select(&context).get("read_on").is_none());
+    // A registered tool keeps its name, also for those who may not use it.
+    add(&registry, "read_on", "Reads.", Permission::Admin, false);
+    assert!(registry.select(&context).with_built_in(tool("read_on")).get("read_on").is_none());
 }

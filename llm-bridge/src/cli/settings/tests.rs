@@ -42,6 +42,8 @@ fn a_fault_names_its_line() {
     assert!(error.contains("line 2") && error.contains("dialekt") && error.contains("`dialect`"), "{error}");
     let error = Settings::from_toml("[models.m]", &[]).unwrap_err();
     assert!(error.contains("line 1") && error.contains("`dialect`"), "{error}");
+    let error = Settings::from_toml("[models.m]\ncontext = 0", &[]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("nonzero"), "{error}");
     let error = Settings::from_toml("[models.\"a*b\"]\ndialect = \"hermes\"", &[]).unwrap_err();
     assert!(error.contains("`a*b`"), "{error}");
     let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
@@ -322,6 +324,8 @@ fn b14_a_model_server_has_a_table_of_its_own() {
         ("[upstream]\nurl = \"here\"", "upstreams.default.url: "),
         ("[upstreams.\"a b\"]\nurl = \"http://a/v1\"", "`a b` is not a name"),
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 0", "write a number of tokens"),
+        ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\nmax_num_ctx = 9", "leave one of them out"),
+        ("[upstream]\nurl = \"http://a\"\nmax_num_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),
         ("[upstream]\nurl = \"http://a\"\nnum_ctx = 8\napi = \"openai\"", "need `api = \"ollama\"`"),
         ("[upstream]\nurl = \"http://a\"\napi = \"gemini\"", "`openai` or `ollama`"),
         ("[upstream]\nurl = \"http://a\"\napi_key = \"k\"\napi_key_env = \"K\"", "leave one of them out"),

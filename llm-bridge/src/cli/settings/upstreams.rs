@@ -28,6 +28,8 @@ pub struct UpstreamTable {
     pub api: Option<UpstreamApi>,
     /// The size of the context in tokens that Ollama is asked for.
     pub num_ctx: Option<u64>,
+    /// The largest context in tokens that Ollama is asked for where `num_ctx` is not set; 0 leaves the size to Ollama.
+    pub max_num_ctx: Option<u64>,
     /// How long Ollama keeps a model loaded.
     pub keep_alive: Option<String>,
     /// The models it is asked for; by default those that it lists.
@@ -61,6 +63,9 @@ impl UpstreamTable {
                 "0 leaves no room; write a number of tokens such as 32768, or leave it out",
             );
         }
+        if self.num_ctx.is_some() && self.max_num_ctx.is_some() {
+            return fault("max_num_ctx", "there is `num_ctx` too; leave one of them out");
+        }
         if let Some(other) =
             self.fallback.as_deref().filter(|other| *other == name || !all.contains_key(*other))
         {
@@ -72,8 +77,11 @@ impl UpstreamTable {
             return fault("fallback_model", "there is no `fallback` that could have it; write that, too");
         }
         let has_none = self.api.is_some_and(|api| !api.has_context_settings());
-        if has_none && (self.num_ctx.is_some() || self.keep_alive.is_some()) {
-            return fault("api", "`num_ctx` and `keep_alive` need `api = \"ollama\"`, or none");
+        if has_none && self.num_ctx.or(self.max_num_ctx).is_some() | self.keep_alive.is_some() {
+            return fault(
+                "api",
+                "`num_ctx`, `max_num_ctx` and `keep_alive` need `api = \"ollama\"`, or none",
+            );
         }
         Ok(())
     }
@@ -115,6 +123,7 @@ impl Settings {
                 api_key: table.key(name)?.or_else(single),
                 api: table.api,
                 num_ctx: table.num_ctx,
+                max_num_ctx: table.max_num_ctx.unwrap_or(UpstreamSettings::MAX_NUM_CTX),
                 keep_alive: table.keep_alive.clone(),
                 models: table.models.clone(),
                 fallback: table.fallback.clone(),

@@ -10,6 +10,7 @@ mod dialects;
 mod faults;
 mod http_errors;
 mod leaving;
+mod long_results;
 mod messages;
 mod oddities;
 mod recovery;

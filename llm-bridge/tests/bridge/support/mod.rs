@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, missing_docs, missing_debug_implementations, unreachable_pub)]
 
 mod client;
+mod log;
 mod metrics;
 mod site;
 mod upstream;
@@ -30,6 +31,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub use client::{Reading, Reported, Slow};
+pub use log::Log;
 pub use metrics::Scraped;
 pub use site::Site;
 pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};

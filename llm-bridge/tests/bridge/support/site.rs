@@ -19,7 +19,36 @@ impl Default for Site {
 }
 
 impl Site {
+    /// The same server of a kind, whose models have a context of so many tokens.
+    pub fn with_context(mut self, kind: &str, size: u64) -> Self {
+        let mut set = |page: &'static str, body: Value| {
+            self.pages.retain(|(path, _)| *path != page);
+            self.pages.push((page, body));
+        };
+        match kind {
+            "koboldcpp" => set("/api/extra/true_max_context_length", json!({"value": size})),
+            "llamafile" | "llama.cpp" => {
+                set("/props", json!({"default_generation_settings": {"n_ctx": size}}))
+            }
+            "ollama" => set(
+                "/api/ps",
+                json!({"models": [{"name": "m:latest", "model": "m:latest", "context_length": size}]}),
+            ),
+            "lmstudio" => self.each_entry("/api/v0/models", "loaded_context_length", size),
+            _ => self.each_entry("/v1/models", "max_model_len", size),
+        }
+        self
+    }
+
+    fn each_entry(&mut self, page: &str, field: &str, size: u64) {
+        let (_, list) = self.pages.iter_mut().find(|(path, _)| *path == page).unwrap();
+        for entry in list["data"].as_array_mut().unwrap() {
+            entry[field] = size.into();
+        }
+    }
+
     pub(super) fn page(&self, path: &str) -> Option<Value> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
         // An unknown server has its list below any address.
         let found =
             self.pages.iter().find(|(page, _)| path == *page || *page == "/models" && path.ends_with(page));

@@ -351,11 +351,15 @@ async fn serve(
     socket.set_nodelay(true)?;
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
     // One with a query is asked of something else than a model server, such as a search engine, and is in the script.
-    if asked.head.starts_with("get ") && !asked.path.contains('?') {
+    let is_get = asked.head.starts_with("get ");
+    // How large the context is.
+    let is_shown = asked.path == "/api/show" && asked.body.as_object().is_some_and(|body| body.len() == 1);
+    let found = state.lock().unwrap().site.page(&asked.path).filter(|_| is_get || is_shown);
+    if found.is_some() || is_shown || is_get && !asked.path.contains('?') {
         let (server, page) = {
             let mut state = state.lock().unwrap();
             state.looked.push(asked.path.clone());
-            (state.site.server, state.site.page(&asked.path))
+            (state.site.server, found)
         };
         let (status, body) =
             page.map_or((404, json!({"error": {"message": "no such page"}})), |page| (200, page));
