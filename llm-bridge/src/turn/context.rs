@@ -1,7 +1,7 @@
 //! How much of the model's context a turn takes, and what is said about it.
 
 use registry_core::Caller;
-use toolrack_apis::{Provider, TurnEvent};
+use toolrack_apis::{Provider, Request, TurnEvent};
 
 use super::{
     Backend,
@@ -35,7 +35,7 @@ impl Backend {
     pub(crate) async fn report_context(&self, caller: Caller) {
         let Ok(mut route) = self.upstream().route(self.settings().model.as_deref()).await else { return };
         route.set_context(self.settings().context_of(route.model()));
-        let Some(context) = route.context().await else { return };
+        let Some(context) = route.context(&Request::default()).await else { return };
         let selection = self.registry().select(&self.context(caller));
         let definitions = self.shared.definitions.of(FOR_PROMPTS);
         let mut json = String::new();

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use toolrack_apis::{Content, Message, Role};
 
 use super::{offer::Offer, run::Run};
-use crate::upstream::{ANSWER, tokens_of, tokens_of_messages};
+use crate::upstream::{ANSWER, Estimate, tokens_of};
 
 /// As many steps are made for as much room as there is.
 const STEPS: u64 = 4;
@@ -82,17 +82,17 @@ fn shorten_old(messages: &mut [Message], offer: &Offer, goal: u64, removed: &mut
 impl Run {
     /// Shortens the oldest results where the conversation would not fit in the model's context with an answer.
     pub(super) async fn make_room(&mut self) {
-        self.context.size = self.route.context().await;
+        self.context.size = self.route.context(&self.request).await;
         let Some(size) = self.context.size else { return };
         let tools = self.share_of_tools(size);
         if self.offer.reading().is_none() || long_texts(&mut self.request.messages).next().is_none() {
             return;
         }
-        let answer = self.request.sampling.max_tokens.unwrap_or(ANSWER).min(size / 4);
+        let answer = self.request.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER)).min(size / 4);
         let per_hundred = self.route.tokens_per_hundred().await.max(1);
         // In estimated tokens, as all that follows.
         let room = (size - answer).saturating_mul(100) / per_hundred;
-        let whole = tokens_of_messages(&self.request.messages) + self.context.removed.tokens + tools;
+        let whole = Estimate::of(&self.request.messages).total() + self.context.removed.tokens + tools;
         let goal = goal(whole, room);
         if goal <= self.context.removed.tokens {
             return;

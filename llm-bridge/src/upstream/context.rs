@@ -19,7 +19,7 @@ use toolrack_apis::{Request, Usage};
 use super::{
     api::{UpstreamApi, root_of},
     error::UpstreamError,
-    estimate::{tokens_of_news, tokens_of_request},
+    estimate::Estimate,
     http::HttpUpstream,
     kind::ContextSource,
 };
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Of how many models the sizes are kept; those that were asked for least give way.
 const MODELS: u64 = 1024;
-/// So many tokens are left for an answer that has no limit of its own.
+/// So many tokens are left for an answer, or fewer where it has a lower limit.
 pub(crate) const ANSWER: u64 = 4096;
 /// The smallest context that Ollama gives a model by default, and what is left of it for a short answer.
 const OLLAMA_DEFAULT: (u64, u64) = (4096, 1024);
@@ -156,8 +156,10 @@ impl ModelContext {
 pub(super) struct SentSize {
     model: Arc<ModelContext>,
     /// The estimated tokens, and those of what the server cannot have read before.
-    estimated: u64,
-    news: u64,
+    estimate: Estimate,
+    news: Estimate,
+    /// The size of the context that the server is asked for.
+    asked: Option<u64>,
     /// The size of the context, if it is known.
     context: Option<u64>,
 }
@@ -174,9 +176,9 @@ pub(crate) struct Cut {
 }
 
 impl SentSize {
-    /// The size of the context, which Ollama is asked for.
-    pub(super) fn context(&self) -> Option<u64> {
-        self.context
+    /// The size of the context that Ollama is to be asked for.
+    pub(super) fn asked(&self) -> Option<u64> {
+        self.asked
     }
 
     /// Compares it with what the server has counted. Servers that do not count say 0. Some count only what was not in their caches, as Ollama 0.30.0
@@ -185,24 +187,24 @@ impl SentSize {
         let cached = usage.cached.unwrap_or_default();
         // Mostly the cached tokens are among the others.
         let read = if cached > usage.input { usage.input.saturating_add(cached) } else { usage.input };
-        // Of a small request most is the template's.
-        if read == 0 || self.estimated < LARGE {
+        // What the model gets in any case; of a small request most is the template's.
+        let sent = self.estimate.sure;
+        if read == 0 || sent < LARGE {
             return None;
         }
-        let is_small = read.saturating_mul(2) < self.estimated;
-        let expected = self.model.expected(self.estimated);
+        let is_small = read.saturating_mul(2) < sent;
         let is_cut = match self.context {
-            Some(context) if expected.saturating_mul(10) > context.saturating_mul(9) => {
+            Some(context) if self.model.expected(sent).saturating_mul(10) > context.saturating_mul(9) => {
                 // Ollama leaves half of the context to a request that does not fit: <https://github.com/ollama/ollama/issues/17427>.
                 is_small || read.abs_diff(context / 2) <= NEAR
             }
             Some(_) => false,
-            None => read.saturating_mul(2) < self.news,
+            None => read.saturating_mul(2) < self.news.sure,
         };
-        if !is_cut && !is_small {
-            self.model.calibrate(self.estimated, read);
+        if !is_cut && !is_small && self.estimate.perhaps.saturating_mul(10) <= sent {
+            self.model.calibrate(sent, read);
         }
-        is_cut.then_some(Cut { read, sent: self.estimated, context: self.context })
+        is_cut.then_some(Cut { read, sent, context: self.context })
     }
 }
 
@@ -228,11 +230,18 @@ impl HttpUpstream {
         context
     }
 
-    /// The size of the context that requests for a model may have; `None` if it is not known. `set` is what the settings say of the model.
-    pub(super) async fn context_limit(self: &Arc<Self>, model: &str, set: Option<u64>) -> Option<u64> {
-        let is_ollama = self.recognized().await.api == UpstreamApi::Ollama;
-        if let Some(size) = set.or(self.settings.num_ctx.filter(|_| is_ollama)) {
-            return Some(size);
+    /// The size of the context that a request for a model may have; `None` if it is not known. `set` is what the settings say of the model.
+    pub(super) async fn context_limit(
+        self: &Arc<Self>,
+        model: &str,
+        request: &Request,
+        set: Option<u64>,
+    ) -> Option<u64> {
+        let api = self.recognized().await.api;
+        let is_ollama = api == UpstreamApi::Ollama;
+        let said = api.asked_context(request).or(set).or(self.settings.num_ctx.filter(|_| is_ollama));
+        if said.is_some() {
+            return said;
         }
         let ContextSize { now, most } = self.context(model).await.size();
         if !is_ollama || self.settings.max_num_ctx == 0 {
@@ -251,17 +260,19 @@ impl HttpUpstream {
         set: Option<u64>,
     ) -> SentSize {
         let model = self.context(request.model.as_deref().unwrap_or_default()).await;
-        let (estimated, news) = (tokens_of_request(request, definitions), tokens_of_news(&request.messages));
-        let context = match api {
+        let estimate = Estimate::of_request(request, definitions);
+        let news = Estimate::of_news(&request.messages);
+        let asked = match api {
             UpstreamApi::Ollama => {
                 api.asked_context(request).or(set).or(self.settings.num_ctx).or_else(|| {
-                    let answer = request.sampling.max_tokens.unwrap_or(ANSWER);
-                    model.num_ctx(model.expected(estimated), answer, self.settings.max_num_ctx)
+                    let answer = request.sampling.max_tokens.map_or(ANSWER, |most| most.min(ANSWER));
+                    model.num_ctx(model.expected(estimate.total()), answer, self.settings.max_num_ctx)
                 })
             }
-            UpstreamApi::OpenAi => set.or(model.size().now),
+            UpstreamApi::OpenAi => None,
         };
-        SentSize { model, estimated, news, context }
+        let context = asked.or(set).or(model.size().now);
+        SentSize { model, estimate, news, asked, context }
     }
 
     async fn ask_context(self: &Arc<Self>, model: &str) -> Result<ContextSize, UpstreamError> {

@@ -31,48 +31,77 @@ pub(crate) fn tokens_of(text: &str) -> u64 {
     twelfths.div_ceil(12)
 }
 
-/// The tokens of messages.
-pub(crate) fn tokens_of_messages(messages: &[Message]) -> u64 {
-    messages.iter().map(|message| MESSAGE + of_parts(&message.parts)).sum()
+/// The estimated tokens of a request or a part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Estimate {
+    /// Those of text, which the model gets in any case.
+    pub(super) sure: u64,
+    /// Those of reasoning, which many templates leave out of earlier answers, and of pictures and other files, which each model takes in its own size.
+    pub(super) perhaps: u64,
 }
 
-/// The tokens of a request, with definitions of tools beside its own.
-pub(super) fn tokens_of_request(request: &Request, definitions: &str) -> u64 {
-    let tools = request.tools.iter().map(|tool| {
-        let schema = match &tool.input {
-            ToolInput::Json { schema, .. } => schema,
-            ToolInput::Text { format } => format,
-        };
-        let schema = schema.as_ref().map_or(0, |schema| tokens_of(&schema.to_string()));
-        tokens_of(&tool.name) + tool.description.as_deref().map_or(0, tokens_of) + schema
-    });
-    tokens_of_messages(&request.messages) + tools.sum::<u64>() + tokens_of(definitions)
-}
+impl Estimate {
+    /// All that there may be.
+    pub(crate) fn total(self) -> u64 {
+        self.sure.saturating_add(self.perhaps)
+    }
 
-/// The tokens of what stands behind the last answer, which no server can have read before.
-pub(super) fn tokens_of_news(messages: &[Message]) -> u64 {
-    let last = messages.iter().rposition(|message| message.role == Role::Assistant);
-    let news = messages.get(last.map_or(0, |at| at + 1)..).unwrap_or_default();
-    news.iter().filter(|message| !is_system(message)).map(|message| of_parts(&message.parts)).sum()
+    /// Of messages.
+    pub(crate) fn of(messages: &[Message]) -> Self {
+        let mut estimate = Self::default();
+        for message in messages {
+            estimate.sure += MESSAGE;
+            estimate.add(&message.parts);
+        }
+        estimate
+    }
+
+    /// Of a request, with definitions of tools beside its own.
+    pub(super) fn of_request(request: &Request, definitions: &str) -> Self {
+        let mut estimate = Self::of(&request.messages);
+        estimate.sure += tokens_of(definitions);
+        for tool in &request.tools {
+            let schema = match &tool.input {
+                ToolInput::Json { schema, .. } => schema,
+                ToolInput::Text { format } => format,
+            };
+            let schema = schema.as_ref().map_or(0, |schema| tokens_of(&schema.to_string()));
+            estimate.sure +=
+                tokens_of(&tool.name) + tool.description.as_deref().map_or(0, tokens_of) + schema;
+        }
+        estimate
+    }
+
+    /// Of what stands behind the last answer, which no server can have read before.
+    pub(super) fn of_news(messages: &[Message]) -> Self {
+        let last = messages.iter().rposition(|message| message.role == Role::Assistant);
+        let news = messages.get(last.map_or(0, |at| at + 1)..).unwrap_or_default();
+        let mut estimate = Self::default();
+        for message in news.iter().filter(|message| !is_system(message)) {
+            estimate.add(&message.parts);
+        }
+        estimate
+    }
+
+    fn add(&mut self, parts: &[Part]) {
+        for part in parts {
+            match &part.content {
+                Content::Text(text) => self.sure += tokens_of(text),
+                Content::Reasoning(reasoning) => self.perhaps += tokens_of(&reasoning.text),
+                Content::Call(call) => self.sure += tokens_of(&call.name) + tokens_of(&call.arguments),
+                Content::Result(result) => self.add(&result.parts),
+                Content::Media(media) => match &media.source {
+                    MediaSource::Text(text) => self.sure += tokens_of(text),
+                    _ => self.perhaps += MEDIA,
+                },
+                _ => {}
+            }
+        }
+    }
 }
 
 fn is_system(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
-}
-
-fn of_parts(parts: &[Part]) -> u64 {
-    let tokens = |part: &Part| match &part.content {
-        Content::Text(text) => tokens_of(text),
-        Content::Reasoning(reasoning) => tokens_of(&reasoning.text),
-        Content::Call(call) => tokens_of(&call.name) + tokens_of(&call.arguments),
-        Content::Result(result) => of_parts(&result.parts),
-        Content::Media(media) => match &media.source {
-            MediaSource::Text(text) => tokens_of(text),
-            _ => MEDIA,
-        },
-        _ => 1,
-    };
-    parts.iter().map(tokens).sum()
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ impl HttpUpstream {
         definitions: &str,
         size: SentSize,
     ) -> Result<Answer, UpstreamError> {
-        let wire = known.api.wire(&self.settings, size.context());
+        let wire = known.api.wire(&self.settings, size.asked());
         let (parts, body) = wire.request(request, definitions).http.into_parts();
         let url = format!("{}{}", known.wire_base, parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);

@@ -100,7 +100,7 @@ pub const KINDS: [ServerKind; 8] = [
         grammar: None,
         ignores_tool_choice: true,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
-        for_context: "raise `num_ctx` or `max_num_ctx` of the upstream in toolrack.toml",
+        for_context: "raise `num_ctx` or `max_num_ctx` of the upstream",
     },
     // `llamafile/server/v1_models.cpp` and `client.cpp`. From 0.10 on it is llama.cpp's own server, and recognised as that.
     ServerKind {

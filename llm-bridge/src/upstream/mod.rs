@@ -33,7 +33,7 @@ pub(crate) use context::{ANSWER, Cut};
 pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};
 pub use error::UpstreamError;
-pub(crate) use estimate::{tokens_of, tokens_of_messages};
+pub(crate) use estimate::{Estimate, tokens_of};
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
 pub use pattern::ModelPattern;

@@ -86,10 +86,10 @@ impl Route {
         self.context = size;
     }
 
-    /// The size of the context in tokens that a request may have; `None` if it is not known.
-    pub(crate) async fn context(&self) -> Option<u64> {
+    /// The size of the context in tokens that a request to the model may have; `None` if it is not known.
+    pub(crate) async fn context(&self, request: &Request) -> Option<u64> {
         let target = self.target.as_ref()?;
-        target.server.http.context_limit(&target.model, self.context).await
+        target.server.http.context_limit(&target.model, request, self.context).await
     }
 
     /// How many tokens there are for a hundred estimated ones, as far as the server has counted.

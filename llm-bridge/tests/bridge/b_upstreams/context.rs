@@ -57,8 +57,8 @@ async fn prepare(rack: &Rack, kind: &str) {
 async fn b11_every_kind_of_server_says_how_large_the_context_is_and_who_cuts_is_found_out() {
     for kind in &KINDS {
         let site = Site::of_kind(kind.id, &["m"]).with_context(kind.id, 4096);
-        // Left to itself Ollama gives what is loaded.
-        let rack = rack_of(Setup::new(), site, |settings| settings.max_num_ctx = 4096).await;
+        // Ollama is left to itself, and gives what is loaded.
+        let rack = rack_of(Setup::new(), site, |settings| settings.max_num_ctx = 0).await;
         prepare(&rack, kind.id).await;
         let cut = notices(&rack, 4000, Some(2050)).await;
         assert_eq!(cut.len(), 1, "{}", kind.id);
@@ -85,6 +85,26 @@ async fn b11_a_server_that_says_nothing_of_its_context_is_found_out_by_what_it_c
     let messages = json!([user(&long), {"role": "assistant", "content": "Yes."}, user("And?")]);
     let reported = rack.chat(json!({"model": "m", "stream": true, "messages": messages})).await;
     assert!(reported.expect("Hi.").details_of("notice").is_empty());
+}
+
+#[tokio::test]
+async fn b11_pictures_and_what_was_thought_before_are_no_sign_of_a_cut() {
+    let site = Site::of_kind("vllm", &["m"]).with_context("vllm", 8192);
+    let rack = rack_of(Setup::new(), site, |_| ()).await;
+    prepare(&rack, "vllm").await;
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}});
+    let mut pictures = vec![picture; 20];
+    pictures.push(json!({"type": "text", "text": "word ".repeat(1600)}));
+    let thought = "hm ".repeat(20_000);
+    let thinking = json!({"role": "assistant", "content": "Yes.", "reasoning_content": thought});
+    for messages in [
+        json!([{"role": "user", "content": pictures}]),
+        json!([user("word "), thinking, user(&"word ".repeat(1600))]),
+    ] {
+        rack.upstream.push(Answer::text("Hi.").usage(2100, 2));
+        let reported = rack.chat(json!({"model": "m", "stream": true, "messages": messages})).await;
+        assert!(reported.expect("Hi.").details_of("notice").is_empty());
+    }
 }
 
 #[tokio::test]
