@@ -6,12 +6,14 @@ use std::{
 };
 
 /// How large a grammar may be, in characters, sets of characters and rules, each as often as it is repeated: as llama.cpp unrolls it,
-/// which takes some seconds for so many.
+/// which takes half a second for so many.
 const MAX_SIZE: usize = 1 << 20;
 /// How many parts of schemas may be looked at for it: a schema is as large as an outsider likes.
 const MAX_WORK: usize = 1 << 18;
 /// What repeats is refused by llama.cpp from 2000 times on.
 pub(super) const MAX_TIMES: usize = 256;
+/// How many ways there may be to go on. llama.cpp tries each for every token.
+const MAX_OPTIONS: usize = 4096;
 
 /// Why something cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +147,8 @@ impl Rules {
         match parts.len() {
             0 => Err(Obstacle::NoValue),
             1 => Ok(parts.remove(0)),
-            _ => self.rule(Expression::OneOf(parts)),
+            2..=MAX_OPTIONS => self.rule(Expression::OneOf(parts)),
+            _ => Err(Obstacle::TooLarge),
         }
     }
 

@@ -11,7 +11,7 @@ mod schema;
 mod tests;
 mod value;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::{
     expression::{Expression, MAX_TIMES, Obstacle, Rules, Written},
@@ -123,9 +123,8 @@ impl Dialect {
             }
             Form::Named(NamedStyle { arguments: Arguments::Tags(style), end, .. }) => {
                 let ends = self.ends(style, end);
-                let tags = values.members(typed, |values, key, schemas| {
-                    values.in_tag(style, &ends, self.line(), key, schemas)
-                })?;
+                let tags = values
+                    .members(typed, |values, key, schemas| values.in_tag(self, style, &ends, key, schemas))?;
                 let tag =
                     |(tag, is_required): (Expression, bool)| if is_required { tag } else { tag.optional() };
                 Ok(Expression::sequence(tags.into_iter().map(tag)))
@@ -152,39 +151,55 @@ impl<'s> Values<'s, '_> {
     /// An argument in its tag.
     fn in_tag(
         &mut self,
+        row: &Dialect,
         style: &TagStyle,
         ends: &[&str],
-        line: &str,
         key: &str,
         schemas: &[&'s Value],
     ) -> Written {
-        let types = self.types(schemas)?;
-        // A tag that states no type is the same for all texts and numbers.
-        let tags = types.iter().map(|typed| {
-            let sample = sample(typed);
+        self.read_back(row, key, TEXT)?;
+        let line = row.line();
+        // By what stands around them: a tag that states no type is the same for all.
+        let mut tags: Vec<([String; 2], Vec<Written>)> = Vec::new();
+        for typed in self.types(schemas)? {
+            let sample = sample(&typed);
             let text = sample.as_str().map_or_else(|| sample.to_string(), str::to_owned);
             let tag = style.write(key, &sample, line).ok_or(Obstacle::NoValue)?;
             let (before, after) = tag.rsplit_once(&text).ok_or(Obstacle::NoValue)?;
-            let after = Expression::text(format!("{after}{line}"));
-            Ok(Expression::sequence([Expression::text(before), self.bare(typed, ends)?, after]))
+            let around = [before.to_owned(), format!("{after}{line}")];
+            let value = self.bare(row, ends, key, &typed);
+            match tags.iter_mut().find(|(known, _)| *known == around) {
+                Some((_, values)) => values.push(value),
+                None => tags.push((around, vec![value])),
+            }
+        }
+        let tags = tags.into_iter().map(|([before, after], values)| {
+            let value = self.rules.one_of(values)?;
+            Ok(Expression::sequence([Expression::text(before), value, Expression::text(after)]))
         });
         let tags = tags.collect();
         self.rules.one_of(tags)
     }
 
     /// A value as the text between tags.
-    fn bare(&mut self, typed: &Typed<'s>, ends: &[&str]) -> Written {
+    fn bare(&mut self, row: &Dialect, ends: &[&str], key: &str, typed: &Typed<'s>) -> Written {
         if typed.kind != Kind::String {
             return self.typed(typed);
         }
         match typed.fixed.and_then(Value::as_str) {
-            Some(text) if ends.iter().any(|end| text.contains(end)) => Err(Obstacle::NoValue),
-            Some(text) => Ok(Expression::text(text)),
+            Some(text) => self.read_back(row, key, text).map(|()| Expression::text(text)),
             None => {
                 let counts = typed.counts("minLength", "maxLength");
                 text_of(char_without(ends, counts != (0, None)), counts, self.rules)
             }
         }
+    }
+
+    /// Whether an argument is read as it is written: not all names can be those of tags, nor can all texts stand between them.
+    fn read_back(&mut self, row: &Dialect, key: &str, text: &str) -> Result<(), Obstacle> {
+        self.rules.spend(16 + (key.len() + text.len()) / 8)?;
+        let arguments = Map::from_iter([(key.to_owned(), text.into())]);
+        row.call(TEXT, &arguments).map(|_| ()).ok_or(Obstacle::NoValue)
     }
 }
 

@@ -147,10 +147,11 @@ fn b14_large_schemas_end() {
             "members",
             json!({"type": "object", "properties": Map::from_iter(names(1025).map(|name| (name, json!({}))))}),
         ),
-        ("enum", argument(json!({"enum": strings(many)}))),
+        ("enum", argument(json!({"enum": strings(4097)}))),
+        ("huge enum", argument(json!({"enum": strings(many)}))),
         ("long enum", argument(json!({"enum": [ "x".repeat(3 << 20), "y" ]}))),
         ("long name", json!({"type": "object", "properties": {"x".repeat(3 << 20): {"type": "string"}}})),
-        ("enums", argument(json!({"allOf": vec![json!({"enum": strings(3000)}); 300]}))),
+        ("enums", argument(json!({"allOf": vec![json!({"enum": strings(1000)}); 300]}))),
         ("parts", argument(json!({"allOf": vec![json!({"type": "string"}); many]}))),
         (
             "choices",

@@ -121,6 +121,17 @@ fn awkward_schemas() -> Vec<Value> {
             "required": ["kind"],
         }),
         json!({
+            "type": "object",
+            "properties": {
+                "space": {"enum": ["", " x ", "\n", "a\nb\n", "\tc"]},
+                "marks": {"enum": ["<b>&amp;", "\"q\"", "\\n", "</parameter>", "{\"a\": [", "1", "null"], "type": "string"},
+                "mixed": {"enum": [1, -2.5, true, null, "x", [1, "a"], {"b": {"c": []}}]},
+                "a name": {"type": "boolean"},
+                "with.\"quotes\"": {"type": "boolean"},
+            },
+            "required": ["mixed"],
+        }),
+        json!({
             "$ref": "#/$defs/arguments",
             "required": ["count"],
             "$defs": {
