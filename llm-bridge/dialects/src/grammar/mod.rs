@@ -116,18 +116,23 @@ impl Dialect {
             // Written one by one, they come from schemas.
             _ if typed.fixed.is_some() => Err(Obstacle::NoValue),
             Form::Named(NamedStyle { arguments: Arguments::Literals(style), .. }) => {
-                values.named_members(typed, |values, key, schemas| {
-                    let head = literal::write_argument_key(*style, key).ok_or(Obstacle::NoValue)?;
-                    Ok(Expression::sequence([Expression::text(head), values.value(schemas)?]))
+                values.within(typed, |values| {
+                    values.named_members(typed, |values, key, schemas| {
+                        let head = literal::write_argument_key(*style, key).ok_or(Obstacle::NoValue)?;
+                        Ok(Expression::sequence([Expression::text(head), values.value(schemas)?]))
+                    })
                 })
             }
             Form::Named(NamedStyle { arguments: Arguments::Tags(style), end, .. }) => {
-                let ends = self.ends(style, end);
-                let tags = values
-                    .members(typed, |values, key, schemas| values.in_tag(self, style, &ends, key, schemas))?;
-                let tag =
-                    |(tag, is_required): (Expression, bool)| if is_required { tag } else { tag.optional() };
-                Ok(Expression::sequence(tags.into_iter().map(tag)))
+                values.within(typed, |values| {
+                    let ends = self.ends(style, end);
+                    let write = |values: &mut Values<'s, '_>, key: &str, schemas: &[&'s Value]| {
+                        values.in_tag(self, style, &ends, key, schemas)
+                    };
+                    let tags = values.members(typed, write)?.into_iter();
+                    let tags = tags.map(|(tag, is_required)| if is_required { tag } else { tag.optional() });
+                    Ok(Expression::sequence(tags))
+                })
             }
         }
     }
