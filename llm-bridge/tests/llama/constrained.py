@@ -179,6 +179,7 @@ def constrained(interpreter, call, template):
                     def _(schema=schema):
                         problem = required(address, call, [{"name": "act", "description": "Acts.", "parameters": schema}])
                         expect(not problem, f"{problem}")
+
         with environment.toolrack(f"{model}/v1") as address:
             chosen = every if is_long else every[::40]
 
