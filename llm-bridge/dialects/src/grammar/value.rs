@@ -73,6 +73,7 @@ impl<'s, 'r> Values<'s, 'r> {
 
     /// Values of one type.
     pub(super) fn typed(&mut self, typed: &Typed<'s>) -> Written {
+        self.rules.spend(4)?;
         if let Some(value) = typed.fixed {
             return self.fixed(value);
         }
