@@ -1,6 +1,7 @@
 """Calls that are required: a model of noise makes a valid one, in every dialect and for every set of functions."""
 
 import json
+import operator
 import os
 import time
 from pathlib import Path
@@ -79,6 +80,7 @@ AWKWARD = {
         "type": "object",
         "properties": {f"text_{at}": {"type": "string", "minLength": at % 3, "maxLength": 2000 + 7 * at} for at in range(300)}},
 }
+BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt, "exclusiveMaximum": operator.lt}
 SOME = ("hermes", "pythonic", "qwen3_coder", "gemma4")
 
 
@@ -117,8 +119,7 @@ def fits(value, schema, root=None):
     if not isinstance(value, kind) or isinstance(value, bool) and kind not in (bool, object):
         return False
     if isinstance(value, (int, float)):
-        return (schema.get("minimum", value) <= value <= schema.get("maximum", value)
-                and not value <= schema.get("exclusiveMinimum", value - 1) and not value >= schema.get("exclusiveMaximum", value + 1))
+        return all(holds(value, schema[key]) for key, holds in BOUNDS.items() if key in schema)
     if isinstance(value, str):
         return schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
     if isinstance(value, list):
