@@ -1,6 +1,7 @@
 """Calls that are required: a model of noise makes a valid one, in every dialect and for every set of functions."""
 
 import json
+import operator
 import os
 import time
 from pathlib import Path
@@ -45,6 +46,43 @@ OPENS_THINKING = """{%- for m in messages %}<|im_start|>{{ m.role }}
 {% else %}<think>
 {% endif %}{% endif %}"""
 
+# Schemas of which a part is easily missed; the values are short, so that noise comes to their end.
+NAME = {"type": "string", "minLength": 1, "maxLength": 9}
+AWKWARD = {
+    "one of two has to be there": {
+        "type": "object", "properties": {"id": {"type": "integer"}, "name": NAME}, "additionalProperties": False,
+        "anyOf": [{"required": ["id"]}, {"required": ["name"]}]},
+    "siblings of references and choices": {
+        "type": "object", "required": ["short", "narrow", "kind", "long"], "$defs": {"name": NAME},
+        "properties": {
+            "short": {"$ref": "#/$defs/name", "maxLength": 2},
+            "narrow": {"type": "integer", "minimum": -7, "anyOf": [{"maximum": -5}, {"const": 12}]},
+            "kind": {"enum": ["a", "b", "c", 1], "type": "string", "allOf": [{"enum": ["b", "d", 1]}]},
+            "long": {"type": "string", "minLength": 257, "maxLength": 258}}},
+    "items by position, and many of them": {
+        "type": "object", "required": ["pair", "many"],
+        "properties": {
+            "pair": {"type": "array", "prefixItems": [NAME, {"type": "integer"}], "items": False, "minItems": 2},
+            "many": {"type": "array", "items": {"type": "null"}, "minItems": 17},
+            "never": False}},
+    "bounds of numbers": {
+        "type": "object", "required": ["share", "positive", "fraction", "big", "port"],
+        "properties": {
+            "share": {"type": "number", "minimum": -1, "maximum": 1},
+            "positive": {"type": "number", "exclusiveMinimum": 0},
+            "fraction": {"type": "number", "exclusiveMinimum": -0.25, "exclusiveMaximum": 12.5},
+            "big": {"type": "integer", "minimum": 999, "exclusiveMaximum": 1000000},
+            "port": {"type": "integer", "minimum": 1, "maximum": 65535}}},
+    "a tree": {
+        "type": "object", "required": ["value"], "additionalProperties": False,
+        "properties": {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}, "maxItems": 3}}},
+    "many texts of different lengths": {
+        "type": "object",
+        "properties": {f"text_{at}": {"type": "string", "minLength": at % 3, "maxLength": 2000 + 7 * at} for at in range(300)}},
+}
+BOUNDS = {"minimum": operator.ge, "maximum": operator.le, "exclusiveMinimum": operator.gt, "exclusiveMaximum": operator.lt}
+SOME = ("hermes", "pythonic", "qwen3_coder", "gemma4")
+
 
 def sets():
     """Sets of functions: name, functions."""
@@ -58,22 +96,41 @@ def sets():
     return found
 
 
-def fits(value, schema):
-    """Whether a value has the types, values and members that its schema asks for."""
-    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
-    if "enum" in schema and value not in schema["enum"]:
+def fits(value, schema, root=None):
+    """Whether a value has the types, values, members, lengths and bounds that its schema asks for."""
+    if isinstance(schema, bool):
+        return schema
+    root = schema if root is None else root
+    both = list(schema.get("allOf", []))
+    if "$ref" in schema:
+        target = root
+        for name in schema["$ref"].split("/")[1:]:
+            target = target[name]
+        both.append(target)
+    if not all(fits(value, part, root) for part in both):
         return False
-    kind = kinds.get(schema.get("type"))
-    if kind is None:
-        return True
-    if not isinstance(value, kind) or isinstance(value, bool) and schema["type"] != "boolean":
+    if any(key in schema and not any(fits(value, part, root) for part in schema[key]) for key in ("anyOf", "oneOf")):
         return False
+    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
+        return False
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
+             "null": type(None)}
+    kind = kinds.get(schema.get("type"), object)
+    if not isinstance(value, kind) or isinstance(value, bool) and kind not in (bool, object):
+        return False
+    if isinstance(value, (int, float)):
+        return all(holds(value, schema[key]) for key, holds in BOUNDS.items() if key in schema)
+    if isinstance(value, str):
+        return schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
     if isinstance(value, list):
-        return all(fits(one, schema.get("items", {})) for one in value)
+        by_position, others = schema.get("prefixItems", []), schema.get("items", {})
+        items = [by_position[at] if at < len(by_position) else others for at in range(len(value))]
+        return (schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+                and all(fits(one, item, root) for one, item in zip(value, items)))
     if isinstance(value, dict):
-        members = schema.get("properties", {})
+        members, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         return (all(name in value for name in schema.get("required", []))
-                and all(fits(one, members.get(name, {})) for name, one in value.items()))
+                and all(fits(one, members.get(name, others), root) for name, one in value.items()))
     return True
 
 
@@ -85,6 +142,16 @@ def valid(calls, functions):
         if name not in known or not fits(json.loads(call["function"]["arguments"]), known[name]):
             return False
     return bool(calls)
+
+
+def required(address, call, functions):
+    """What is wrong with the answer to a request in which a call of one of these functions is required."""
+    tools = [{"type": "function", "function": function} for function in functions]
+    body = {"messages": [{"role": "user", "content": "Go on."}], "tools": tools, "tool_choice": "required",
+            "parallel_tool_calls": False, "seed": 1, "model": "noise:plain"}
+    status, text = call(f"{address}/v1/chat/completions", body)
+    calls = json.loads(text)["choices"][0]["message"].get("tool_calls") if status == 200 else None
+    return None if valid(calls or [], functions) else (status, text[:400])
 
 
 def constrained(interpreter, call, template):
@@ -101,15 +168,18 @@ def constrained(interpreter, call, template):
                 def _(chosen=chosen):
                     began, wrong = time.monotonic(), []
                     for name, functions in chosen:
-                        tools = [{"type": "function", "function": function} for function in functions]
-                        body = {"messages": [{"role": "user", "content": "Go on."}], "tools": tools, "tool_choice": "required",
-                                "parallel_tool_calls": False, "seed": 1, "model": "noise:plain"}
-                        status, text = call(f"{address}/v1/chat/completions", body)
-                        calls = json.loads(text)["choices"][0]["message"].get("tool_calls") if status == 200 else None
-                        if not valid(calls or [], functions):
-                            wrong.append((name, status, text[:400]))
+                        problem = required(address, call, functions)
+                        if problem:
+                            wrong.append((name, *problem))
                     print(f"  {dialect}: {len(chosen)} sets, {time.monotonic() - began:.0f} s")
                     expect(not wrong, f"{len(wrong)} of {len(chosen)}: {wrong[:3]}")
+
+                for name, schema in AWKWARD.items() if dialect in SOME else ():
+
+                    @check(f"{dialect}: a required call is valid with {name}")
+                    def _(schema=schema):
+                        problem = required(address, call, [{"name": "act", "description": "Acts.", "parameters": schema}])
+                        expect(not problem, f"{problem}")
 
         with environment.toolrack(f"{model}/v1") as address:
             chosen = every if is_long else every[::40]

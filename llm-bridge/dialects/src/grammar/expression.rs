@@ -1,13 +1,30 @@
 //! Rules of a grammar, and how they are written in GBNF.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt::{self, Write},
 };
 
-/// How many rules a grammar may have, and how many parts of schemas may be looked at for it: a schema is as large as an outsider likes.
-const MAX_RULES: usize = 20_000;
-const MAX_STEPS: usize = 50_000;
+/// How large a grammar may be, in characters, sets of characters and rules, each as often as it is repeated: as llama.cpp unrolls it,
+/// which takes half a second for so many.
+const MAX_SIZE: usize = 1 << 20;
+/// How many parts of schemas may be looked at for it: a schema is as large as an outsider likes.
+const MAX_WORK: usize = 1 << 18;
+/// What repeats is refused by llama.cpp from 2000 times on.
+pub(super) const MAX_TIMES: usize = 256;
+/// How many ways there may be to go on. llama.cpp tries each for every token.
+const MAX_OPTIONS: usize = 4096;
+
+/// Why something cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    /// No value fits, or the dialect writes none that does. What is optional can be left out.
+    NoValue,
+    /// It would take a larger grammar, or longer to make it. There is none then: left out, an argument would be lost that the tool has.
+    TooLarge,
+}
+
+pub(super) type Written = Result<Expression, Obstacle>;
 
 /// What a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,15 +32,15 @@ pub(super) enum Expression {
     /// These bytes.
     Text(String),
     /// One character of these ranges.
-    Within(&'static [(char, char)]),
+    Within(Vec<(char, char)>),
     /// One character that is none of these and no control character but those allowed.
     Except { chars: BTreeSet<char>, lines: bool },
     /// One after the other.
     Sequence(Vec<Self>),
     /// One of them.
     OneOf(Vec<Self>),
-    /// From so many to so many times.
-    Repeat(Box<Self>, usize, usize),
+    /// So many times, and up to so many times more.
+    Repeat { part: Box<Self>, least: usize, more: usize },
     /// What the rule of this number matches.
     Rule(usize),
 }
@@ -33,12 +50,53 @@ impl Expression {
         Self::Text(text.into())
     }
 
-    pub(super) fn optional(self) -> Self {
-        Self::Repeat(Box::new(self), 0, 1)
-    }
-
     pub(super) fn nothing() -> Self {
         Self::Sequence(Vec::new())
+    }
+
+    /// One after the other, without those that match nothing.
+    pub(super) fn sequence(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts: Vec<Self> = parts.into_iter().filter(|part| !part.is_nothing()).collect();
+        match parts.len() {
+            1 => parts.remove(0),
+            _ => Self::Sequence(parts),
+        }
+    }
+
+    pub(super) fn optional(self) -> Self {
+        self.repeated(0, 1)
+    }
+
+    /// So many times, and up to so many times more.
+    pub(super) fn repeated(self, least: usize, more: usize) -> Self {
+        match (least, more) {
+            (0, 0) => Self::nothing(),
+            (1, 0) => self,
+            _ if self.is_nothing() => self,
+            _ => Self::Repeat { part: Box::new(self), least, more },
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self, Self::Sequence(parts) if parts.is_empty())
+    }
+
+    /// How large it is, in the units of [`MAX_SIZE`].
+    fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 1,
+            Self::Within(ranges) => 2 * ranges.len(),
+            Self::Except { chars, .. } => 5 + chars.len(),
+            Self::Sequence(parts) | Self::OneOf(parts) => {
+                parts.iter().fold(parts.len(), |size, part| size.saturating_add(part.size()))
+            }
+            // Each time more is a rule that refers to the next.
+            Self::Repeat { part, least, more } => {
+                let part = part.size();
+                part.saturating_mul(*least).saturating_add((part + 3).saturating_mul(*more))
+            }
+            Self::Rule(_) => 1,
+        }
     }
 }
 
@@ -47,28 +105,51 @@ impl Expression {
 pub(super) struct Rules {
     pub(super) all: Vec<Expression>,
     known: HashMap<Expression, usize>,
-    steps: usize,
+    size: usize,
+    work: usize,
 }
 
 impl Rules {
-    /// One part of a schema more; `None` where that is one too many.
-    pub(super) fn step(&mut self) -> Option<()> {
-        self.steps += 1;
-        (self.steps <= MAX_STEPS).then_some(())
+    /// Counts parts of schemas that are looked at.
+    pub(super) fn spend(&mut self, parts: usize) -> Result<(), Obstacle> {
+        self.work = self.work.saturating_add(parts);
+        if self.work > MAX_WORK { Err(Obstacle::TooLarge) } else { Ok(()) }
     }
 
-    /// The rule that matches this; `None` where there are too many.
-    pub(super) fn rule(&mut self, expression: Expression) -> Option<Expression> {
+    /// The rule that matches this.
+    pub(super) fn rule(&mut self, expression: Expression) -> Written {
         if let Expression::Rule(_) = expression {
-            return Some(expression);
+            return Ok(expression);
         }
         if let Some(&number) = self.known.get(&expression) {
-            return Some(Expression::Rule(number));
+            return Ok(Expression::Rule(number));
+        }
+        self.size = self.size.saturating_add(expression.size());
+        if self.size > MAX_SIZE {
+            return Err(Obstacle::TooLarge);
         }
         let number = self.all.len();
         self.all.push(expression.clone());
         self.known.insert(expression, number);
-        (number < MAX_RULES).then_some(Expression::Rule(number))
+        Ok(Expression::Rule(number))
+    }
+
+    /// One of those that can be written.
+    pub(super) fn one_of(&mut self, all: Vec<Written>) -> Written {
+        let (mut parts, mut known) = (Vec::with_capacity(all.len()), HashSet::new());
+        for part in all {
+            match part {
+                Ok(part) if known.insert(part.clone()) => parts.push(part),
+                Ok(_) | Err(Obstacle::NoValue) => {}
+                Err(Obstacle::TooLarge) => return part,
+            }
+        }
+        match parts.len() {
+            0 => Err(Obstacle::NoValue),
+            1 => Ok(parts.remove(0)),
+            2..=MAX_OPTIONS => self.rule(Expression::OneOf(parts)),
+            _ => Err(Obstacle::TooLarge),
+        }
     }
 
     /// The rules in GBNF, of which `root` is the first: <https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md>. XGrammar
@@ -77,11 +158,27 @@ impl Rules {
         let mut text = String::from("root ::= ");
         // A `String` takes everything.
         let _ = write!(text, "{}", Gbnf(root, false));
-        for (number, rule) in self.all.iter().enumerate() {
-            let _ = write!(text, "\nr{number} ::= {}", Gbnf(rule, false));
+        for number in self.reached_from(root) {
+            if let Some(rule) = self.all.get(number) {
+                let _ = write!(text, "\nr{number} ::= {}", Gbnf(rule, false));
+            }
         }
         text.push('\n');
         text
+    }
+
+    /// The rules that an expression refers to, and they to.
+    fn reached_from(&self, root: &Expression) -> BTreeSet<usize> {
+        let (mut reached, mut open) = (BTreeSet::new(), vec![root]);
+        while let Some(expression) = open.pop() {
+            match expression {
+                Expression::Rule(number) if reached.insert(*number) => open.extend(self.all.get(*number)),
+                Expression::Sequence(parts) | Expression::OneOf(parts) => open.extend(parts),
+                Expression::Repeat { part, .. } => open.push(part),
+                _ => {}
+            }
+        }
+        reached
     }
 }
 
@@ -104,7 +201,7 @@ impl fmt::Display for Gbnf<'_> {
             }
             Expression::Within(ranges) => {
                 f.write_char('[')?;
-                for (first, last) in *ranges {
+                for (first, last) in ranges {
                     escaped(*first, f)?;
                     if first != last {
                         f.write_char('-')?;
@@ -121,11 +218,11 @@ impl fmt::Display for Gbnf<'_> {
             Expression::Sequence(parts) if parts.is_empty() => f.write_str("\"\""),
             Expression::Sequence(parts) => joined(parts, " ", *is_part, f),
             Expression::OneOf(parts) => joined(parts, " | ", *is_part, f),
-            Expression::Repeat(part, 0, 1) => write!(f, "{}?", Gbnf(part, true)),
-            Expression::Repeat(part, least, most) if least == most => {
-                write!(f, "{}{{{least}}}", Gbnf(part, true))
+            Expression::Repeat { part, least: 0, more: 1 } => write!(f, "{}?", Gbnf(part, true)),
+            Expression::Repeat { part, least, more: 0 } => write!(f, "{}{{{least}}}", Gbnf(part, true)),
+            Expression::Repeat { part, least, more } => {
+                write!(f, "{}{{{least},{}}}", Gbnf(part, true), least.saturating_add(*more))
             }
-            Expression::Repeat(part, least, most) => write!(f, "{}{{{least},{most}}}", Gbnf(part, true)),
             Expression::Rule(number) => write!(f, "r{number}"),
         }
     }

@@ -4,17 +4,20 @@
 //! code of its own. Every string, list and number is bounded, so that each answer ends.
 
 mod expression;
+mod number;
 mod scalar;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod value;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::{
-    expression::{Expression, Rules},
+    expression::{Expression, MAX_TIMES, Obstacle, Rules, Written},
     scalar::{char_without, text_of},
-    schema::{Notation, Typed, Values, in_order, members_of, one_of},
+    schema::{Kind, Typed},
+    value::{Notation, Values},
 };
 use crate::{
     literal,
@@ -30,91 +33,113 @@ const NUMBER: u64 = 918_273_645;
 
 impl Dialect {
     /// A grammar in GBNF of an answer that is nothing but calls of these tools in this dialect: at least one, and at most `most`. Each
-    /// is read back as a call whose arguments have the names, types, values and lengths that the tool's schema asks for; patterns and
-    /// further bounds of numbers are left to whoever checks the call.
+    /// is read back as a call whose arguments have the names, types, values, lengths and bounds that the tool's schema asks for. A schema
+    /// that stands in itself is followed three times, and what is deeper is left out. Left to whoever checks the call are `pattern`,
+    /// `format`, `multipleOf`, `not`, conditions, names and counts of members, `contains`, `uniqueItems`, and that only one of `oneOf`
+    /// holds.
     ///
     /// llama.cpp takes it as `grammar`, SGLang as `ebnf`, vLLM as `structured_outputs.grammar`.
     ///
-    /// `None` where a tool cannot be called in this dialect with what its schema requires, or the grammar would have too many rules.
+    /// `None` where a tool cannot be called in this dialect with what its schema requires, or the grammar would be larger than model
+    /// servers take, or too long in the making: a tool may still be called without one, so whoever asks for it needs another way.
+    /// Whatever the schemas are, it is made in seconds and has a few megabytes.
     pub fn grammar(&self, tools: &[OfferedTool], most: usize) -> Option<String> {
         let mut rules = Rules::default();
-        let root = self.answer(tools, most, &mut rules)?;
+        let root = self.answer(tools, most, &mut rules).ok()?;
         Some(rules.to_gbnf(&root))
     }
 
-    fn answer(&self, tools: &[OfferedTool], most: usize, rules: &mut Rules) -> Option<Expression> {
+    fn answer(&self, tools: &[OfferedTool], most: usize, rules: &mut Rules) -> Written {
         let any = json!({"type": "object"});
-        let calls: Option<Vec<_>> = tools
-            .iter()
-            .map(|tool| self.one_call(&tool.name, tool.schema.as_deref().unwrap_or(&any), rules))
-            .collect();
-        let call = one_of(calls?, rules)?;
-        let mut calls = call.clone();
-        if most > 1 {
-            let more = rules.rule(Expression::Sequence(vec![Expression::text("\n"), call.clone()]))?;
-            calls = Expression::Sequence(vec![call, Expression::Repeat(Box::new(more), 0, most - 1)]);
+        let mut calls = Vec::with_capacity(tools.len());
+        for tool in tools {
+            calls.push(Ok(self.one_call(&tool.name, tool.schema.as_deref().unwrap_or(&any), rules)?));
         }
+        let call = rules.one_of(calls)?;
+        let more = rules.rule(Expression::sequence([Expression::text("\n"), call.clone()]))?;
+        let more = more.repeated(0, most.clamp(1, MAX_TIMES) - 1);
         // A template may have opened the model's thinking.
-        let ends: Vec<_> =
-            self.thinking.iter().map(|(_, close)| Expression::text(format!("{close}\n\n"))).collect();
-        Some(match one_of(ends, rules) {
-            Some(end) => Expression::Sequence(vec![end.optional(), calls]),
-            None => calls,
-        })
+        let ends =
+            self.thinking.iter().map(|(_, close)| Ok(Expression::text(format!("{close}\n\n")))).collect();
+        let end = match rules.one_of(ends) {
+            Err(Obstacle::NoValue) => Expression::nothing(),
+            end => end?.optional(),
+        };
+        Ok(Expression::sequence([end, call, more]))
     }
 
-    fn one_call(&self, name: &str, schema: &Value, rules: &mut Rules) -> Option<Expression> {
-        let arguments = Values { rules, root: schema, notation: Notation::Json }.kinds(schema, 0)?;
-        let arguments = arguments.into_iter().find(|typed| typed.kind == "object")?;
-        let (placeholder, arguments) = match self.forms.first()? {
+    fn one_call(&self, name: &str, schema: &Value, rules: &mut Rules) -> Written {
+        let form = self.forms.first().ok_or(Obstacle::NoValue)?;
+        let notation = match form {
+            Form::Named(NamedStyle { arguments: Arguments::Literals(style), .. }) => {
+                Notation::Literals(*style)
+            }
+            _ => Notation::Json,
+        };
+        let mut values = Values::new(schema, notation, rules);
+        let types = values.types(&[schema])?;
+        let objects = types.iter().filter(|typed| typed.kind == Kind::Object);
+        let all = objects.map(|typed| self.arguments(form, typed, &mut values)).collect();
+        let arguments = values.rules.one_of(all)?;
+        let around = self.around_arguments(name, form).ok_or(Obstacle::NoValue)?;
+        let [before, after] = around.map(Expression::Text);
+        rules.rule(Expression::sequence([before, arguments, after]))
+    }
+
+    /// What stands before the arguments of a call, and after them.
+    fn around_arguments(&self, name: &str, form: &Form) -> Option<[String; 2]> {
+        let (sample, written) = match form {
             Form::Json(_) | Form::Named(NamedStyle { arguments: Arguments::Json, .. }) => {
                 let sample = json!({TEXT: TEXT});
                 let written = serde_json::to_string(&sample).ok()?;
-                let mut values = Values { rules, root: schema, notation: Notation::Json };
-                ((sample, written), values.typed(&arguments, 0)?)
+                (sample, written)
             }
             Form::Named(NamedStyle { arguments: Arguments::Literals(style), .. }) => {
                 let sample = json!({TEXT: NUMBER});
                 let written = literal::write(*style, sample.as_object()?)?;
-                let notation = Notation::Literals(*style);
-                let mut values = Values { rules, root: schema, notation };
-                let mut members = Vec::new();
-                for (key, of, is_required) in members_of(arguments.schema()) {
-                    let head = literal::write_argument_key(*style, key);
-                    match head.zip(values.value(of, 1)) {
-                        Some((head, value)) => {
-                            let member = Expression::Sequence(vec![Expression::text(head), value]);
-                            members.push((member, is_required));
-                        }
-                        None if is_required => return None,
-                        None => {}
-                    }
-                }
-                let separator = Expression::text(style.separator());
-                ((sample, written), in_order(members, &separator, rules)?)
+                (sample, written)
             }
-            Form::Named(NamedStyle { arguments: Arguments::Tags(style), end, .. }) => {
-                let line = if self.lines { "\n" } else { "" };
-                let sample = json!({TEXT: TEXT});
-                let written = format!("{}{line}", style.write(TEXT, &TEXT.into(), line)?);
-                let ends: Vec<&str> = self.ends(style, end);
-                let mut members = Vec::new();
-                for (key, of, is_required) in members_of(arguments.schema()) {
-                    let mut values = Values { rules, root: schema, notation: Notation::Json };
-                    match values.in_tag(style, &ends, line, key, of) {
-                        Some(member) if is_required => members.push(member),
-                        Some(member) => members.push(rules.rule(member)?.optional()),
-                        None if is_required => return None,
-                        None => {}
-                    }
-                }
-                ((sample, written), Expression::Sequence(members))
+            Form::Named(NamedStyle { arguments: Arguments::Tags(style), .. }) => {
+                let line = self.line();
+                (json!({TEXT: TEXT}), format!("{}{line}", style.write(TEXT, &TEXT.into(), line)?))
             }
         };
-        let (sample, written) = placeholder;
         let call = self.write(name, sample.as_object()?)?;
         let (before, after) = call.split_once(&written)?;
-        rules.rule(Expression::Sequence(vec![Expression::text(before), arguments, Expression::text(after)]))
+        Some([before, after].map(str::to_owned))
+    }
+
+    /// Arguments of one form of them.
+    fn arguments<'s>(&self, form: &Form, typed: &Typed<'s>, values: &mut Values<'s, '_>) -> Written {
+        match form {
+            Form::Json(_) | Form::Named(NamedStyle { arguments: Arguments::Json, .. }) => values.typed(typed),
+            // Written one by one, they come from schemas.
+            _ if typed.fixed.is_some() => Err(Obstacle::NoValue),
+            Form::Named(NamedStyle { arguments: Arguments::Literals(style), .. }) => {
+                values.within(typed, |values| {
+                    values.named_members(typed, |values, key, schemas| {
+                        let head = literal::write_argument_key(*style, key).ok_or(Obstacle::NoValue)?;
+                        Ok(Expression::sequence([Expression::text(head), values.value(schemas)?]))
+                    })
+                })
+            }
+            Form::Named(NamedStyle { arguments: Arguments::Tags(style), end, .. }) => {
+                values.within(typed, |values| {
+                    let ends = self.ends(style, end);
+                    let write = |values: &mut Values<'s, '_>, key: &str, schemas: &[&'s Value]| {
+                        values.in_tag(self, style, &ends, key, schemas)
+                    };
+                    let tags = values.members(typed, write)?.into_iter();
+                    let tags = tags.map(|(tag, is_required)| if is_required { tag } else { tag.optional() });
+                    Ok(Expression::sequence(tags))
+                })
+            }
+        }
+    }
+
+    /// What stands between tags.
+    fn line(&self) -> &'static str {
+        if self.lines { "\n" } else { "" }
     }
 
     /// What would end a text between tags before its end.
@@ -127,55 +152,70 @@ impl Dialect {
     }
 }
 
-impl Values<'_> {
+impl<'s> Values<'s, '_> {
     /// An argument in its tag.
     fn in_tag(
         &mut self,
+        row: &Dialect,
         style: &TagStyle,
         ends: &[&str],
-        line: &str,
         key: &str,
-        schema: &Value,
-    ) -> Option<Expression> {
-        let kinds = self.kinds(schema, 1)?;
-        // A tag that states no type is the same for all texts and numbers.
-        let tags: Option<Vec<_>> = kinds
-            .iter()
-            .map(|typed| {
-                let sample = sample(typed);
-                let text = sample.as_str().map_or_else(|| sample.to_string(), str::to_owned);
-                let tag = format!("{}{line}", style.write(key, &sample, line)?);
-                let (before, after) = tag.rsplit_once(&text)?;
-                let value = self.bare(typed, ends)?;
-                Some(Expression::Sequence(vec![Expression::text(before), value, Expression::text(after)]))
-            })
-            .collect();
-        one_of(tags?, self.rules)
+        schemas: &[&'s Value],
+    ) -> Written {
+        self.read_back(row, key, TEXT)?;
+        let line = row.line();
+        // By what stands around them: a tag that states no type is the same for all.
+        let mut tags: Vec<([String; 2], Vec<Written>)> = Vec::new();
+        for typed in self.types(schemas)? {
+            let sample = sample(&typed);
+            let text = sample.as_str().map_or_else(|| sample.to_string(), str::to_owned);
+            let tag = style.write(key, &sample, line).ok_or(Obstacle::NoValue)?;
+            let (before, after) = tag.rsplit_once(&text).ok_or(Obstacle::NoValue)?;
+            let around = [before.to_owned(), format!("{after}{line}")];
+            let value = self.bare(row, ends, key, &typed);
+            match tags.iter_mut().find(|(known, _)| *known == around) {
+                Some((_, values)) => values.push(value),
+                None => tags.push((around, vec![value])),
+            }
+        }
+        let tags = tags.into_iter().map(|([before, after], values)| {
+            let value = self.rules.one_of(values)?;
+            Ok(Expression::sequence([Expression::text(before), value, Expression::text(after)]))
+        });
+        let tags = tags.collect();
+        self.rules.one_of(tags)
     }
 
     /// A value as the text between tags.
-    fn bare(&mut self, typed: &Typed, ends: &[&str]) -> Option<Expression> {
-        if typed.kind != "string" {
-            return self.typed(typed, 1);
+    fn bare(&mut self, row: &Dialect, ends: &[&str], key: &str, typed: &Typed<'s>) -> Written {
+        if typed.kind != Kind::String {
+            return self.typed(typed);
         }
-        match typed.fixed() {
-            Some(text) => {
-                let is_whole = !ends.iter().any(|end| text.contains(end));
-                is_whole.then(|| Expression::text(text))
+        match typed.fixed.and_then(Value::as_str) {
+            Some(text) => self.read_back(row, key, text).map(|()| Expression::text(text)),
+            None => {
+                let counts = typed.counts("minLength", "maxLength");
+                text_of(char_without(ends, counts != (0, None)), counts, self.rules)
             }
-            None => text_of(char_without(ends, typed.schema()), typed.schema(), self.rules),
         }
+    }
+
+    /// Whether an argument is read as it is written: not all names can be those of tags, nor can all texts stand between them.
+    fn read_back(&mut self, row: &Dialect, key: &str, text: &str) -> Result<(), Obstacle> {
+        self.rules.spend(16 + (key.len() + text.len()) / 8)?;
+        let arguments = Map::from_iter([(key.to_owned(), text.into())]);
+        row.call(TEXT, &arguments).map(|_| ()).ok_or(Obstacle::NoValue)
     }
 }
 
 /// A value of the type.
 fn sample(typed: &Typed) -> Value {
     match typed.kind {
-        "string" => TEXT.into(),
-        "boolean" => true.into(),
-        "null" => Value::Null,
-        "array" => json!([NUMBER]),
-        "object" => json!({TEXT: NUMBER}),
-        _ => NUMBER.into(),
+        Kind::String => TEXT.into(),
+        Kind::Boolean => true.into(),
+        Kind::Null => Value::Null,
+        Kind::Array => json!([NUMBER]),
+        Kind::Object => json!({TEXT: NUMBER}),
+        Kind::Integer | Kind::Number => NUMBER.into(),
     }
 }

@@ -1,352 +1,358 @@
-//! Values as a JSON schema allows them, in the notation of a dialect.
+//! What JSON schemas say of values. Schemas that apply together are a list of references into their document, so that none is copied.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{HashMap, HashSet},
+    ptr,
+    rc::Rc,
+    slice,
+};
 
 use serde_json::{Map, Value};
 
 use super::{
-    expression::{Expression, Rules},
-    scalar::{DIGITS, char_without, digits, integer, text_of},
+    expression::{Obstacle, Rules},
+    number::{Bound, Bounds},
 };
-use crate::literal::{self, LiteralStyle};
 
-/// How deep values nest; what is deeper is left out.
-const MAX_DEPTH: usize = 12;
-/// How many items a list has, where the schema does not say.
-const MAX_ITEMS: usize = 16;
-/// How many members an object has beside those that its schema names.
-const MAX_MEMBERS: usize = 8;
-const HEX: &[(char, char)] = &[('0', '9'), ('a', 'f')];
-const ESCAPES: &[(char, char)] = &[('"', '"'), ('\\', '\\'), ('n', 'n'), ('r', 'r'), ('t', 't')];
+/// A schema that is an object.
+type Part<'s> = &'s Map<String, Value>;
 
-/// How values are written.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Notation {
-    Json,
-    Literals(LiteralStyle),
+/// What says something of a value itself; others only point to what does, or are for people.
+const SAYS: &[&str] = &[
+    "type",
+    "nullable",
+    "const",
+    "enum",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+];
+
+/// A type of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    String,
+    /// Whole or not.
+    Number,
+    Integer,
+    Boolean,
+    Null,
+    Array,
+    Object,
 }
 
-/// Values of the parts of one schema.
-pub(super) struct Values<'s> {
-    pub(super) rules: &'s mut Rules,
-    /// The whole schema, for references.
-    pub(super) root: &'s Value,
-    pub(super) notation: Notation,
-}
+impl Kind {
+    const SIMPLE: &[Self] = &[Self::String, Self::Number, Self::Integer, Self::Boolean, Self::Null];
+    const ALL: &[Self] =
+        &[Self::String, Self::Number, Self::Integer, Self::Boolean, Self::Null, Self::Array, Self::Object];
 
-/// A schema as it is about one type of values.
-pub(super) struct Typed {
-    pub(super) kind: &'static str,
-    schema: Value,
-}
-
-impl Typed {
-    /// The only text that it allows.
-    pub(super) fn fixed(&self) -> Option<&str> {
-        self.schema.get("const")?.as_str()
+    /// The second names are no JSON Schema, but tools written by hand have them.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "string" | "str" | "text" => Self::String,
+            "number" | "float" | "double" => Self::Number,
+            "integer" | "int" => Self::Integer,
+            "boolean" | "bool" => Self::Boolean,
+            "null" => Self::Null,
+            "array" | "list" => Self::Array,
+            "object" | "dict" => Self::Object,
+            _ => return None,
+        })
     }
 
-    pub(super) fn schema(&self) -> &Value {
-        &self.schema
-    }
-}
-
-impl Values<'_> {
-    /// What the schema allows; `None` where that cannot be written in the notation, or takes too many rules.
-    pub(super) fn value(&mut self, schema: &Value, depth: usize) -> Option<Expression> {
-        self.rules.step()?;
-        let kinds = self.kinds(schema, depth)?;
-        let values: Option<Vec<_>> = kinds.iter().map(|typed| self.typed(typed, depth)).collect();
-        one_of(values?, self.rules)
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(number) if number.is_f64() => Self::Number,
+            Value::Number(_) => Self::Integer,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
+        }
     }
 
-    /// The types that the schema allows.
-    pub(super) fn kinds(&self, schema: &Value, depth: usize) -> Option<Vec<Typed>> {
-        let Value::Object(members) = schema else {
-            return Some(any(depth));
+    /// Whether the schema's `type` allows it.
+    fn fits(self, part: Part) -> bool {
+        let is = |name: &Value| {
+            let named = name.as_str().and_then(Self::named);
+            named == Some(self) || (self, named) == (Self::Integer, Some(Self::Number))
         };
-        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            let target = self.root.pointer(reference.strip_prefix('#')?)?;
-            return if depth > MAX_DEPTH { None } else { self.kinds(target, depth + 1) };
-        }
-        if let Some(parts) = members.get("allOf").and_then(Value::as_array) {
-            let mut whole = members.clone();
-            whole.remove("allOf");
-            for part in parts {
-                conjoin(&mut whole, self.resolved(part)?.as_object()?);
-            }
-            return self.kinds(&whole.into(), depth + 1);
-        }
-        for key in ["anyOf", "oneOf"] {
-            if let Some(parts) = members.get(key).and_then(Value::as_array) {
-                let kinds: Option<Vec<_>> = parts.iter().map(|part| self.kinds(part, depth + 1)).collect();
-                return kinds.map(|kinds| kinds.into_iter().flatten().collect());
-            }
-        }
-        let allowed = match (members.get("const"), members.get("enum")) {
-            (Some(value), _) => Some(std::slice::from_ref(value)),
-            (None, Some(values)) => values.as_array().map(Vec::as_slice),
-            (None, None) => None,
-        };
-        if let Some(allowed) = allowed {
-            let fixed = |value: &Value| Typed {
-                kind: crate::render::type_name(value),
-                schema: Value::from_iter([("const", value.clone())]),
-            };
-            return Some(allowed.iter().map(fixed).collect());
-        }
-        let named: Vec<&str> = match members.get("type") {
-            Some(Value::String(kind)) => vec![kind],
-            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-            _ if members.contains_key("properties") => vec!["object"],
-            _ if members.contains_key("items") => vec!["array"],
-            _ => return Some(any(depth)),
-        };
-        let nullable = members.get("nullable") == Some(&Value::Bool(true));
-        let typed = |kind: &'static str| Typed { kind, schema: schema.clone() };
-        let mut kinds: Vec<Typed> = named.into_iter().filter_map(known).map(typed).collect();
-        if nullable && !kinds.iter().any(|typed| typed.kind == "null") {
-            kinds.push(typed("null"));
-        }
-        Some(kinds)
-    }
-
-    fn resolved<'v>(&'v self, schema: &'v Value) -> Option<&'v Value> {
-        match schema.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.root.pointer(reference.strip_prefix('#')?),
-            None => Some(schema),
-        }
-    }
-
-    /// Values of one type.
-    pub(super) fn typed(&mut self, typed: &Typed, depth: usize) -> Option<Expression> {
-        let schema = &typed.schema;
-        if let Some(value) = schema.get("const") {
-            return Some(Expression::text(self.written(value)?));
-        }
-        match typed.kind {
-            "null" => Some(Expression::text(self.written(&Value::Null)?)),
-            "boolean" => {
-                let both = [true, false].map(|value| self.written(&value.into()).map(Expression::text));
-                one_of(both.into_iter().collect::<Option<_>>()?, self.rules)
-            }
-            "integer" => self.rules.rule(integer(schema)),
-            "number" => {
-                let fraction = Expression::Sequence(vec![Expression::text("."), digits(1, DIGITS)]);
-                let whole = self.rules.rule(integer(schema))?;
-                let fraction = self.rules.rule(fraction)?;
-                self.rules.rule(Expression::Sequence(vec![whole, fraction.optional()]))
-            }
-            "string" => self.string(schema),
-            _ if depth > MAX_DEPTH => None,
-            "array" => self.array(schema, depth),
-            _ => self.object(schema, depth),
-        }
-    }
-
-    fn written(&self, value: &Value) -> Option<String> {
-        match self.notation {
-            Notation::Json => serde_json::to_string(value).ok(),
-            Notation::Literals(style) => literal::write_value(style, value),
-        }
-    }
-
-    fn string(&mut self, schema: &Value) -> Option<Expression> {
-        let own = match self.notation {
-            Notation::Literals(style) => style.quotes.first(),
-            Notation::Json => None,
-        };
-        let (quote, char) = match own {
-            Some(quote) => (*quote, char_without(&[quote], schema)),
-            None => {
-                let plain = Expression::Except { chars: BTreeSet::from(['"', '\\']), lines: false };
-                let escape = Expression::Sequence(vec![Expression::text("\\"), Expression::Within(ESCAPES)]);
-                let mut chars = vec![plain, escape];
-                if matches!(self.notation, Notation::Json) {
-                    let digits = Expression::Repeat(Box::new(Expression::Within(HEX)), 2, 2);
-                    // Not those of surrogates, which mean something in pairs only.
-                    chars.push(Expression::Sequence(vec![Expression::text("\\u00"), digits]));
-                }
-                ("\"", Expression::OneOf(chars))
-            }
-        };
-        let inner = text_of(char, schema, self.rules)?;
-        let quote = Expression::text(quote);
-        self.rules.rule(Expression::Sequence(vec![quote.clone(), inner, quote]))
-    }
-
-    fn array(&mut self, schema: &Value, depth: usize) -> Option<Expression> {
-        let number =
-            |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-        let least = number("minItems").unwrap_or(0);
-        let most = number("maxItems").unwrap_or(MAX_ITEMS).min(MAX_ITEMS.max(least));
-        let item = match schema.get("items") {
-            Some(items) => self.value(items, depth + 1)?,
-            None => self.value(&Value::Bool(true), depth + 1)?,
-        };
-        let item = self.rules.rule(item)?;
-        let more = Expression::Sequence(vec![self.separator(), item.clone()]);
-        let more = self.rules.rule(more)?;
-        let items = match most {
-            0 => Expression::nothing(),
-            _ => {
-                let rest = Expression::Repeat(Box::new(more), least.saturating_sub(1), most - 1);
-                let items = Expression::Sequence(vec![item, rest]);
-                if least == 0 { self.rules.rule(items)?.optional() } else { items }
-            }
-        };
-        let (open, close) = (Expression::text("["), Expression::text("]"));
-        self.rules.rule(Expression::Sequence(vec![open, items, close]))
-    }
-
-    pub(super) fn object(&mut self, schema: &Value, depth: usize) -> Option<Expression> {
-        let named: Vec<_> = members_of(schema).collect();
-        let (open, close) = (Expression::text("{"), Expression::text("}"));
-        let members = if named.is_empty() {
-            match schema.get("additionalProperties") {
-                Some(Value::Bool(false)) => Expression::nothing(),
-                other => self.free_members(other.unwrap_or(&Value::Bool(true)), depth)?,
-            }
-        } else {
-            let mut members = Vec::with_capacity(named.len());
-            for (key, schema_of, is_required) in named {
-                let value = self.value(schema_of, depth + 1);
-                match (self.key(key), value) {
-                    (Some(key), Some(value)) => {
-                        members.push((Expression::Sequence(vec![key, value]), is_required));
-                    }
-                    // What cannot be written can be left out.
-                    _ if !is_required => {}
-                    _ => return None,
-                }
-            }
-            let separator = self.separator();
-            in_order(members, &separator, self.rules)?
-        };
-        self.rules.rule(Expression::Sequence(vec![open, members, close]))
-    }
-
-    /// Members that no schema names.
-    fn free_members(&mut self, schema: &Value, depth: usize) -> Option<Expression> {
-        const NAME: &[(char, char)] = &[('a', 'z'), ('A', 'Z'), ('0', '9'), ('_', '_')];
-        let name = Expression::Repeat(Box::new(Expression::Within(NAME)), 1, 32);
-        let key = match self.notation {
-            Notation::Literals(style) if !style.quotes.is_empty() => vec![name, Expression::text(":")],
-            _ => vec![Expression::text("\""), name, Expression::text("\""), Expression::text(": ")],
-        };
-        let value = self.value(schema, depth + 1)?;
-        let member = self.rules.rule(Expression::Sequence(key.into_iter().chain([value]).collect()))?;
-        let more = Expression::Sequence(vec![self.separator(), member.clone()]);
-        let more = self.rules.rule(more)?;
-        let more = Expression::Repeat(Box::new(more), 0, MAX_MEMBERS - 1);
-        Some(self.rules.rule(Expression::Sequence(vec![member, more]))?.optional())
-    }
-
-    /// What stands before a member's value.
-    fn key(&self, key: &str) -> Option<Expression> {
-        match self.notation {
-            Notation::Json => {
-                let key = serde_json::to_string(key).ok()?;
-                Some(Expression::Sequence(vec![
-                    Expression::text(key + ":"),
-                    Expression::text(" ").optional(),
-                ]))
-            }
-            Notation::Literals(style) => literal::write_member_key(style, key).map(Expression::Text),
-        }
-    }
-
-    fn separator(&self) -> Expression {
-        match self.notation {
-            Notation::Json => {
-                Expression::Sequence(vec![Expression::text(","), Expression::text(" ").optional()])
-            }
-            Notation::Literals(style) => Expression::text(style.separator()),
+        match part.get("type") {
+            None => true,
+            Some(_) if self == Self::Null && part.get("nullable") == Some(&Value::Bool(true)) => true,
+            Some(Value::Array(names)) => names.iter().any(is),
+            Some(name) => is(name),
         }
     }
 }
 
-/// The members that a schema names, each with its own schema and whether it has to be there. Some have to that are not among the properties.
-pub(super) fn members_of(schema: &Value) -> impl Iterator<Item = (&str, &Value, bool)> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let required: Vec<&str> = {
-        let names = schema.get("required").and_then(Value::as_array);
-        names.into_iter().flatten().filter_map(Value::as_str).collect()
-    };
-    let others = schema.get("additionalProperties").filter(|others| **others != Value::Bool(false));
-    let others = others.unwrap_or(&Value::Bool(true));
-    let unnamed: Vec<_> = required
-        .iter()
-        .filter(|name| properties.is_none_or(|properties| !properties.contains_key(**name)))
-        .map(|name| (*name, others, true))
-        .collect();
-    let named = properties.into_iter().flatten();
-    named.map(move |(key, of)| (key.as_str(), of, required.contains(&key.as_str()))).chain(unnamed)
+/// Values of one type, and the schemas that all apply to them.
+#[derive(Debug)]
+pub(super) struct Typed<'s> {
+    pub(super) kind: Kind,
+    /// The only value that fits.
+    pub(super) fixed: Option<&'s Value>,
+    /// Only those that say something.
+    pub(super) parts: Rc<[Part<'s>]>,
 }
 
-/// Members in their order, those that are not required or not, with separators between.
-pub(super) fn in_order(
-    members: Vec<(Expression, bool)>,
-    separator: &Expression,
+/// A member that an object may have, and the schemas that all apply to it.
+#[derive(Debug)]
+pub(super) struct Member<'s> {
+    pub(super) name: &'s str,
+    pub(super) schemas: Vec<&'s Value>,
+    pub(super) is_required: bool,
+}
+
+/// The types of the values to which these schemas all apply, each as often as there are alternatives. A value of which they say nothing
+/// has parts only where these are wanted. There may be none.
+pub(super) fn typed<'s>(
+    root: &'s Value,
+    schemas: &[&'s Value],
+    with_parts: bool,
     rules: &mut Rules,
-) -> Option<Expression> {
-    // What follows when nothing has been written yet, and when something has.
-    let (mut first, mut later) = (Expression::nothing(), Expression::nothing());
-    for (member, is_required) in members.into_iter().rev() {
-        let member = rules.rule(member)?;
-        let begun = Expression::Sequence(vec![member.clone(), later.clone()]);
-        let next = rules.rule(Expression::Sequence(vec![separator.clone(), member]))?;
-        (first, later) = if is_required {
-            (begun, Expression::Sequence(vec![next, later]))
-        } else {
-            (Expression::OneOf(vec![begun, first]), Expression::Sequence(vec![next.optional(), later]))
-        };
-        (first, later) = (rules.rule(first)?, rules.rule(later)?);
-    }
-    Some(first)
-}
-
-/// One of these.
-pub(super) fn one_of(mut all: Vec<Expression>, rules: &mut Rules) -> Option<Expression> {
-    match all.len() {
-        0 => None,
-        1 => all.pop(),
-        _ => rules.rule(Expression::OneOf(all)),
-    }
-}
-
-/// Any value, which is a simple one further down.
-fn any(depth: usize) -> Vec<Typed> {
-    let kinds: &[&'static str] = if depth < 2 {
-        &["string", "number", "boolean", "null", "array", "object"]
-    } else {
-        &["string", "number", "boolean", "null"]
-    };
-    kinds.iter().map(|kind| Typed { kind, schema: Value::Bool(true) }).collect()
-}
-
-fn known(kind: &str) -> Option<&'static str> {
-    ["string", "integer", "number", "boolean", "null", "array", "object"]
-        .into_iter()
-        .find(|known| *known == kind)
-}
-
-/// Adds what a part of a conjunction says.
-fn conjoin(whole: &mut Map<String, Value>, part: &Map<String, Value>) {
-    for (key, value) in part {
-        match (whole.get_mut(key), value) {
-            (Some(Value::Object(known)), Value::Object(more)) => {
-                for (name, schema) in more {
-                    known.entry(name).or_insert_with(|| schema.clone());
-                }
+) -> Result<Vec<Typed<'s>>, Obstacle> {
+    let mut all = Vec::new();
+    for parts in alternatives(root, schemas, rules)? {
+        rules.spend(parts.len())?;
+        let typed = |kind, fixed| Typed { kind, fixed, parts: Rc::clone(&parts) };
+        match enumerated(&parts, rules)? {
+            Some(values) => {
+                let values = values.into_iter().map(|value| typed(Kind::of(value), Some(value)));
+                all.extend(values.filter(Typed::fits));
             }
-            (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
-                known.extend(more.iter().cloned());
-            }
-            (Some(_), _) => {}
-            (None, value) => {
-                whole.insert(key.clone(), value.clone());
-            }
+            None => all.extend(kinds(&parts, with_parts).into_iter().map(|kind| typed(kind, None))),
         }
     }
+    Ok(all)
+}
+
+/// What has to be looked at of one alternative.
+#[derive(Debug, Clone, Default)]
+struct Branch<'s> {
+    /// Not looked at yet.
+    todo: Vec<&'s Value>,
+    /// Looked at. Each is there once, so that circular references end.
+    known: Vec<Part<'s>>,
+    /// Lists of schemas one of which has to apply.
+    choices: Vec<&'s [Value]>,
+}
+
+/// The schemas that apply together, references followed, for each choice that `anyOf` and `oneOf` leave.
+fn alternatives<'s>(
+    root: &'s Value,
+    schemas: &[&'s Value],
+    rules: &mut Rules,
+) -> Result<Vec<Rc<[Part<'s>]>>, Obstacle> {
+    let mut alternatives = Vec::new();
+    let mut open = vec![Branch { todo: schemas.iter().rev().copied().collect(), ..Branch::default() }];
+    while let Some(mut branch) = open.pop() {
+        if !branch.settle(root, rules)? {
+            continue;
+        }
+        let Some(options) = branch.choices.pop() else {
+            let says = |part: &Part| SAYS.iter().any(|key| part.contains_key(*key));
+            alternatives.push(branch.known.into_iter().filter(says).collect());
+            continue;
+        };
+        for option in options.iter().rev() {
+            rules.spend(1 + branch.known.len() + branch.choices.len())?;
+            let mut next = branch.clone();
+            next.todo.push(option);
+            open.push(next);
+        }
+    }
+    Ok(alternatives)
+}
+
+impl<'s> Branch<'s> {
+    /// Looks at all that applies; whether there may be a value.
+    fn settle(&mut self, root: &'s Value, rules: &mut Rules) -> Result<bool, Obstacle> {
+        while let Some(schema) = self.todo.pop() {
+            rules.spend(1 + self.known.len() / 8)?;
+            let part = match schema {
+                Value::Bool(false) => return Ok(false),
+                Value::Object(part) => part,
+                _ => continue,
+            };
+            if self.known.iter().any(|known| ptr::eq(*known, part)) {
+                continue;
+            }
+            self.known.push(part);
+            let list = |key: &str| part.get(key).and_then(Value::as_array).map(Vec::as_slice);
+            self.todo.extend(list("allOf").into_iter().flatten().rev());
+            self.choices.extend(["oneOf", "anyOf"].into_iter().filter_map(list));
+            if let Some(reference) = part.get("$ref").and_then(Value::as_str) {
+                rules.spend(reference.len() / 8)?;
+                match reference.strip_prefix('#').and_then(|path| root.pointer(path)) {
+                    Some(target) => self.todo.push(target),
+                    None => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The values that `const` and `enum` leave, where there are such.
+fn enumerated<'s>(parts: &[Part<'s>], rules: &mut Rules) -> Result<Option<Vec<&'s Value>>, Obstacle> {
+    let mut left: Option<HashMap<String, &Value>> = None;
+    let mut order: Vec<&'s Value> = Vec::new();
+    let constants = parts.iter().filter_map(|part| part.get("const").map(slice::from_ref));
+    let enums = parts.iter().filter_map(|part| part.get("enum").and_then(Value::as_array).map(Vec::as_slice));
+    for values in constants.chain(enums) {
+        let mut written = HashMap::new();
+        for value in values {
+            let text = value.to_string();
+            rules.spend(1 + text.len() / 8)?;
+            written.insert(text, value);
+        }
+        left = Some(match left {
+            None => {
+                order.extend(values);
+                written
+            }
+            Some(left) => left.into_iter().filter(|(text, _)| written.contains_key(text)).collect(),
+        });
+    }
+    Ok(left.map(|left| {
+        let known: HashSet<*const Value> = left.into_values().map(ptr::from_ref).collect();
+        order.retain(|value| known.contains(&ptr::from_ref(*value)));
+        order
+    }))
+}
+
+/// The types of values that these schemas allow.
+fn kinds(parts: &[Part], with_parts: bool) -> Vec<Kind> {
+    let says = |keys: &[&str]| parts.iter().any(|part| keys.iter().any(|key| part.contains_key(*key)));
+    let is_object = says(&["properties", "required", "additionalProperties"]);
+    let is_array = says(&["items", "prefixItems"]);
+    let candidates = match (says(&["type"]), is_object, is_array) {
+        (true, ..) => Kind::ALL,
+        (_, true, true) => &[Kind::Object, Kind::Array],
+        (_, true, false) => &[Kind::Object],
+        (_, false, true) => &[Kind::Array],
+        _ if with_parts => Kind::ALL,
+        _ => Kind::SIMPLE,
+    };
+    let mut kinds: Vec<_> =
+        candidates.iter().copied().filter(|kind| parts.iter().all(|part| kind.fits(part))).collect();
+    if kinds.contains(&Kind::Number) {
+        kinds.retain(|kind| *kind != Kind::Integer);
+    }
+    kinds
+}
+
+impl<'s> Typed<'s> {
+    /// What the schemas say under this key.
+    fn said(&self, key: &str) -> impl Iterator<Item = &'s Value> {
+        self.parts.iter().filter_map(move |part| part.get(key))
+    }
+
+    /// Whether its only value fits the schemas beside their list of values.
+    fn fits(&self) -> bool {
+        let Some(value) = self.fixed else { return true };
+        let fits = match value {
+            Value::String(text) => {
+                let (least, most) = self.counts("minLength", "maxLength");
+                let length = text.chars().count();
+                least <= length && most.is_none_or(|most| length <= most)
+            }
+            Value::Number(number) => number.as_f64().is_none_or(|number| self.bounds().admit(number)),
+            _ => true,
+        };
+        fits && self.parts.iter().all(|part| self.kind.fits(part))
+    }
+
+    /// How many there are at least, and at most, by these keys.
+    pub(super) fn counts(&self, least: &str, most: &str) -> (usize, Option<usize>) {
+        // Beyond what can be counted there is nothing to tell apart.
+        let count = |value: &Value| value.as_f64().map(|count| count.max(0.0) as usize);
+        (self.said(least).filter_map(count).max().unwrap_or(0), self.said(most).filter_map(count).min())
+    }
+
+    /// The bounds of a number.
+    pub(super) fn bounds(&self) -> Bounds {
+        let mut bounds = Bounds::default();
+        for part in self.parts.iter() {
+            let bound = |key: &str, exclusive: &str| {
+                // As drafts before the sixth have it.
+                let is_exclusive = part.get(exclusive) == Some(&Value::Bool(true));
+                let inclusive =
+                    part.get(key).and_then(Value::as_f64).map(|value| Bound { value, is_exclusive });
+                let other = part.get(exclusive).and_then(Value::as_f64);
+                [inclusive, other.map(|value| Bound { value, is_exclusive: true })].into_iter().flatten()
+            };
+            bound("minimum", "exclusiveMinimum").for_each(|bound| bounds.raise(bound));
+            bound("maximum", "exclusiveMaximum").for_each(|bound| bounds.lower(bound));
+        }
+        bounds
+    }
+
+    /// The members that are named: first those with schemas, then others that have to be there.
+    pub(super) fn members(&self, rules: &mut Rules) -> Result<Vec<Member<'s>>, Obstacle> {
+        let mut members: Vec<Member> = Vec::new();
+        let mut places = HashMap::new();
+        let named = self.said("properties").filter_map(Value::as_object).flat_map(Map::keys);
+        let required = self.said("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+        let names = named.map(|name| (name.as_str(), false)).chain(required.map(|name| (name, true)));
+        for (name, is_required) in names {
+            rules.spend(1)?;
+            let place = *places.entry(name).or_insert_with(|| {
+                members.push(Member { name, schemas: Vec::new(), is_required });
+                members.len() - 1
+            });
+            if let Some(member) = members.get_mut(place) {
+                member.is_required |= is_required;
+            }
+        }
+        for member in &mut members {
+            rules.spend(self.parts.len())?;
+            let schema = |part: &Part<'s>| {
+                let own = part.get("properties").and_then(|properties| properties.get(member.name));
+                own.or_else(|| part.get("additionalProperties"))
+            };
+            member.schemas = self.parts.iter().filter_map(schema).collect();
+        }
+        Ok(members)
+    }
+
+    /// The schemas of members that are not named.
+    pub(super) fn other_members(&self) -> Vec<&'s Value> {
+        self.said("additionalProperties").collect()
+    }
+
+    /// How many items have a schema each.
+    pub(super) fn positions(&self) -> usize {
+        self.parts.iter().filter_map(|part| positional(part)).map(<[_]>::len).max().unwrap_or(0)
+    }
+
+    /// The schemas of the item at this position.
+    pub(super) fn item(&self, at: usize) -> Vec<&'s Value> {
+        let schema = |part: &Part<'s>| {
+            let own = positional(part).and_then(|items| items.get(at));
+            let others =
+                if part.get("items").is_some_and(Value::is_array) { "additionalItems" } else { "items" };
+            own.or_else(|| part.get(others))
+        };
+        self.parts.iter().filter_map(schema).collect()
+    }
+}
+
+/// The schemas of items by position, also as drafts before 2020-12 have them.
+fn positional<'s>(part: Part<'s>) -> Option<&'s [Value]> {
+    let items = |key: &str| part.get(key).and_then(Value::as_array).map(Vec::as_slice);
+    items("prefixItems").or_else(|| items("items"))
 }

@@ -191,7 +191,7 @@ fn code(folder: &Path, lines: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && name != "rows" {
+        if path.is_dir() && !["rows", "tests"].contains(&name.as_str()) {
             code(&path, lines);
         } else if path.is_file() && name != "tests.rs" {
             let text = std::fs::read_to_string(&path).unwrap();
