@@ -9,7 +9,7 @@ use crate::support::{Answer, Asked, Rack, Setup, user};
 /// One model, `m`, that is pinned to a dialect.
 fn pinned(name: &'static str) -> Models {
     Models::try_from(
-        [("m".to_owned(), ModelSettings { dialect: Some(name), context: None })]
+        [("m".to_owned(), ModelSettings { dialect: Some(name), ..ModelSettings::default() })]
             .into_iter()
             .collect::<std::collections::BTreeMap<_, _>>(),
     )
