@@ -139,7 +139,12 @@ impl Run {
                 self.discard(reader).await?;
                 continue;
             }
-            tracing::warn!(message, "the model server could not read a call; it was read from its error");
+            let see = format!("toolrack doctor {}", self.route.full_name());
+            tracing::warn!(
+                message,
+                see,
+                "the model server could not read a call; it was read from its error"
+            );
             let mut events = Vec::new();
             reader.forget_native(&mut events);
             self.send_all(&mut events).await?;

@@ -52,11 +52,14 @@ pub(crate) use recover::raw_text;
 pub(crate) use run::PLAIN;
 pub(crate) use visible::approval_notice;
 
-use crate::upstream::Upstream;
+use crate::upstream::{Route, Upstream};
 use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What is said besides where a model's calls go wrong.
+const SEE_DOCTOR: &str = "`toolrack doctor` tells what the model can do";
 
 /// How tools are described to the model and its calls replayed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr)]
