@@ -52,18 +52,19 @@ pub(super) async fn native(session: &mut Session<'_>) -> (Finding, Native) {
             }
         };
         tries += 1;
-        let reading = session.reading(question, &answered);
-        if let Some(dialect) = reading.seen {
-            *by_dialect.entry(dialect).or_insert(0) += u32::from(reading.dialect.is_some());
+        let calls = session.calls(&answered, None);
+        let is_right = calls.is_right(question);
+        if let Some(dialect) = calls.dialect {
+            *by_dialect.entry(dialect).or_insert(0) += u32::from(calls.is_text_right(question));
         }
         if let Some(call) = answered.calls.iter().find(|call| !call.arguments.is_empty()) {
             seen.in_pieces = Some(seen.in_pieces.unwrap_or_default() || call.pieces > 1);
         }
-        seen.native += u32::from(reading.is_native);
-        seen.right += u32::from(reading.is_right());
-        called |= reading.is_call_native || reading.seen.is_some();
-        is_recovered |= answered.is_recovered && reading.is_right();
-        if !reading.is_right() {
+        seen.native += u32::from(calls.is_native_right(question));
+        seen.right += u32::from(is_right);
+        called |= !calls.is_empty();
+        is_recovered |= answered.is_recovered && is_right;
+        if !is_right {
             wrong.get_or_insert_with(|| instead(&answered));
         }
     }
@@ -119,11 +120,12 @@ pub(super) async fn text(session: &mut Session<'_>, native: &Native) -> (Finding
                     break;
                 }
             };
-            let reading = session.reading(question, &answered);
-            in_any += u32::from(reading.is_right());
-            right += u32::from(session.is_right_in(dialect, question, &answered));
-            next.extend(reading.seen.filter(|seen| !tried.contains(seen)));
-            if !reading.is_right() {
+            let calls = session.calls(&answered, None);
+            let is_right = calls.is_right(question);
+            in_any += u32::from(is_right);
+            right += u32::from(session.calls(&answered, Some(dialect)).is_text_right(question));
+            next.extend(calls.dialect.filter(|seen| !tried.contains(seen)));
+            if !is_right {
                 wrong.get_or_insert_with(|| instead(&answered));
             }
             // One try shows whether the model takes to the dialect at all.
@@ -205,10 +207,11 @@ pub(super) async fn parallel(session: &mut Session<'_>, way: Option<Way>) -> Fin
         Ok(answered) => answered,
         Err(error) => return error.into(),
     };
-    if session.reading(&PAIR, &first).is_right() {
+    let calls = session.calls(&first, None);
+    if calls.is_right(&PAIR) {
         return Finding::new(Verdict::Yes, "");
     }
-    let one = match session.reading(&PAIR, &first).calls {
+    let one = match calls.whole().count() {
         0 => instead(&first),
         1 => "one call only".to_owned(),
         _ => format!("not the right ones: {}", instead(&first)),
@@ -218,7 +221,7 @@ pub(super) async fn parallel(session: &mut Session<'_>, way: Option<Way>) -> Fin
     }
     request.parallel = Some(true);
     match session.ask(request).await {
-        Ok(answered) if session.reading(&PAIR, &answered).is_right() => {
+        Ok(answered) if session.calls(&answered, None).is_right(&PAIR) => {
             Finding::new(Verdict::Partly, "where the request has `parallel_tool_calls: true`")
         }
         _ => Finding::new(Verdict::No, one),

@@ -110,53 +110,53 @@ impl Session<'_> {
         request
     }
 
-    /// Reads the calls of an answer.
-    pub(super) fn reading(&self, question: &Question, answered: &Answered) -> Reading {
-        let native: Vec<(&str, &str)> =
-            answered.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
-        let parsed = parse(&answered.text, offered(), self.scan_options(None));
-        let text: Vec<(&str, &str)> =
-            parsed.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
-        Reading {
-            is_native: question.is_answered_by(&native),
-            dialect: parsed.dialect.filter(|_| question.is_answered_by(&text)),
-            calls: native.iter().chain(&text).filter(|(name, arguments)| is_whole(name, arguments)).count(),
-            is_call_native: !native.is_empty(),
-            seen: parsed.dialect,
+    /// Reads the calls of an answer, those in its text in one dialect only or in all.
+    pub(super) fn calls(&self, answered: &Answered, only: Option<&'static str>) -> Calls {
+        let parsed = parse(&answered.text, offered(), self.scan_options(only));
+        let native = answered.calls.iter().map(|call| (call.name.clone(), call.arguments.clone()));
+        Calls {
+            native: native.collect(),
+            text: parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect(),
+            dialect: parsed.dialect,
         }
     }
-
-    /// Whether an answer has the right calls for one who reads a single dialect.
-    pub(super) fn is_right_in(
-        &self,
-        dialect: &'static str,
-        question: &Question,
-        answered: &Answered,
-    ) -> bool {
-        let parsed = parse(&answered.text, offered(), self.scan_options(Some(dialect)));
-        let calls: Vec<(&str, &str)> =
-            parsed.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
-        question.is_answered_by(&calls)
-    }
 }
 
-/// The calls in an answer.
-pub(super) struct Reading {
-    /// The right calls are native.
-    pub(super) is_native: bool,
-    /// The right calls are in the text, in this dialect.
+/// The calls in an answer, each a name with its arguments.
+pub(super) struct Calls {
+    native: Vec<(String, String)>,
+    text: Vec<(String, String)>,
+    /// The dialect of the first one in the text.
     pub(super) dialect: Option<&'static str>,
-    /// How many calls have all that their tools require, right or not.
-    pub(super) calls: usize,
-    /// Whether there is any native call.
-    pub(super) is_call_native: bool,
-    /// The dialect of the first call in the text, right or not.
-    pub(super) seen: Option<&'static str>,
 }
 
-impl Reading {
-    pub(super) fn is_right(&self) -> bool {
-        self.is_native || self.dialect.is_some()
+impl Calls {
+    /// Whether the native calls are right.
+    pub(super) fn is_native_right(&self, question: &Question) -> bool {
+        question.is_answered_by(&self.native)
+    }
+
+    /// Whether the calls in the text are right.
+    pub(super) fn is_text_right(&self, question: &Question) -> bool {
+        question.is_answered_by(&self.text)
+    }
+
+    pub(super) fn is_right(&self, question: &Question) -> bool {
+        self.is_native_right(question) || self.is_text_right(question)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.native.is_empty() && self.text.is_empty()
+    }
+
+    pub(super) fn has_native(&self) -> bool {
+        !self.native.is_empty()
+    }
+
+    /// The names of those that have all that their tools require, right or not.
+    pub(super) fn whole(&self) -> impl Iterator<Item = &str> {
+        let all = self.native.iter().chain(&self.text);
+        all.filter(|(name, arguments)| is_whole(name, arguments)).map(|(name, _)| name.as_str())
     }
 }
 
@@ -165,7 +165,7 @@ impl Question {
         self.text
     }
 
-    fn is_answered_by(&self, calls: &[(&str, &str)]) -> bool {
+    fn is_answered_by(&self, calls: &[(String, String)]) -> bool {
         self.calls.iter().all(|wanted| calls.iter().any(|(name, arguments)| wanted.fits(name, arguments)))
     }
 }
