@@ -108,6 +108,47 @@ fn table_like(item: &mut Item) -> Option<&mut dyn TableLike> {
 mod tests {
     use super::*;
 
+    /// What is recommended where so many calls were right natively, in the text, and with the tools in the prompt.
+    fn best(
+        native: u32,
+        dialects: &[(&'static str, u32)],
+        text: Option<(&'static str, u32)>,
+        chat: &ChatSettings,
+    ) -> Best {
+        let right = native + dialects.iter().map(|(_, right)| right).sum::<u32>();
+        let native =
+            Native { right, native, dialects: dialects.to_vec(), is_refused: false, in_pieces: None };
+        let text = Text { best: text, right_in_any: 3 };
+        Best::of(Way::best(&native, &text), &native, &text, chat, "m")
+    }
+
+    #[test]
+    fn b16_settings_are_the_fewest_that_serve() {
+        let usual = ChatSettings::default();
+        let in_prompt =
+            ChatSettings { tool_style: ToolStyle::Prompt, dialect: Some("glm45"), ..ChatSettings::default() };
+        let (auto, prompt) = (Some(ToolStyle::Auto), Some(ToolStyle::Prompt));
+        for (native, dialects, text, chat, tool_style, dialect) in [
+            (3, &[][..], Some(("hermes", 3)), &usual, None, None),
+            (2, &[("hermes", 1)], None, &usual, None, None),
+            (3, &[], None, &in_prompt, auto, None),
+            (0, &[("mistral", 3)], Some(("mistral", 3)), &usual, None, Some("mistral")),
+            (0, &[("mistral", 2), ("hermes", 1)], None, &usual, None, None),
+            (0, &[("mistral", 2), ("hermes", 1)], None, &in_prompt, auto, Some("mistral")),
+            (0, &[("mistral", 2)], Some(("mistral", 3)), &usual, prompt, Some("mistral")),
+            (0, &[], Some(("hermes", 3)), &usual, prompt, Some("hermes")),
+            // Some of its calls are in other dialects, and read where none is set.
+            (0, &[], Some(("hermes", 2)), &usual, prompt, None),
+            (0, &[], Some(("hermes", 2)), &in_prompt, prompt, Some("hermes")),
+            (1, &[], None, &in_prompt, None, None),
+            (0, &[], Some(("hermes", 1)), &usual, None, None),
+            (0, &[], None, &usual, None, None),
+        ] {
+            let expected = Best { tool_style, dialect };
+            assert_eq!(best(native, dialects, text, chat), expected, "{native} {dialects:?} {text:?}");
+        }
+    }
+
     const BEST: Best = Best { tool_style: Some(ToolStyle::Prompt), dialect: Some("pythonic") };
 
     fn put(text: &str) -> (String, Vec<String>) {

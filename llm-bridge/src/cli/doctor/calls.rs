@@ -71,6 +71,7 @@ pub(super) async fn native(session: &mut Session<'_>) -> (Finding, Native) {
     seen.dialects = by_dialect.into_iter().collect();
     seen.dialects.sort_by_key(|(_, right)| std::cmp::Reverse(*right));
     let note = match wrong {
+        Some(wrong) if seen.right > 0 => one_wrong(&wrong),
         Some(wrong) => wrong,
         None if is_recovered => {
             "the server could not read some; Toolrack reads them from its error".to_owned()
@@ -143,7 +144,11 @@ pub(super) async fn text(session: &mut Session<'_>, native: &Native) -> (Finding
     let finding = match (seen.best, failure) {
         (Some((dialect, right)), _) => Finding {
             dialect: Some(dialect),
-            ..Finding::of(right, all(), wrong.filter(|_| right < all()).unwrap_or_default())
+            ..Finding::of(
+                right,
+                all(),
+                wrong.filter(|_| right < all()).as_deref().map(one_wrong).unwrap_or_default(),
+            )
         },
         (None, Some(failure)) => failure,
         (None, None) => {
@@ -152,6 +157,11 @@ pub(super) async fn text(session: &mut Session<'_>, native: &Native) -> (Finding
         }
     };
     (finding.figure("tried", tried), seen)
+}
+
+/// A wrong answer among right ones.
+fn one_wrong(wrong: &str) -> String {
+    format!("a wrong one {wrong}")
 }
 
 /// How many questions there are.

@@ -134,15 +134,16 @@ async fn examine(
     report.set(Probe::Streams, plain::streams(&counted, native.in_pieces));
     session.look_at("calls as text");
     let (finding, text) = calls::text(session, &native).await;
+    let finding_is_no = finding.is(Verdict::No);
     report.set(Probe::Text, finding);
     let way = Way::best(&native, &text);
     report.settings = Best::of(way, &native, &text, session.chat, &report.model);
     report.toml = report.settings.toml(&report.model);
     let right = Way::right(way, &native, &text);
-    if right == 0 {
+    if right == 0 && finding_is_no {
         let none = "It made no right call in any way that was tried; take a model that is trained for tools.";
         report.advice.push(none.to_owned());
-    } else if calls::is_seldom(right) {
+    } else if right > 0 && calls::is_seldom(right) {
         report
             .advice
             .push(format!("It made the right call {right} of {} times; take a larger model.", calls::all()));
