@@ -34,6 +34,8 @@ fn command() -> Command {
         let hidden: &[&[&str]] = match sub.get_name() {
             "parse" | "help" => &[&SERVER, &UPSTREAM, &PLACES],
             "chat" | "call" | "mcp" | "documents" | "tools" => &[&SERVER],
+            // The model is an argument.
+            "doctor" => &[&SERVER, &["model", "data_dir"]],
             // `--model` is the agent's.
             "launch" => &[&["listen", "api_key", "upstream", "upstream_api_key"], &["data_dir"]],
             "modules" | "mcp-servers" | "user" | "persona" | "key" | "audit" => &[&SERVER, &UPSTREAM],
@@ -98,6 +100,7 @@ mod tests {
             (&["user", "list"], &["--data-dir", "--config"], &["--listen", "--upstream", "--model"]),
             (&["audit"], &["--data-dir", "--user <ID>"], &["--listen", "--upstream"]),
             (&["tools", "list"], &["--level <LEVEL>"], &["--listen", "--user"]),
+            (&["doctor"], &["--write", "--json", "--upstream"], &["--listen", "--model", "--data-dir"]),
             (&["call"], &["--level <LEVEL>"], &["--listen", "--user"]),
             (&["parse"], &["--jsonl"], &["--listen", "--upstream", "--data-dir"]),
         ] {

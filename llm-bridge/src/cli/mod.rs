@@ -7,6 +7,7 @@ mod call;
 mod caller;
 mod chat;
 mod chat_commands;
+mod doctor;
 mod documents;
 mod extract;
 mod help;
@@ -83,6 +84,8 @@ enum Command {
     Chat(chat::Arguments),
     /// Start a coding agent (Claude Code, Codex, Gemini CLI, opencode, Qwen Code) that uses the running server
     Launch(launch::Arguments),
+    /// Ask a model what it can do, and write the settings that serve it best
+    Doctor(doctor::Arguments),
     /// Parse tool calls from a model's output on standard input
     Parse(parse::Arguments),
     /// List the tools, check them, enable and disable them
@@ -232,6 +235,7 @@ async fn run(arguments: Arguments, host: Host) -> Result<ExitCode, String> {
             mcp_servers::beside(settings, registry, opened.manifests(), serve).await
         }
         Command::Documents(arguments) => documents::run(arguments, settings).await,
+        Command::Doctor(arguments) => doctor::run(arguments, settings, host.tables).await,
         Command::Launch(arguments) => launch::run(arguments, settings).await,
         Command::Modules { list, command } => {
             match command.unwrap_or(ModulesCommand::Remote(RemoteCommand::List(list))) {

@@ -139,7 +139,12 @@ impl Run {
                 self.discard(reader).await?;
                 continue;
             }
-            tracing::warn!(message, "the model server could not read a call; it was read from its error");
+            let see = format!("toolrack doctor {}", self.route.full_name());
+            tracing::warn!(
+                message,
+                see,
+                "the model server could not read a call; it was read from its error"
+            );
             let mut events = Vec::new();
             reader.forget_native(&mut events);
             self.send_all(&mut events).await?;
@@ -179,7 +184,7 @@ impl Run {
         let kind = self.route.kind();
         let required = self.required.is_some();
         let must_constrain = required
-            && self.backend.settings().tool_style == ToolStyle::Auto
+            && self.tool_style() == ToolStyle::Auto
             && (self.missing() > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
         if !self.prompt_style && !must_constrain {
             return Style::Native;
@@ -280,13 +285,18 @@ impl Run {
         self.backend.settings().dialect_of(self.request.model.as_deref().unwrap_or_default())
     }
 
+    /// How tools are described to the model.
+    fn tool_style(&self) -> ToolStyle {
+        self.backend.settings().tool_style_of(self.request.model.as_deref().unwrap_or_default())
+    }
+
     /// Whether a text has a call in it.
     fn reads_as_call(&self, text: &str) -> bool {
         !toolrack_dialects::parse(text, Arc::clone(&self.offer.offered), self.scan_options()).calls.is_empty()
     }
 
     fn may_use_prompt(&self) -> bool {
-        !self.prompt_style && self.offer.has_tools() && self.backend.settings().tool_style == ToolStyle::Auto
+        !self.prompt_style && self.offer.has_tools() && self.tool_style() == ToolStyle::Auto
     }
 
     /// Reads an answer to its end; an error of the server comes back with what was read before it.

@@ -23,7 +23,7 @@ impl Backend {
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;
         let mut definitions = String::new();
-        if self.asks_in_prompt(&route.full_name()) {
+        if self.asks_in_prompt(&route) {
             let (functions, dialect) = (offer.functions(round), settings.dialect_of(name));
             let required = offer.requires_call(round);
             prompt::describe_tools(&mut request.messages, &functions, dialect, required);

@@ -47,7 +47,10 @@ impl Learned {
             Evidence::Unread => (before + 1).min(MOST_UNREAD),
         };
         if before < now && now == MOST_UNREAD {
-            tracing::warn!(model, "for an hour the tools are described to this model in the prompt");
+            tracing::warn!(
+                model,
+                "for an hour the tools are described to this model in the prompt; `toolrack doctor MODEL --write` sets what serves it"
+            );
         }
         self.for_prompt.insert(model, now);
     }

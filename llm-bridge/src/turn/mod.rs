@@ -47,18 +47,24 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
+#[cfg(feature = "cli")]
+pub(crate) use recover::raw_text;
 pub(crate) use run::PLAIN;
 pub(crate) use visible::approval_notice;
 
-use crate::upstream::Upstream;
+use crate::upstream::{Route, Upstream};
 use prepared::Prepared;
 
 /// How long the tools of a turn that was stopped may take to say so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What is said besides where a model's calls go wrong.
+const SEE_DOCTOR: &str = "`toolrack doctor` tells what the model can do";
+
 /// How tools are described to the model and its calls replayed to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ToolStyle {
     /// In the fields of the API, and in the prompt where the server refuses those.
     #[default]
@@ -112,6 +118,11 @@ impl ChatSettings {
     /// The one dialect in which text calls of a model are read.
     pub fn dialect_of(&self, model: &str) -> Option<&'static str> {
         self.models.dialect(model).or(self.dialect)
+    }
+
+    /// How tools are described to a model.
+    pub fn tool_style_of(&self, model: &str) -> ToolStyle {
+        self.models.tool_style(model).unwrap_or(self.tool_style)
     }
 
     /// The size of a model's context in tokens, where it is set.
@@ -248,11 +259,11 @@ impl Backend {
     }
 
     /// Whether tools are described to a model in the prompt from the start.
-    fn asks_in_prompt(&self, model: &str) -> bool {
-        match self.settings().tool_style {
+    fn asks_in_prompt(&self, route: &Route) -> bool {
+        match self.settings().tool_style_of(route.model()) {
             ToolStyle::Prompt => true,
             ToolStyle::Native => false,
-            ToolStyle::Auto => self.shared.learned.prefers_prompt(model),
+            ToolStyle::Auto => self.shared.learned.prefers_prompt(&route.full_name()),
         }
     }
 }

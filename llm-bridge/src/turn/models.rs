@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use toolrack_dialects::{self as dialect, Dialect};
 
+use super::ToolStyle;
 use crate::upstream::ModelPattern;
 
 /// The name of a row of the table of dialects. Under a name of its own, since serde would borrow a reference from the file.
@@ -20,6 +21,8 @@ pub struct ModelSettings {
     pub dialect: Option<DialectName>,
     /// The size of its context in tokens, in place of what its server says; Ollama is asked for it.
     pub context: Option<NonZeroU64>,
+    /// How tools are described to it.
+    pub tool_style: Option<ToolStyle>,
 }
 
 /// Settings of single models, by the names that clients ask for. A name with a `*` at its end stands for all that begin with
@@ -34,7 +37,7 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
         let named = |(name, settings)| {
             if settings == ModelSettings::default() {
-                return Err(format!("nothing is set for the model `{name}`; set `dialect` or `context`"));
+                return Err(format!("nothing is set for the model `{name}`; set `dialect`, `tool_style` or `context`"));
             }
             Ok((ModelPattern::try_from(name)?, settings))
         };
@@ -51,6 +54,11 @@ impl Models {
     /// The size of the context of the model of this name, in tokens.
     pub fn context(&self, model: &str) -> Option<u64> {
         self.find(model, |settings| settings.context).map(NonZeroU64::get)
+    }
+
+    /// How tools are described to the model of this name.
+    pub fn tool_style(&self, model: &str) -> Option<ToolStyle> {
+        self.find(model, |settings| settings.tool_style)
     }
 
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.

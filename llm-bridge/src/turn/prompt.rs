@@ -8,7 +8,7 @@ use toolrack_apis::{Call, Content, Message, Part, ResponseFormat, Role, ToolResu
 use toolrack_dialects::{self as dialect, Dialect};
 
 /// The dialect in which a model is instructed to call by default; most models know it.
-pub(super) const COMMON_DIALECT: &str = "hermes";
+pub(crate) const COMMON_DIALECT: &str = "hermes";
 
 /// For a conversation without tools and without a system message of its own.
 pub const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer in the user's language, to the point. \
@@ -83,7 +83,7 @@ fn example(tag: &TextTag) -> String {
 
 /// Describes tools to a model in the prompt and puts the calls and results of the conversation into words, for a server that takes
 /// neither in the fields of its API. The functions are as OpenAI has them; `required` where one has to be called.
-pub(super) fn describe_tools(
+pub(crate) fn describe_tools(
     messages: &mut Vec<Message>,
     functions: &[Value],
     dialect: Option<&str>,
@@ -143,7 +143,7 @@ pub(super) fn remind_of_form(messages: &mut Vec<Message>, answer: &str, fault: &
 
 /// Says what the model has to know before the conversation: `prompt` where the client says nothing of its own, and the lines that
 /// call tools in any case.
-pub(super) fn add_system_prompt(messages: &mut Vec<Message>, prompt: &str, tag_lines: &str) {
+pub(crate) fn add_system_prompt(messages: &mut Vec<Message>, prompt: &str, tag_lines: &str) {
     if !messages.iter().any(is_system) {
         add_instructions(messages, prompt);
     }

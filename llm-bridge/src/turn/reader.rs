@@ -9,6 +9,7 @@ use toolrack_apis::{CallInput, FinishReason, Passing, Piece, TurnEvent, Usage};
 use toolrack_dialects::{Call, Event, ScanOptions, Scanner, thinking_ends};
 
 use super::{
+    SEE_DOCTOR,
     announce::{Announced, Beginning, Place},
     call::{FoundCall, NATIVE, new_call_id},
     native::NativeCalls,
@@ -122,7 +123,7 @@ impl Reader {
         for (at, call) in std::mem::take(&mut self.native).into_calls().into_iter().enumerate() {
             let place = Place::Native(at);
             if call.name.is_empty() {
-                events.push(TurnEvent::Notice("A call without a name is not run".to_owned()));
+                events.push(TurnEvent::Notice(format!("A call without a name is not run; {SEE_DOCTOR}")));
                 continue;
             }
             let is_json = call.input == CallInput::Json;
@@ -303,7 +304,8 @@ impl Taker<'_> {
                     announced.abort(Place::Text(index), source, &reason.to_string(), self.events)
                 });
                 if !was_announced {
-                    self.events.push(TurnEvent::Notice(format!("A tool call is not run: {reason}")));
+                    self.events
+                        .push(TurnEvent::Notice(format!("A tool call is not run: {reason}; {SEE_DOCTOR}")));
                 }
             }
             Event::CallBegin { index, name, dialect } => {

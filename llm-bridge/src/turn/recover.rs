@@ -4,7 +4,7 @@
 //! text was generated. The text is in the message.
 
 /// The model's text in a server's error message.
-pub(super) fn raw_text(message: &str) -> Option<&str> {
+pub(crate) fn raw_text(message: &str) -> Option<&str> {
     if let Some((_, rest)) = message.split_once("error parsing tool call: raw='") {
         let end = rest.rfind("', err=").or_else(|| rest.rfind('\'')).unwrap_or(rest.len());
         return rest.get(..end);

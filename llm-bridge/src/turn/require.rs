@@ -3,6 +3,7 @@
 use toolrack_apis::{Failure, FinishReason, TurnEvent};
 
 use super::{
+    SEE_DOCTOR,
     offer::Round,
     reader::Reader,
     run::{End, Run},
@@ -91,7 +92,7 @@ impl Run {
             return Ok(());
         }
         let failure = Failure::of_upstream(format!(
-            "`tool_choice` requires a call, and {MOST_MISSING} answers had none; the last was: {}",
+            "`tool_choice` requires a call, and {MOST_MISSING} answers had none; {SEE_DOCTOR}; the last was: {}",
             runner::shorten(reader.text, 200)
         ));
         // Asked again by the client the model would be asked as often once more.

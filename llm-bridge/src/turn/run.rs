@@ -359,7 +359,7 @@ impl Run {
     }
 
     fn begin_route(&mut self) {
-        self.prompt_style = self.backend.asks_in_prompt(&self.route.full_name());
+        self.prompt_style = self.backend.asks_in_prompt(&self.route);
         (self.is_unconstrained, self.evidence) = (false, None);
         self.request.model = Some(self.route.model().to_owned());
         self.route.set_context(self.backend.settings().context_of(self.route.model()));

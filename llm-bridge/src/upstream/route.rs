@@ -69,6 +69,19 @@ impl Route {
         server.recognition().last()?.kind
     }
 
+    /// The base address of the server, or `demo`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn address(&self) -> &str {
+        self.target.as_ref().map_or(super::DEMO, |target| &target.server.http.base)
+    }
+
+    /// What the server answers at an address of its own, such as `/props`; with a body it is sent there. `None` where it has no such, or says nothing
+    /// in time.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn look(&self, path: &str, body: Option<&Value>) -> Option<Value> {
+        tokens::look(&self.target.as_ref()?.server.http, path, body).await
+    }
+
     /// Asks the server. The request has to name [`model`](Self::model), and the definitions of the server's tools have to be in the
     /// form of the server's API: separated by commas, without brackets.
     ///

@@ -45,10 +45,23 @@ pub(super) async fn counted(
 }
 
 async fn ask(upstream: &Arc<HttpUpstream>, path: &str, body: Bytes) -> Option<Value> {
+    send(upstream, Method::POST, path, body).await
+}
+
+/// The JSON at an address of the server, of at most 32 MiB and in 10 s; with a body it is sent there.
+#[cfg(feature = "cli")]
+pub(super) async fn look(upstream: &Arc<HttpUpstream>, path: &str, body: Option<&Value>) -> Option<Value> {
+    match body {
+        Some(body) => send(upstream, Method::POST, path, body.to_string().into()).await,
+        None => send(upstream, Method::GET, path, Bytes::new()).await,
+    }
+}
+
+async fn send(upstream: &Arc<HttpUpstream>, method: Method, path: &str, body: Bytes) -> Option<Value> {
     let headers =
         HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let reply = async {
-        let reply = upstream.pass(Method::POST, path, headers, body).await.ok()?;
+        let reply = upstream.pass(method, path, headers, body).await.ok()?;
         let reply = Some(reply).filter(|reply| reply.status().is_success())?;
         serde_json::from_slice(&to_bytes(reply.into_body(), MAX_REPLY).await.ok()?).ok()
     };

@@ -26,6 +26,7 @@ os.environ.setdefault("TOOLRACK_CLIENT", "llama.cpp")
 
 import constrained
 import continued
+import doctor
 import environment
 import every_tool
 from checks import MARKUP, check, expect, finish
@@ -479,7 +480,8 @@ def every(interpreter):
 
 PARTS = {"text calls": text_calls, "tag lines": tag_lines, "client's text calls": clients_text_call, "native calls": native_calls,
          "constrained": lambda interpreter: constrained.constrained(interpreter, call, template), "schemas": schemas, "templates": templates,
-         "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts}
+         "reasoning": reasoning, "every tool": every, "deep analysis": deep_analysis, "transcripts": continued.transcripts,
+         "doctor": lambda interpreter: doctor.doctor(interpreter, lambda *named: template(interpreter, *named), OPENS, REFUSES)}
 
 
 def main():

@@ -247,6 +247,14 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Checks the text of a configuration file.
+    ///
+    /// # Errors
+    /// A text with the line and what to do.
+    pub(super) fn check_text(text: &str, host_tables: &[&str]) -> Result<(), String> {
+        Self::from_toml(text, host_tables).and_then(|settings| settings.check())
+    }
+
     /// Checks values that parse but are invalid.
     fn check(&self) -> Result<(), String> {
         self.upstreams.iter().try_for_each(|(name, table)| table.check(name, &self.upstreams))?;

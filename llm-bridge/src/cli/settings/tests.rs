@@ -1,5 +1,5 @@
 use super::{store::Place, *};
-use crate::upstream::DEMO;
+use crate::{turn::ToolStyle, upstream::DEMO};
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +44,8 @@ fn a_fault_names_its_line() {
     assert!(error.contains("line 1") && error.contains("`dialect`"), "{error}");
     let error = Settings::from_toml("[models.m]\ncontext = 0", &[]).unwrap_err();
     assert!(error.contains("line 2") && error.contains("nonzero"), "{error}");
+    let error = Settings::from_toml("[models.m]\ntool_style = \"text\"", &[]).unwrap_err();
+    assert!(error.contains("line 2") && error.contains("`prompt`"), "{error}");
     let error = Settings::from_toml("[models.\"a*b\"]\ndialect = \"hermes\"", &[]).unwrap_err();
     assert!(error.contains("`a*b`"), "{error}");
     let error = Settings::from_toml("upstream = ", &[]).unwrap_err();
@@ -67,6 +69,14 @@ fn a_model_has_its_own_dialect() {
     let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"";
     let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
     assert_eq!((chat.dialect_of("gemma-4-9b"), chat.dialect_of("other")), (Some("gemma4"), Some("hermes")));
+}
+
+#[test]
+fn b16_a_model_has_its_own_tool_style() {
+    let text = "[chat]\ntool_style = \"native\"\n[models.\"m*\"]\ndialect = \"hermes\"\n[models.m1]\ntool_style = \"prompt\"";
+    let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
+    assert_eq!((chat.dialect_of("m1"), chat.tool_style_of("m1")), (Some("hermes"), ToolStyle::Prompt));
+    assert_eq!((chat.dialect_of("m2"), chat.tool_style_of("m2")), (Some("hermes"), ToolStyle::Native));
 }
 
 #[test]

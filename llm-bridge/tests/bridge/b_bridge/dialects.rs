@@ -1,5 +1,7 @@
 //! Models that are driven in a dialect of their own, without the tools of the API.
 
+use std::collections::BTreeMap;
+
 use llm_bridge::turn::{ModelSettings, Models, ToolStyle};
 use serde_json::{Map, Value, json};
 use toolrack_dialects::{Dialect, Offered, ScanOptions, dialect, dialects, parse};
@@ -9,9 +11,9 @@ use crate::support::{Answer, Asked, Rack, Setup, user};
 /// One model, `m`, that is pinned to a dialect.
 fn pinned(name: &'static str) -> Models {
     Models::try_from(
-        [("m".to_owned(), ModelSettings { dialect: Some(name), context: None })]
+        [("m".to_owned(), ModelSettings { dialect: Some(name), ..ModelSettings::default() })]
             .into_iter()
-            .collect::<std::collections::BTreeMap<_, _>>(),
+            .collect::<BTreeMap<_, _>>(),
     )
     .unwrap()
 }
@@ -153,4 +155,24 @@ async fn b2_a_models_own_dialect_narrows_what_is_read() {
         .await;
     rack.chat(json!({"messages": [user("Go.")]})).await;
     assert!(rack.ran().is_empty());
+}
+
+#[tokio::test]
+async fn b16_a_models_own_tool_style_is_used() {
+    let settings = |style| ModelSettings { tool_style: Some(style), ..ModelSettings::default() };
+    let models =
+        [("m".to_owned(), settings(ToolStyle::Prompt)), ("n*".to_owned(), settings(ToolStyle::Native))];
+    let setup = Setup::new().chat(|chat| {
+        chat.models = Models::try_from(BTreeMap::from(models)).unwrap();
+    });
+    let call = dialect("hermes").unwrap().call("add", json!({"a": 2, "b": 3}).as_object().unwrap()).unwrap();
+    let answers = [Answer::text(&call), Answer::text("5"), Answer::text("6"), Answer::text("7")];
+    let rack = setup.start(answers.map(Into::into)).await;
+    rack.ask_with(true, json!({"model": "m"})).await.expect("5");
+    rack.ask_with(true, json!({"model": "none"})).await.expect("6");
+    rack.ask_with(true, json!({"model": "other"})).await.expect("7");
+    let asked = rack.upstream.asked();
+    let tools: Vec<bool> = asked.iter().map(|asked| !asked.tools().is_empty()).collect();
+    assert_eq!(tools, [false, false, true, true]);
+    assert!(content(&asked[0], 0).contains("<tool_call>"), "{}", content(&asked[0], 0));
 }

@@ -239,6 +239,7 @@ async fn b2_a_native_call_without_a_name_is_none() {
         let reported = rack.ask(true).await;
         reported.expect("Hm.");
         assert_eq!((rack.upstream.asked().len(), reported.details_of("notice").len()), (1, 1));
+        assert!(reported.details_of("notice")[0].to_string().contains("`toolrack doctor`"), "{reported:?}");
         assert!(rack.audit().is_empty());
     }
 }

@@ -90,6 +90,7 @@ async fn g11_a_model_that_never_calls_ends_in_an_error_that_says_so() {
         assert_eq!(response.headers()["x-should-retry"], "false");
         let text = within(response.text()).await.unwrap();
         assert!(text.contains("`tool_choice` requires a call") && text.contains("Not today."), "{text}");
+        assert!(text.contains("`toolrack doctor`"), "{text}");
         let asked = rack.upstream.asked();
         assert_eq!(asked.len(), 3, "{style:?}");
         // What was wrong is said, and is no part of the conversation.

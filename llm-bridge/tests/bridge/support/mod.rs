@@ -34,7 +34,7 @@ pub use client::{Reading, Reported, Slow};
 pub use log::Log;
 pub use metrics::Scraped;
 pub use site::Site;
-pub use upstream::{Act, Answer, Asked, Reply, Scripted, event, text_event};
+pub use upstream::{Act, Answer, Asked, Character, Reply, Scripted, event, text_event};
 
 pub type Arguments = Map<String, Value>;
 

@@ -257,9 +257,14 @@ impl Asked {
     }
 }
 
+/// What a model answers to any request.
+pub type Character = fn(&Asked) -> Reply;
+
 #[derive(Default)]
 struct State {
     replies: VecDeque<Reply>,
+    /// Answers when the script is at its end.
+    character: Option<Character>,
     asked: Vec<Asked>,
     site: Site,
     /// The paths that were looked at with GET.
@@ -284,6 +289,13 @@ impl Scripted {
     pub async fn start_as(site: Site, replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::start_on(listener, site, replies).await
+    }
+
+    /// A server with these pages whose model answers every request.
+    pub async fn acting(site: Site, character: Character) -> Self {
+        let server = Self::start_as(site, []).await;
+        server.state.lock().unwrap().character = Some(character);
+        server
     }
 
     pub async fn start_on(
@@ -373,7 +385,8 @@ async fn serve(
     let reply = {
         let mut state = state.lock().unwrap();
         state.asked.push(asked.clone());
-        state.replies.pop_front()
+        let character = state.character;
+        state.replies.pop_front().or_else(|| Some(character?(&asked)))
     };
     let reply = reply.unwrap_or_else(|| Reply::error(500, "the script is at its end"));
     let (status, kind, acts) = match reply {

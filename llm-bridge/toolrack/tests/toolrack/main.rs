@@ -11,6 +11,7 @@
 
 mod b_mcp_servers;
 mod c_cli;
+mod c_doctor;
 #[cfg(unix)]
 mod c_launch;
 mod c_providers;

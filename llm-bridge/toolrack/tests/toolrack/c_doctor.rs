@@ -1,0 +1,421 @@
+//! `toolrack doctor` before models of several characters.
+
+use std::{path::Path, process::Command};
+
+use serde_json::{Map, Value, json};
+use toolrack_dialects::dialect;
+
+use crate::support::{Act, Answer, Asked, Character, Reply, Scripted, Site};
+
+/// What the program has printed and how it ended.
+struct Ran {
+    code: Option<i32>,
+    output: String,
+    reported: String,
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLRACK_")) {
+        command.env_remove(name);
+    }
+    let output = command.args(arguments).current_dir(folder).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let reported = text(output.stderr);
+    assert!(!reported.contains("panicked"), "{reported}");
+    Ran { code: output.status.code(), output: text(output.stdout), reported }
+}
+
+/// Has a model of this character looked at, in a folder of its own; the report in JSON, which fits its schema.
+async fn examined(site: Site, character: Character) -> Value {
+    let scripted = Scripted::acting(site, character).await;
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["doctor", "scripted", "--json", "--upstream", &scripted.base()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.reported);
+    let report: Value = serde_json::from_str(&ran.output).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/doctor.schema.json")).unwrap();
+    let valid = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> = valid.iter_errors(&report).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:?}: {report:#}");
+    assert_eq!(report["complete"], true, "{report:#}");
+    assert_eq!(report["requests"], json!(asked_to_answer(&scripted)), "{report:#}");
+    report
+}
+
+fn asked_to_answer(scripted: &Scripted) -> usize {
+    let is_chat = |asked: &&Asked| asked.path.ends_with("/chat/completions") || asked.path.ends_with("/chat");
+    scripted.asked().iter().filter(is_chat).count()
+}
+
+/// The probe with its verdict, as in `native: yes`.
+fn verdicts(report: &Value) -> Vec<String> {
+    let probes = report["probes"].as_object().unwrap();
+    probes
+        .iter()
+        .map(|(probe, finding)| format!("{probe}: {}", finding["verdict"].as_str().unwrap()))
+        .collect()
+}
+
+/// The text of the last message.
+fn question(asked: &Asked) -> String {
+    let content = &asked.messages().last().unwrap()["content"];
+    let parts = content.as_array().into_iter().flatten();
+    let text = parts.filter_map(|part| part["text"].as_str()).collect::<String>();
+    content.as_str().map_or(text, str::to_owned)
+}
+
+/// The calls that fit a question.
+fn calls(asked: &Asked) -> Vec<(&'static str, Value)> {
+    let question = question(asked);
+    let mut calls = Vec::new();
+    for (word, city) in [("Reykjavik", "Reykjav\u{ed}k"), ("Antananarivo", "antananarivo")] {
+        if question.contains(word) {
+            calls.push(("weather", json!({"city": city})));
+        }
+    }
+    if question.contains("4711") {
+        calls.push(("add", json!({"a": 1889, "b": "4711"})));
+    }
+    calls
+}
+
+fn natively(calls: Vec<(&'static str, Value)>) -> Reply {
+    let answer = calls.into_iter().enumerate().fold(Answer::new(), |answer, (at, (name, arguments))| {
+        answer.call(&format!("call_{at}"), name, &arguments)
+    });
+    answer.into()
+}
+
+fn written(name: &str, calls: Vec<(&'static str, Value)>) -> Reply {
+    let row = dialect(name).unwrap();
+    let text = calls.iter().map(|(name, arguments)| row.call(name, arguments.as_object().unwrap()).unwrap());
+    Reply::text(&text.collect::<Vec<_>>().join("\n"))
+}
+
+/// An answer without tools, as a good server gives it.
+fn plain(asked: &Asked) -> Reply {
+    if asked.body.get("response_format").is_some() {
+        return Reply::text("{\"city\": \"Oslo\", \"is_capital\": true}");
+    }
+    let words = match asked.text.contains("image_url") {
+        true if asked.text.contains("YrsKZ") => "Red.".to_owned(),
+        true => "It is blue.".to_owned(),
+        false => "one, two, three, four, five, six, seven, eight, nine, ten".to_owned(),
+    };
+    let answer = words.split_inclusive(' ').fold(Answer::new(), Answer::say);
+    let usage = json!({"prompt_tokens": 1000, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 990}});
+    answer.extra(json!({"usage": usage})).into()
+}
+
+/// Does all that it is asked for in the fields of the API, and thinks before.
+fn able(asked: &Asked) -> Reply {
+    if asked.tools().is_empty() {
+        return match asked.body["reasoning_effort"] == "none" {
+            true => plain(asked),
+            false => match plain(asked) {
+                Reply::Answer(answer) => answer.delta(json!({"reasoning_content": "Hm."})).into(),
+                reply => reply,
+            },
+        };
+    }
+    match &asked.body["tool_choice"] {
+        Value::Object(named) => {
+            assert_eq!(named["function"]["name"], "add");
+            natively(vec![("add", json!({"a": 1, "b": 2}))])
+        }
+        choice if choice == "required" => natively(vec![("weather", json!({"city": "Oslo"}))]),
+        _ => natively(calls(asked)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_a_model_that_is_able_needs_no_settings() {
+    let site = Site {
+        server: "llama.cpp",
+        pages: vec![
+            (
+                "/v1/models",
+                json!({"data": [{"id": "scripted", "owned_by": "llamacpp", "meta": {"n_ctx_train": 40960}}]}),
+            ),
+            ("/props", json!({"default_generation_settings": {"n_ctx": 16384}})),
+        ],
+    };
+    let report = examined(site, able).await;
+    let expected = [
+        "native: yes",
+        "text: no",
+        "parallel: yes",
+        "required: yes",
+        "named: yes",
+        "streams: yes",
+        "speed: yes",
+        "thinking: yes",
+        "pictures: yes",
+        "structured: yes",
+        "context: yes",
+        "cache: yes",
+    ];
+    assert_eq!(verdicts(&report), expected, "{report:#}");
+    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": null}));
+    assert_eq!((&report["toml"], &report["advice"]), (&Value::Null, &json!([])));
+    let probes = &report["probes"];
+    assert_eq!((&probes["native"]["right"], &probes["native"]["tries"]), (&json!(3), &json!(3)));
+    assert_eq!(
+        (&probes["thinking"]["place"], &probes["thinking"]["can_be_off"]),
+        (&json!("field"), &json!(true))
+    );
+    assert_eq!(
+        (&probes["context"]["tokens"], &probes["context"]["trained_tokens"]),
+        (&json!(16384), &json!(40960))
+    );
+    assert_eq!(probes["cache"]["cached_tokens"], 990);
+    assert_eq!(report["server"]["kind"], "llama.cpp");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_calls_that_a_server_leaves_in_the_text_are_seen_with_their_dialect() {
+    let report = examined(Site::default(), |asked| match calls(asked) {
+        calls if calls.is_empty() => plain(asked),
+        calls => written("hermes", calls),
+    })
+    .await;
+    let verdicts = verdicts(&report);
+    assert_eq!(verdicts[..4], ["native: text", "text: yes", "parallel: yes", "required: no"], "{report:#}");
+    let dialects = [&report["probes"]["native"]["dialect"], &report["probes"]["text"]["dialect"]];
+    assert_eq!(dialects, ["hermes", "hermes"]);
+    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": "hermes"}));
+    assert_eq!(report["toml"], "[models.scripted]\ndialect = \"hermes\"\n");
+}
+
+/// Calls in Python, and only where it was described to it that way.
+fn pythonic(asked: &Asked) -> Reply {
+    let system = asked.messages()[0]["content"].as_str().unwrap_or_default();
+    let row = dialect("pythonic").unwrap();
+    let is_described = !row.instructions(&[]).is_empty() && system.contains(&form(&row.instructions(&[])));
+    match calls(asked) {
+        calls if calls.is_empty() || !is_described => plain(asked),
+        calls => {
+            let call = |(name, arguments): &(&str, Value)| {
+                let arguments = arguments.as_object().unwrap().iter();
+                let arguments: Vec<String> =
+                    arguments.map(|(name, value)| format!("{name}={value}")).collect();
+                format!("{name}({})", arguments.join(", "))
+            };
+            Reply::text(&format!("[{}]", calls.iter().map(call).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+/// The last line of instructions, which shows how a call is written.
+fn form(instructions: &str) -> String {
+    instructions.trim().lines().last().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_the_dialect_that_a_model_answers_in_is_found() {
+    let report = examined(Site::default(), pythonic).await;
+    let verdicts = verdicts(&report);
+    assert_eq!(verdicts[..4], ["native: no", "text: yes", "parallel: yes", "required: no"], "{report:#}");
+    let text = &report["probes"]["text"];
+    assert_eq!((&text["dialect"], &text["right"]), (&json!("pythonic"), &json!(3)), "{report:#}");
+    assert_eq!(text["tried"].as_array().unwrap().first(), Some(&json!("hermes")));
+    assert_eq!(report["settings"], json!({"tool_style": "prompt", "dialect": "pythonic"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_a_server_that_refuses_tools_gets_them_in_the_prompt() {
+    let report = examined(Site::of_kind("vllm", &["scripted"]), |asked| {
+        if !asked.tools().is_empty() {
+            return Reply::error(400, "\"auto\" tool choice requires --enable-auto-tool-choice");
+        }
+        match calls(asked) {
+            calls if calls.is_empty() => plain(asked),
+            calls => written("hermes", calls),
+        }
+    })
+    .await;
+    let verdicts = verdicts(&report);
+    let expected =
+        ["native: refused", "text: yes", "parallel: yes", "required: not_tried", "named: not_tried"];
+    assert_eq!(verdicts[..5], expected, "{report:#}");
+    let note = report["probes"]["native"]["note"].as_str().unwrap();
+    assert!(note.starts_with("400: \"auto\" tool choice"), "{note}");
+    assert_eq!(report["settings"], json!({"tool_style": "prompt", "dialect": "hermes"}));
+    assert!(report["advice"][0].as_str().unwrap().contains("--tool-call-parser"), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_a_model_that_never_calls_is_said_to_be_one() {
+    let report = examined(Site::default(), plain).await;
+    let verdicts = verdicts(&report);
+    let expected = ["native: no", "text: no", "parallel: not_tried", "required: no", "named: no"];
+    assert_eq!(verdicts[..5], expected, "{report:#}");
+    assert!(report["probes"]["text"]["tried"].as_array().unwrap().len() > 5, "{report:#}");
+    assert_eq!(report["settings"], json!({"tool_style": null, "dialect": null}));
+    assert!(report["advice"][0].as_str().unwrap().contains("no right call"), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_what_a_server_overlooks_or_refuses_is_seen() {
+    let report = examined(Site::with_models(&["other"]), |asked| {
+        let is_choice = asked.body.get("tool_choice").is_some();
+        if asked.text.contains("image_url") {
+            return Reply::error(500, "image input is not supported");
+        }
+        match calls(asked) {
+            calls if calls.is_empty() || is_choice || asked.tools().is_empty() => {
+                Reply::text("Hello, and one two three four five six seven eight.")
+            }
+            // One at a time, and the third time wrong.
+            mut calls => {
+                calls.truncate(1);
+                if question(asked).contains("warm") {
+                    calls[0].1 = json!({"city": "Oslo"});
+                }
+                natively(calls)
+            }
+        }
+    })
+    .await;
+    let expected = [
+        "native: partly",
+        "text: no",
+        "parallel: no",
+        "required: no",
+        "named: no",
+        "streams: no",
+        "speed: unknown",
+        "thinking: no",
+        "pictures: refused",
+        "structured: no",
+        "context: unknown",
+        "cache: unknown",
+    ];
+    assert_eq!(verdicts(&report), expected, "{report:#}");
+    let probes = &report["probes"];
+    assert_eq!((&probes["native"]["right"], &probes["native"]["tries"]), (&json!(2), &json!(3)));
+    assert_eq!(probes["parallel"]["note"], "one call only");
+    assert!(
+        probes["pictures"]["note"].as_str().unwrap().contains("image input is not supported"),
+        "{report:#}"
+    );
+    assert!(probes["named"]["note"].as_str().unwrap().contains("answered: Hello"), "{report:#}");
+    assert_eq!(report["server"]["lists_model"], false);
+    assert!(report["advice"][0].as_str().unwrap().contains("does not list a model `scripted`"), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_ollama_is_asked_for_the_context() {
+    let mut site = Site::of_kind("ollama", &["scripted"]);
+    site.pages.push(("/api/ps", json!({"models": [{"name": "scripted", "context_length": 4096}]})));
+    let report = examined(site, |asked| match asked.path.as_str() {
+        "/api/show" => Reply::json(200, &json!({"model_info": {"qwen3.context_length": 40960}})),
+        _ => Answer::text("<think>Hm.</think>\nHello.").usage(9, 3).into(),
+    })
+    .await;
+    let context = &report["probes"]["context"];
+    assert_eq!((&context["tokens"], &context["trained_tokens"]), (&json!(4096), &json!(40960)), "{report:#}");
+    let thinking = &report["probes"]["thinking"];
+    assert_eq!((&thinking["place"], &thinking["can_be_off"]), (&json!("text"), &json!(false)), "{report:#}");
+    let advice = report["advice"].as_array().unwrap();
+    assert!(advice.iter().any(|advice| advice.as_str().unwrap().contains("`num_ctx`")), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_the_settings_are_written_and_used() {
+    let scripted = Scripted::acting(Site::with_models(&["scripted:8b"]), pythonic).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("toolrack.toml");
+    let before = format!(
+        "# Ours.\nupstream = \"{}\" # the model server\n\n[search] # kept\nengine = \"brave\"\napi_key = \"k\"\n",
+        scripted.base()
+    );
+    let doctor = ["doctor", "scripted:8b", "--write"];
+    let without = run(folder.path(), &[&doctor[..], &["--upstream", &scripted.base()]].concat());
+    assert_eq!(without.code, Some(1));
+    assert!(without.reported.contains("there is no configuration file"), "{}", without.reported);
+    std::fs::write(&file, &before).unwrap();
+    let ran = run(folder.path(), &doctor);
+    assert_eq!(ran.code, Some(0), "{}", ran.reported);
+    let added = "[models.\"scripted:8b\"]\ntool_style = \"prompt\"\ndialect = \"pythonic\"\n";
+    assert!(ran.output.contains(added), "{}", ran.output);
+    assert!(
+        ran.output.lines().all(|line| line.chars().count() <= 80 || line.starts_with('-')),
+        "{}",
+        ran.output
+    );
+    assert!(
+        ran.reported.contains("toolrack.toml") && ran.reported.contains("tool_style"),
+        "{}",
+        ran.reported
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{before}\n{added}"));
+    let again = run(folder.path(), &doctor);
+    assert!(again.reported.contains("has these settings already"), "{}", again.reported);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{before}\n{added}"));
+
+    let ran = run(folder.path(), &["chat", "--model", "scripted:8b", "Say hello."]);
+    assert!(ran.code == Some(0) && ran.output.contains("one, two"), "{}", ran.reported);
+    let asked = scripted.asked().pop().unwrap();
+    assert!(asked.tools().is_empty(), "{:?}", asked.tools());
+    let form = form(&dialect("pythonic").unwrap().instructions(&[]));
+    assert!(asked.messages()[0]["content"].as_str().unwrap().contains(&form), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_without_a_server_or_the_model_it_is_said_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let scripted = Scripted::acting(Site::with_models(&["one", "other"]), |_| {
+        Reply::error(404, "model \"scripted\" not found, try pulling it first")
+    })
+    .await;
+    let base = scripted.base();
+    for (arguments, parts) in [
+        (&["doctor", "--upstream", "http://127.0.0.1:9/v1"][..], &["cannot reach", "--upstream"][..]),
+        (&["doctor", "--upstream", "demo"], &["no model server", "start a model server"]),
+        (&["doctor", "scripted", "--upstream", &base], &["no model `scripted`", "try pulling", "one, other"]),
+    ] {
+        let ran = run(folder.path(), arguments);
+        assert_eq!((ran.code, ran.output.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(parts.iter().all(|part| ran.reported.contains(part)), "{arguments:?}: {}", ran.reported);
+    }
+}
+
+/// A server that breaks down in another way at each question.
+#[tokio::test(flavor = "multi_thread")]
+async fn b16_whatever_a_server_answers_the_report_is_whole() {
+    let scripted = Scripted::acting(Site::default(), |asked| {
+        let question = question(asked);
+        if question.starts_with("Count") {
+            return plain(asked);
+        }
+        let body = |body: &str| Reply::body(200, "text/event-stream", body);
+        if asked.text.contains("image_url") {
+            return Reply::stream([Act::Stall]);
+        }
+        if asked.body.get("response_format").is_some() {
+            return Reply::stream([Act::Cut]);
+        }
+        match (asked.tools().is_empty(), question.as_bytes()[0]) {
+            (false, b'A') => body("data: {\"choices\": [{\"delta\": {\"tool_calls\": [{\"index\": 99999999999, \"function\": {\"name\": \"add\", \"arguments\": \"{\\\"a\\\":\"}}]}}]}\n\n"),
+            (false, b'H') => Reply::json(200, &json!([1, 2, 3])),
+            (false, b'W') => Reply::stream([Act::Reset]),
+            (false, _) => body("data: {\"choices\": 7}\n\ndata: nothing\n\n"),
+            (true, b'N') => Reply::body(502, "text/html", "<html>\u{1b}[31mBad gateway</html>"),
+            (true, _) => body("data: {\"choices\": [{\"delta\": {\"content\": \"<tool_call>{\\\"name\\\": <tool_call>\"}}]}\n\n"),
+        }
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let base = scripted.base();
+    let ran = run(folder.path(), &["doctor", "--seconds", "10", "--upstream", &base, "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.reported);
+    let report: Value = serde_json::from_str(&ran.output).unwrap();
+    let probes: &Map<String, Value> = report["probes"].as_object().unwrap();
+    assert_eq!(probes.len(), 12, "{report:#}");
+    assert_eq!(probes["pictures"]["verdict"], "failed", "{report:#}");
+    assert_eq!(probes["pictures"]["note"], "no answer in 2 s", "{report:#}");
+    assert_eq!(probes["native"]["verdict"], "failed", "{report:#}");
+    assert_eq!(probes["cache"]["verdict"], "refused", "{report:#}");
+    assert!(!ran.output.contains('\u{1b}'), "{}", ran.output);
+}
