@@ -68,6 +68,7 @@
 //! the `source` of a [`Call`] that is not `shown`, in the input's order, however it was cut into pieces.
 
 mod body;
+mod byte_set;
 mod candidate;
 mod delimiters;
 mod elements;

@@ -8,24 +8,16 @@ use std::{
 use regex::Regex;
 use serde_json::Value;
 
+use super::byte_set::ByteSet;
+
 /// The tools offered in one turn: wire name, JSON schema, text tag. Built once a turn and shared.
 #[derive(Debug, Default)]
 pub struct Offered {
     any: bool,
     tools: HashMap<String, Option<Arc<Value>>>,
     /// The first bytes of their names.
-    begins: Firsts,
+    begins: ByteSet,
     tags: Vec<TagLine>,
-}
-
-/// A table of bytes.
-#[derive(Debug)]
-struct Firsts([bool; 256]);
-
-impl Default for Firsts {
-    fn default() -> Self {
-        Self([false; 256])
-    }
 }
 
 /// One tool as it is offered.
@@ -103,11 +95,7 @@ impl Offered {
             {
                 offered.tags.push(TagLine { tool: name.clone(), prefix, tag, pattern: OnceLock::new() });
             }
-            if let Some(slot) =
-                name.bytes().next().and_then(|first| offered.begins.0.get_mut(usize::from(first)))
-            {
-                *slot = true;
-            }
+            name.bytes().next().into_iter().for_each(|first| offered.begins.insert(first));
             offered.tools.insert(name, schema);
         }
         offered
@@ -141,7 +129,7 @@ impl Offered {
 
     /// Whether a tool's name begins with this byte.
     pub(super) fn begins(&self, byte: u8) -> bool {
-        self.begins.0.get(usize::from(byte)).copied().unwrap_or(false)
+        self.begins.contains(byte)
     }
 
     /// Whether nothing at all was offered.

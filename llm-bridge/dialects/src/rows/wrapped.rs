@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Dialect] = &[
         Delimiter::wrapper("<｜tool▁calls▁begin｜>"),
         Delimiter::call("<｜tool▁call▁begin｜>"),
         // As R1 and the models distilled from it misspell it.
-        Delimiter::wrapper("‹｜tool▁calls▁begin｜>"),
+        Delimiter::word("‹｜tool▁calls▁begin｜>"),
         Delimiter::wrapper("<｜tool_calls_begin｜>"),
         Delimiter::wrapper("<｜tool calls begin｜>"),
         Delimiter::wrapper("<｜tool▁calls｜>"),

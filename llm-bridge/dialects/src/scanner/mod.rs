@@ -5,24 +5,20 @@ mod dropped;
 mod line;
 mod list;
 mod place;
+mod text;
 mod word;
 
 use std::{mem, sync::Arc};
 
 use super::{
     Event, Offered, ScanOptions,
-    body::{Ready, ahead, cut},
+    body::{Ready, cut},
     candidate::Candidate,
-    delimiters::{Delimiters, Finder, Found, MESSAGE, Meaning},
+    delimiters::Delimiters,
 };
 use dropped::Dropped;
-use line::Line;
 use list::List;
 use place::{Opening, Place};
-use word::{Word, Words};
-
-/// How many tokens may end an answer.
-const MAX_STOPS: usize = 16;
 
 /// Reads one answer of a model, in pieces of any size. See the module's documentation for what it finds.
 #[derive(Debug)]
@@ -40,7 +36,6 @@ pub struct Scanner {
     index: usize,
     /// Tags in values are not looked for any more.
     flat: bool,
-    words: Words,
     /// Bytes of the input after which everything is decided.
     offset: usize,
     /// Up to here, tokens without a meaning are text: they stand in what could not be read as a call.
@@ -81,15 +76,6 @@ struct Pending {
     seen: usize,
 }
 
-enum Act {
-    /// Not here: it is text.
-    Skip,
-    /// It has been dealt with.
-    Used,
-    /// The state has changed at the delimiter.
-    Enter,
-}
-
 /// How far a state came, and whether there is more to do.
 type Went = (usize, bool);
 
@@ -109,7 +95,6 @@ impl Scanner {
             place,
             index: 0,
             flat: false,
-            words: Words::default(),
             offset: 0,
             plain: 0,
             reported: 0,
@@ -129,7 +114,10 @@ impl Scanner {
             return;
         }
         let plain = matches!(self.state, State::Text) && !self.place.fresh && !chunk.is_empty();
-        if plain && !self.delimiters.anywhere(chunk.as_bytes(), self.in_message()) {
+        if plain
+            && !self.lookout().needles.anywhere(chunk.as_bytes())
+            && self.open_word(chunk.as_bytes(), 0).is_none()
+        {
             self.offset += chunk.len();
             self.emit(chunk, sink);
             return;
@@ -207,213 +195,5 @@ impl Scanner {
         self.emit(text, sink);
         self.written();
         (text.len(), true)
-    }
-
-    /// Passes text through up to the next thing that may begin.
-    fn text(&mut self, text: &str, eof: bool, sink: &mut dyn FnMut(Event<'_>)) -> Went {
-        let bytes = text.as_bytes();
-        let (mut from, mut at) = (0, 0);
-        let mut finder = Finder::default();
-        loop {
-            if self.place.fresh {
-                let joint = self.place.after_call;
-                let blank = |byte: &&u8| byte.is_ascii_whitespace() || joint && matches!(byte, b',' | b';');
-                let space = bytes.get(at..).unwrap_or_default().iter().take_while(blank).count();
-                at += space;
-                if space > 0 {
-                    self.place.margin = bytes.get(at - 1) == Some(&b'\n');
-                }
-                if self.place.framing && at > from {
-                    sink(Event::Frame(cut(text, from..at)));
-                    from = at;
-                }
-                if at == text.len() {
-                    break;
-                }
-                match self.line(text, from, at, eof, sink) {
-                    Line::Other => {}
-                    Line::Hold => return (at, false),
-                    Line::Enter => return (at, true),
-                    Line::Past(next) => {
-                        at = next;
-                        continue;
-                    }
-                    Line::Called(next) => {
-                        (from, at) = (next, next);
-                        continue;
-                    }
-                }
-            }
-            let lead = self.place.fresh;
-            let next = finder.next(self.delimiters, bytes, at);
-            match self.word(text, at, next.unwrap_or(text.len()), eof) {
-                Word::None => {}
-                Word::Hold(place) | Word::Enter(place) => {
-                    self.emit(cut(text, from..place), sink);
-                    self.written();
-                    return (place, matches!(self.state, State::Call(_)));
-                }
-            }
-            let Some(found) = next else {
-                self.written();
-                break;
-            };
-            if found > at {
-                self.written();
-            }
-            match bytes.get(found) {
-                Some(b'\n') => {
-                    self.place.next_line();
-                    at = found + 1;
-                    continue;
-                }
-                Some(b'`') => {
-                    self.written();
-                    // Several in a row are one.
-                    let before = found.checked_sub(1).and_then(|before| bytes.get(before));
-                    let first = before.copied().unwrap_or(self.place.last.byte()) != b'`';
-                    self.place.code ^= self.place.fence == 0 && first;
-                    at = found + 1;
-                    continue;
-                }
-                _ => {}
-            }
-            let rest = cut(text, found..text.len());
-            let delimiter = match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
-                Found::Nothing => Act::Skip,
-                Found::Partial => {
-                    self.emit(cut(text, from..found), sink);
-                    return (found, false);
-                }
-                Found::Delimiter(delimiter, len) => {
-                    self.emit(cut(text, from..found), sink);
-                    if delimiter.stops && !self.place.quoted() {
-                        match self.is_end(rest, eof) {
-                            Some(true) => {
-                                sink(Event::Frame(rest));
-                                return (text.len(), false);
-                            }
-                            Some(false) => {}
-                            None => return (found, false),
-                        }
-                    }
-                    from = found;
-                    let act = self.delimiter(delimiter, len, found, lead && found == at, sink, rest);
-                    if matches!(act, Act::Used) {
-                        from = found + len;
-                    }
-                    act
-                }
-            };
-            match delimiter {
-                Act::Skip => {
-                    self.written();
-                    at = found + rest.chars().next().map_or(1, char::len_utf8);
-                }
-                Act::Used => at = from,
-                Act::Enter => return (found, true),
-            }
-        }
-        self.emit(cut(text, from..text.len()), sink);
-        (text.len(), false)
-    }
-
-    /// Whether nothing but tokens that end answers is left; nothing while more text decides.
-    pub(super) fn is_end(&self, text: &str, eof: bool) -> Option<bool> {
-        if self.place.code || self.place.fence > 0 {
-            return Some(false);
-        }
-        let mut rest = text;
-        for _ in 0..MAX_STOPS {
-            match if eof { self.delimiters.at_end(rest) } else { self.delimiters.at(rest) } {
-                Found::Delimiter(token, length) if token.stops || token.noise || token.unthink != 0 => {
-                    let Some(next) = ahead(rest, length, &[]) else { return Some(false) };
-                    rest = cut(rest, next..rest.len());
-                }
-                Found::Partial => return None,
-                Found::Nothing if rest.is_empty() => return eof.then_some(true),
-                Found::Delimiter(..) | Found::Nothing => break,
-            }
-        }
-        Some(false)
-    }
-
-    fn delimiter(
-        &mut self,
-        delimiter: &'static Meaning,
-        len: usize,
-        at: usize,
-        lead: bool,
-        sink: &mut dyn FnMut(Event<'_>),
-        rest: &str,
-    ) -> Act {
-        let source = cut(rest, 0..len);
-        if self.thinking.is_some_and(|open| delimiter.unthink & open != 0) {
-            self.thinking = None;
-            self.place = self.place.after_thinking(&self.opening);
-            sink(Event::Frame(source));
-            return Act::Used;
-        }
-        if self.place.fence > 0 {
-            return Act::Skip;
-        }
-        let quoted = self.place.quoted();
-        let outside_code = !self.place.code && !quoted;
-        // The end of thinking that the prompt has begun without saying so, or an end that is written twice.
-        let unread = lead || self.offset + at >= self.plain;
-        if delimiter.unthink & !MESSAGE != 0 && self.thinking.is_none() && outside_code && unread {
-            self.place = self.place.after_thinking(&Opening::START);
-            sink(Event::Frame(source));
-            return Act::Used;
-        }
-        if delimiter.closes && self.place.after_call && lead {
-            sink(Event::Frame(source));
-            return Act::Used;
-        }
-        if let Some(row) = delimiter.think
-            && outside_code
-        {
-            // The prompt has opened it, and the model does so again.
-            let again = self.thinking == Some(u64::MAX) && self.place.framing && lead;
-            if self.thinking.is_none() || again {
-                let spaced = self.place.last.byte().is_ascii_whitespace();
-                self.opening =
-                    if again { Opening::START } else { Opening { margin: self.place.margin, spaced } };
-                self.thinking = Some(1 << row);
-                self.place.framing = true;
-                self.place.fresh = true;
-                sink(Event::Frame(source));
-                return Act::Used;
-            }
-        }
-        let message = self.thinking.is_none_or(|open| open & MESSAGE != 0);
-        let header = delimiter.is_header() && message && !self.place.code;
-        if !quoted && !header && self.offset + at >= self.plain && self.is_noise(delimiter, lead) {
-            self.place.last = self.place.last.with(source);
-            sink(Event::Frame(source));
-            return Act::Used;
-        }
-        if self.offered.is_empty() && (quoted || !header) {
-            return Act::Skip;
-        }
-        let rows = delimiter.rows(self.options.only, self.thinking.is_some() && !header);
-        if rows.is_empty() {
-            return Act::Skip;
-        }
-        let edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        let candidate = Candidate::marked(rows, delimiter.text.len()).after(source);
-        let candidate = candidate.at_edge(edge).quoted(quoted).shared(self.options.only.is_none());
-        self.state = State::Call(Box::new(candidate));
-        Act::Enter
-    }
-
-    /// Whether a token without a meaning is that here: one that is no special token may be meant as text, unless
-    /// it stands where nothing has been written yet.
-    fn is_noise(&self, delimiter: &Meaning, lead: bool) -> bool {
-        let special = delimiter.text.starts_with("<|")
-            || delimiter.text.starts_with("<｜")
-            || delimiter.text.ends_with("|>");
-        let at_edge = lead && (self.place.blank || self.place.framing || self.place.after_call);
-        delimiter.noise && !self.place.code && (special || at_edge)
     }
 }

@@ -36,7 +36,7 @@ impl Place {
             fence: 0,
             fence_mark: b'`',
             quote_line: false,
-            last: Last([b'\n'; 8]),
+            last: Last::START,
         }
     }
 
@@ -60,36 +60,40 @@ impl Place {
     }
 }
 
-/// The last bytes of text, the newest at the end.
+/// The last bytes of text, the newest in the lowest place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Last([u8; 8]);
+pub(super) struct Last(u64);
 
 impl Last {
+    /// As at the beginning of a line.
+    const START: Self = Self(u64::from_be_bytes([b'\n'; 8]));
+
     /// The last bytes when this has followed.
-    pub(super) fn with(mut self, text: &str) -> Self {
+    pub(super) fn with(self, text: &str) -> Self {
         let text = text.as_bytes();
-        let new = text.get(text.len().saturating_sub(self.0.len())..).unwrap_or_default();
-        self.0.rotate_left(new.len());
-        let kept = self.0.len() - new.len();
-        self.0.iter_mut().skip(kept).zip(new).for_each(|(last, byte)| *last = *byte);
-        self
+        Self(match text.last_chunk() {
+            Some(last) => u64::from_be_bytes(*last),
+            None => text.iter().fold(self.0, |last, byte| last << 8 | u64::from(*byte)),
+        })
     }
 
     pub(super) fn byte(self) -> u8 {
-        let [.., last] = self.0;
+        let [.., last] = self.0.to_be_bytes();
         last
     }
 
     pub(super) fn opens_quote(self) -> bool {
-        let [.., before, last] = self.0;
+        let last = self.0.to_be_bytes();
+        let [.., before, quote] = last;
         let opens = before.is_ascii_whitespace() || matches!(before, b'(' | b'[' | b':');
-        opens && matches!(last, b'"' | b'\'')
-            || ["“", "«"].iter().any(|quote| self.0.ends_with(quote.as_bytes()))
+        opens && matches!(quote, b'"' | b'\'')
+            || ["“", "«"].iter().any(|quote| last.ends_with(quote.as_bytes()))
     }
 
     /// An element of HTML that shows what is in it, or a comment.
     pub(super) fn opens_code(self) -> bool {
-        let text = self.0.trim_ascii_end();
+        let last = self.0.to_be_bytes();
+        let text = last.trim_ascii_end();
         ["<code>", "<pre>", "<!--"].iter().any(|opening| text.ends_with(opening.as_bytes()))
     }
 }

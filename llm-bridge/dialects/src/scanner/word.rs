@@ -3,79 +3,50 @@
 use super::{Scanner, State};
 use crate::{
     candidate::Candidate,
-    delimiters::MESSAGE,
-    table::{DelimiterKind, Dialect},
+    delimiters::{Lookout, MESSAGE},
+    table::DelimiterKind,
 };
-
-/// How far ahead is looked at once.
-const WINDOW: usize = 2048;
-
-/// How far the input has been searched, counted from its beginning.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    /// No word begins before that.
-    searched: usize,
-    /// The one that does.
-    next: Option<(&'static str, &'static Dialect)>,
-    /// Headers were looked for as well.
-    headers: bool,
-}
-
-/// What there is at a word.
-pub(super) enum Word {
-    /// No word stands before that place.
-    None,
-    /// It may begin here: more text is needed.
-    Hold(usize),
-    /// A call may begin here.
-    Enter(usize),
-}
 
 impl Scanner {
     /// Within a line a header counts only in the thinking of a message, which it ends.
-    pub(super) fn in_message(&self) -> bool {
+    fn in_message(&self) -> bool {
         self.thinking.is_some_and(|open| open & MESSAGE != 0)
     }
 
-    /// Looks for a word between `at` and `end`, where nothing else begins.
-    pub(super) fn word(&mut self, text: &str, at: usize, end: usize, eof: bool) -> Word {
-        let headers = self.in_message();
+    /// What is looked for here.
+    pub(super) fn lookout(&self) -> &'static Lookout {
+        self.delimiters.lookout(self.in_message())
+    }
+
+    /// Whether a word opens calls here.
+    fn takes_words(&self) -> bool {
         let silent = self.place.code || self.place.fence > 0 || self.place.quote_line;
-        if self.offered.is_empty() || silent || self.thinking.is_some() != headers {
-            return Word::None;
-        }
-        if self.words.headers != headers {
-            self.words = super::Words { headers, ..Default::default() };
-        }
-        let bytes = text.as_bytes();
-        let mut from = at;
-        loop {
-            let place = self.words.searched.saturating_sub(self.offset).max(from);
-            if place >= end {
-                return Word::None;
-            }
-            if self.words.next.is_none() || self.words.searched < self.offset + place {
-                let window = bytes.len().min(place + WINDOW);
-                let found = self.delimiters.inline(bytes.get(place..window).unwrap_or_default(), headers);
-                let (here, word) = found.map_or((window, None), |(ahead, word)| (place + ahead, word));
-                self.words.searched = self.offset + here;
-                self.words.next = word;
-                if word.is_none() && window == bytes.len() {
-                    return if here < end && !eof { Word::Hold(here) } else { Word::None };
-                }
-                continue;
-            }
-            from = place + 1;
-            let Some((word, row)) = self.words.next.take() else { continue };
-            let before = place.checked_sub(1).and_then(|before| bytes.get(before)).copied();
-            let before = before.unwrap_or(self.place.last.byte());
-            let apart = headers || !(before.is_ascii_alphanumeric() || b"_.`\"'".contains(&before));
-            if apart && self.options.only.is_none_or(|only| only == row.name) {
-                let kind = if headers { DelimiterKind::Header } else { DelimiterKind::Word };
-                let candidate = Candidate::marked(vec![(row, kind)], word.len()).unproven(!headers);
-                self.state = State::Call(Box::new(candidate));
-                return Word::Enter(place);
-            }
-        }
+        !self.offered.is_empty() && !silent && (self.thinking.is_none() || self.in_message())
+    }
+
+    /// Whether a word may begin at this place.
+    fn is_apart(&self, bytes: &[u8], at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
+        let before = before.unwrap_or(self.place.last.byte());
+        self.in_message() || !(before.is_ascii_alphanumeric() || b"_.`\"'".contains(&before))
+    }
+
+    /// Begins a call with the word that the byte at `end` shows, if that stands at or after `from`: the place of it.
+    pub(super) fn word(&mut self, bytes: &[u8], from: usize, end: usize) -> Option<usize> {
+        let sign = *bytes.get(end)?;
+        let wanted = |name: &str| self.options.only.is_none_or(|only| only == name);
+        let words = self.lookout().words.before(bytes.get(from..end)?, sign);
+        let words = words.filter(|(at, word)| wanted(word.row.name) && self.is_apart(bytes, from + at));
+        let (at, word) = words.min_by_key(|(at, _)| *at).filter(|_| self.takes_words())?;
+        let candidate = Candidate::marked(vec![(word.row, word.kind)], word.text.len());
+        self.state = State::Call(Box::new(candidate.unproven(word.kind == DelimiterKind::Word)));
+        Some(from + at)
+    }
+
+    /// Where a word may have begun at the end of the text, of which more is to come.
+    pub(super) fn open_word(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let area = bytes.get(from..)?;
+        let place = self.lookout().words.open(area, |at| self.is_apart(bytes, from + at))?;
+        self.takes_words().then_some(from + place)
     }
 }
