@@ -50,6 +50,11 @@ pub(super) trait Body: Debug + Send {
     /// The call that had begun when the body was given up.
     fn unfinished(&mut self) -> Option<Unfinished>;
 
+    /// Whether the name of a call has been read whose arguments have not ended.
+    fn is_named(&self) -> bool {
+        false
+    }
+
     /// Whether a call has begun, so that a delimiter before it is more than mentioned.
     fn is_meant(&self) -> bool;
 

@@ -3,20 +3,18 @@
 //! Nothing is evaluated: what is no literal is refused. The reader goes over the text once and keeps only its
 //! position, so that a text costs the same however it is cut.
 
+mod entry;
 mod string;
 #[cfg(test)]
 mod tests;
 mod word;
 mod write;
 
-use memchr::memchr3;
-
-use self::string::{Ends, Text};
+use self::string::Text;
 pub(super) use self::{
     word::number,
     write::{write, write_argument_key, write_member_key, write_value},
 };
-use super::{body::cut, repair::MAX_DEPTH, typing::quoted};
 
 /// How the arguments of a call are written as literals.
 #[derive(Debug, Clone, Copy)]
@@ -262,148 +260,5 @@ impl Literals {
         self.doubt = None;
         self.repaired |= self.filled() && !self.style.is_python();
         self.close(out)
-    }
-
-    /// Begins an entry of the innermost bracket.
-    fn entry(&mut self, out: &mut String) {
-        if let Some(frame) = self.stack.last_mut() {
-            if frame.filled {
-                out.push(',');
-            }
-            frame.filled = true;
-        }
-    }
-
-    fn key(&mut self, byte: u8, text: &str, eof: bool, out: &mut String) -> Option<Read> {
-        if byte == self.closer(self.stack.len()) {
-            return self.close_early(out);
-        }
-        let python = self.style.is_python();
-        if !python || self.stack.len() > 1 {
-            match self.opening(text, eof) {
-                Ends::More => return Some(Read::More),
-                Ends::Yes(mut string) => {
-                    self.entry(out);
-                    string.key = true;
-                    self.bare = false;
-                    self.repaired |= !python;
-                    self.begin(string, out);
-                    return None;
-                }
-                Ends::No => {}
-            }
-        }
-        self.part = Part::BareKey(self.pos);
-        None
-    }
-
-    fn bare_key(&mut self, start: usize, text: &str, out: &mut String) -> Option<Read> {
-        let rest = cut(text, self.pos..text.len());
-        let python = self.style.is_python();
-        let ends = |char: char| {
-            if python {
-                !(char.is_alphanumeric() || char == '_')
-            } else {
-                matches!(char, ':' | ',' | '"' | '\'' | '{' | '}' | '[' | ']')
-                    || u8::try_from(char).is_ok_and(|byte| self.assigns(byte))
-            }
-        };
-        let Some(length) = rest.find(ends) else {
-            self.pos = text.len();
-            return Some(Read::More);
-        };
-        self.pos += length;
-        let key = cut(text, start..self.pos).trim_end();
-        let good = if !python {
-            let next = text.as_bytes().get(self.pos);
-            !key.is_empty() && next.is_some_and(|next| *next == self.assign() || self.assigns(*next))
-        } else if self.stack.len() == 1 {
-            word::is_identifier(key)
-        } else {
-            // The only other keys a JSON writer of Python takes and models use.
-            word::is_plain_integer(key)
-        };
-        if !good {
-            return Some(Read::Fail);
-        }
-        self.entry(out);
-        quoted(key, out);
-        self.bare = true;
-        self.part = Part::Assign;
-        None
-    }
-
-    fn value(&mut self, byte: u8, text: &str, eof: bool, out: &mut String) -> Option<Read> {
-        if !self.keyed() && byte == self.closer(self.stack.len()) {
-            return self.close_early(out);
-        }
-        let opening = self.opening(text, eof);
-        if matches!(opening, Ends::More) {
-            return Some(Read::More);
-        }
-        if !self.keyed() {
-            self.entry(out);
-        }
-        let kind = match byte {
-            b'{' => {
-                self.doubt = self.style.is_python().then_some(out.len());
-                Kind::Dict
-            }
-            b'[' => Kind::List,
-            b'(' if self.style.is_python() => Kind::Tuple,
-            _ => {
-                if let Ends::Yes(string) = opening {
-                    self.begin(string, out);
-                } else {
-                    self.part = Part::Word(self.pos);
-                }
-                return None;
-            }
-        };
-        if self.stack.len() == MAX_DEPTH {
-            return Some(Read::Fail);
-        }
-        out.push(if kind == Kind::Dict { '{' } else { '[' });
-        self.pos += 1;
-        self.open(kind);
-        None
-    }
-
-    fn word(&mut self, start: usize, text: &str, eof: bool, out: &mut String) -> Option<Read> {
-        let rest = cut(text, self.pos..text.len()).as_bytes();
-        let python = self.style.is_python();
-        let length = if python {
-            rest.iter().position(|byte| !word::holds(*byte))
-        } else {
-            memchr3(b',', b'}', b']', rest)
-        };
-        let Some(length) = length else {
-            self.pos = text.len();
-            return Some(Read::More);
-        };
-        self.pos += length;
-        let word = cut(text, start..self.pos).trim_end();
-        if python && matches!(word, "r" | "R" | "u" | "U") {
-            match self.opening(text, eof) {
-                Ends::More => return Some(Read::More),
-                Ends::Yes(mut string) => {
-                    string.raw = word.eq_ignore_ascii_case("r");
-                    self.begin(string, out);
-                    return None;
-                }
-                Ends::No => {}
-            }
-        }
-        if let Some(strict) = word::literal(word, python, out) {
-            self.repaired |= !strict;
-        } else if python || word.is_empty() || self.style.quotes.iter().any(|quote| word.contains(quote)) {
-            self.pos = start;
-            return Some(Read::Fail);
-        } else {
-            quoted(word, out);
-            self.repaired = true;
-        }
-        self.part = Part::After;
-        None
     }
 }

@@ -2,6 +2,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::repair::MAX_DEPTH;
 
 const PYTHON: LiteralStyle = LiteralStyle { assign: b'=', close: b')', quotes: &[] };
 const GEMMA: LiteralStyle = LiteralStyle { assign: b':', close: b'}', quotes: &["<|\"|>"] };

@@ -1,8 +1,11 @@
 //! The arguments after a name: which notation they are in, and reading those that are no tags.
 
+use serde_json::Value;
+
 use super::{Arguments, NamedBody, Part, head, head::MAX_NAME};
 use crate::{
     body::{Body, Cx, Is, Step, ahead, cut, is, is_any, rest},
+    envelope::members,
     json::JsonBody,
     literal::{Literals, Read},
 };
@@ -22,6 +25,7 @@ impl NamedBody {
             && opens
         {
             let ends = self.style.end;
+            self.unsure = self.unmarked && cut(text, self.start..self.pos).trim_end().ends_with(&name);
             self.json = Some(Box::new(JsonBody::arguments(self.row, ends, name, self.begun, self.pos)));
             self.part = Part::Json;
             return None;
@@ -108,6 +112,10 @@ impl NamedBody {
         match json.feed(text, eof, cx) {
             Step::Done(end) => {
                 let Some(call) = json.take_ready().pop() else { return Some(Step::Reject(end)) };
+                let fits = |schema| members(&call.arguments).is_some_and(|names| fits(&names, schema));
+                if self.unsure && !cx.offered.schema(&call.name).is_some_and(fits) {
+                    return Some(Step::Reject(end));
+                }
                 self.begun = call.index;
                 self.arguments = call.arguments;
                 self.sent = self.arguments.len();
@@ -143,4 +151,12 @@ impl NamedBody {
             }
         }
     }
+}
+
+/// Whether arguments of these names are those of a tool: it has them all, and none is missing.
+fn fits(names: &[String], schema: &Value) -> bool {
+    let has = |name: &String| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let given = |name: &Value| name.as_str().is_some_and(|name| names.iter().any(|given| given == name));
+    names.iter().all(has) && required.into_iter().all(given)
 }

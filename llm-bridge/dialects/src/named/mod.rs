@@ -1,6 +1,7 @@
 //! The family of bodies that name the tool first: `<function=NAME>`, `NAME[ARGS]`, `call:NAME{`, `NAME(`, and then
 //! its arguments, in tags, as a JSON object or as literals.
 
+mod after;
 mod arguments;
 mod head;
 mod lead;
@@ -19,11 +20,8 @@ pub use tags::TagStyle;
 use value::Written;
 
 use super::{
-    body::{
-        Body, Cx, Is, Lead, Ready, Step, Tail, Unfinished, ahead, cut, done_on_line, is, is_any, rest, tail,
-    },
+    body::{Body, Cx, Is, Ready, Step, Unfinished, cut, is, rest},
     elements::End,
-    envelope::{members, wrapped_arguments},
     json::JsonBody,
     literal::{LiteralStyle, Literals},
     table::{DelimiterKind, Dialect},
@@ -66,6 +64,8 @@ pub(super) struct NamedBody {
     bare: bool,
     /// Nor does a word: its line has to end with it.
     unmarked: bool,
+    /// Nothing but a line end stands between the name and the arguments: they have to be those of the tool.
+    unsure: bool,
     pos: usize,
     part: Part,
     /// Where the part that is being read begins.
@@ -151,6 +151,7 @@ impl NamedBody {
             wrapped: !matches!(kind, DelimiterKind::Call | DelimiterKind::Inner),
             bare: unmarked || kind == DelimiterKind::Line,
             unmarked,
+            unsure: false,
             pos: at,
             part: Part::Call,
             start: at,
@@ -256,134 +257,6 @@ impl NamedBody {
         None
     }
 
-    /// Passes over the delimiters that end the call; the arguments before them are whole.
-    fn end(&mut self, text: &str, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
-        let fence: &[u8] = if matches!(self.style.arguments, Arguments::Json) { b"`" } else { b"" };
-        let next = ahead(text, self.pos, fence).unwrap_or(self.pos);
-        let behind = rest(text, next);
-        if let Some(end) = self.style.end.iter().find(|end| behind.starts_with(**end)) {
-            self.ended = true;
-            self.pos = next + end.len();
-            return None;
-        }
-        let open = is_any(behind, self.style.end.iter().copied()) == Is::Open;
-        if open && !eof {
-            return Some(Step::More);
-        }
-        self.finish_call(self.pos, cx);
-        None
-    }
-
-    fn finish_call(&mut self, end: usize, cx: &mut Cx<'_>) {
-        if !self.closed {
-            if self.arguments.is_empty() {
-                self.arguments.push('{');
-            }
-            self.arguments.push('}');
-        }
-        if self.wraps && self.params == 1 {
-            self.unwrap_arguments(cx);
-        }
-        self.wraps = false;
-        self.part = Part::Tail;
-        self.send(cx);
-        let Some(name) = self.name.take() else { return };
-        self.ready.push(Ready {
-            name,
-            arguments: std::mem::take(&mut self.arguments),
-            repaired: self.repaired,
-            end,
-            index: self.begun.take(),
-            bare_name: false,
-            closed: self.ended || self.closed && self.style.end.is_empty() && self.row.is_open_ended(),
-        });
-    }
-
-    /// Takes the only argument for all of them, if it is an object whose members are arguments of the tool.
-    fn unwrap_arguments(&mut self, cx: &Cx<'_>) {
-        let inner = wrapped_arguments(&self.arguments);
-        let known = |name: &str| self.properties(cx).is_some_and(|all| all.contains_key(name));
-        if let Some(inner) =
-            inner.filter(|inner| members(inner).is_some_and(|names| names.iter().all(|name| known(name))))
-        {
-            self.arguments = inner;
-            self.repaired = true;
-        }
-    }
-
-    fn after(&mut self, text: &str, eof: bool) -> Option<Step> {
-        if self.listed {
-            return self.after_element(text, eof);
-        }
-        let tail = tail(text, self.pos, self.row.close, b"`", eof);
-        if let Tail::Closed(end) = tail {
-            self.ready.iter_mut().for_each(|ready| ready.closed = true);
-            return Some(Step::Done(end));
-        }
-        if let Tail::Cut(end) = tail {
-            return Some(Step::Done(end));
-        }
-        let open = self.style.head.open();
-        let next = match ahead(text, self.pos, b",") {
-            Some(at) if self.wrapped && at < text.len() && !self.bare => {
-                match (open, &self.style.arguments) {
-                    ("", Arguments::Literals(_)) => lead(&self.style, self.row, rest(text, at), false),
-                    ("", _) => Lead::No,
-                    _ => lead_is(is(rest(text, at), open)),
-                }
-            }
-            _ => Lead::No,
-        };
-        if next == Lead::Yes {
-            self.pos = ahead(text, self.pos, b",").unwrap_or(self.pos);
-            self.part = Part::Call;
-            return None;
-        }
-        if (tail == Tail::Open || next == Lead::More) && !eof {
-            return Some(Step::More);
-        }
-        Some(if self.unmarked { done_on_line(text, self.pos, eof) } else { Step::Done(self.pos) })
-    }
-
-    /// After an element of a list: its next one or its end.
-    fn after_element(&mut self, text: &str, eof: bool) -> Option<Step> {
-        let Some(at) = ahead(text, self.pos, &[]) else { return Some(Step::Reject(self.pos)) };
-        match text.as_bytes().get(at) {
-            Some(b',') => {
-                let next = ahead(text, at + 1, &[]).unwrap_or(at + 1);
-                match text.as_bytes().get(next) {
-                    None if !eof => return Some(Step::More),
-                    // One comma too many.
-                    Some(b']') => {
-                        self.ready.iter_mut().for_each(|ready| ready.repaired = true);
-                        self.pos = next;
-                    }
-                    _ => {
-                        self.pos = at + 1;
-                        self.part = Part::Call;
-                    }
-                }
-                None
-            }
-            Some(b']') => {
-                self.pos = at + 1;
-                self.listed = false;
-                self.wrapped = false;
-                None
-            }
-            None if !eof => Some(Step::More),
-            _ => match tail(text, self.pos, self.row.close, &[], eof) {
-                _ if self.bare => Some(Step::Reject(self.pos)),
-                Tail::Open if !eof => Some(Step::More),
-                Tail::Closed(end) | Tail::Cut(end) => {
-                    self.ready.iter_mut().for_each(|ready| ready.repaired = true);
-                    Some(Step::Done(end))
-                }
-                _ => Some(Step::Reject(at.min(text.len()))),
-            },
-        }
-    }
-
     /// Hands on what has come of the arguments.
     fn send(&mut self, cx: &mut Cx<'_>) {
         let Some(index) = self.begun.filter(|_| !self.wraps) else { return };
@@ -421,6 +294,10 @@ impl Body for NamedBody {
     fn unfinished(&mut self) -> Option<Unfinished> {
         let meant = self.is_meant() && !self.bare;
         self.name.take().map(|_| Unfinished { index: self.begun.take(), meant })
+    }
+
+    fn is_named(&self) -> bool {
+        self.name.is_some()
     }
 
     fn is_meant(&self) -> bool {

@@ -28,10 +28,8 @@ impl Scanner {
         let over = cap < text.len();
         // A header ends the thinking of the message before it; only what it is for is not known yet.
         let ends = candidate.is_header() && self.thinking.is_some_and(|open| open & MESSAGE != 0);
-        let sure = !candidate.is_quoted()
-            && (ends || self.thinking.is_none())
-            && !self.place.code
-            && !candidate.is_fence();
+        let quoted = candidate.is_quoted() || self.offset < self.inside;
+        let sure = !quoted && (ends || self.thinking.is_none()) && !self.place.code && !candidate.is_fence();
         let parsing = self.options.parsing;
         let live = self.options.deltas && sure && !parsing.decides_late();
         let (index, flat) = (&mut self.index, &mut self.flat);
@@ -54,7 +52,7 @@ impl Scanner {
                 self.place = Place { blank: self.place.blank, framing: true, ..Place::start() };
                 (end, true)
             }
-            Step::Done(end) if candidate.is_quoted() => {
+            Step::Done(end) if quoted => {
                 self.plain = self.plain.max(self.offset + end);
                 self.plain_text(cut(text, 0..end), sink)
             }
@@ -109,6 +107,13 @@ impl Scanner {
                     sink(Event::Aborted { index, source: cut(text, 0..call.end), reason });
                 }
             }
+        }
+        if self.offset < self.inside {
+            ready.clear();
+        } else if reason != Abort::Unreadable && candidate.is_in_arguments() {
+            let from = ready.last().map_or(candidate.lead(), |call| call.end);
+            let end = candidate.end_of_arguments(cut(text, from..at)).map_or(at, |end| from + end);
+            self.inside = self.offset + end;
         }
         if self.place.code || candidate.is_quoted() {
             // After an open backtick only what is well formed is a call.

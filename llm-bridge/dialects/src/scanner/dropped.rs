@@ -45,8 +45,11 @@ impl Scanner {
             let Some(end) = dropped.end(behind, eof) else { break };
             let delimiter = if eof { self.delimiters.at_end(behind) } else { self.delimiters.at(behind) };
             match delimiter {
-                _ if end > 0 => stop = Some(here + end),
-                Found::Delimiter(delimiter, _) if !delimiter.rows(self.options.only, false).is_empty() => {
+                _ if end > 0 && self.offset + here >= self.inside => stop = Some(here + end),
+                Found::Delimiter(delimiter, _)
+                    if self.offset + here >= self.inside
+                        && !delimiter.rows(self.options.only, false).is_empty() =>
+                {
                     stop = Some(here)
                 }
                 Found::Partial => break,

@@ -64,7 +64,8 @@ impl Scanner {
     ) -> Line {
         let rest = cut(text, at..text.len());
         let first = rest.bytes().next();
-        let calls = self.thinking.is_none() && !self.offered.is_empty();
+        let inside = self.offset + at < self.inside;
+        let calls = self.thinking.is_none() && !self.offered.is_empty() && !inside;
         let begins = |first| self.delimiters.starts_line(first) || self.offered.begins(first);
         if self.offered.tags().is_empty() && first.is_some_and(|first| !begins(first)) {
             return Line::Other;

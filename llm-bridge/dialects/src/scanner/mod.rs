@@ -42,6 +42,8 @@ pub struct Scanner {
     plain: usize,
     /// Up to here, a call that came to nothing has been reported.
     reported: usize,
+    /// Up to here, all stands in the arguments of a call that was cut off: nothing in it is a call.
+    inside: usize,
     /// Bytes of abandoned bodies that were read again.
     spent: usize,
     /// Pairs of thinking delimiters that are known not to be closed up to the end of the text.
@@ -98,6 +100,7 @@ impl Scanner {
             offset: 0,
             plain: 0,
             reported: 0,
+            inside: 0,
             spent: 0,
             unclosed: 0,
             closed: 0,

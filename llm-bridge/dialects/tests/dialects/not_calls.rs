@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{expect, offering, read};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolrack_dialects::{Offered, ScanOptions};
 
 fn tools() -> Arc<Offered> {
@@ -125,4 +125,70 @@ fn d19_delimiters_that_are_left_over_are_not_shown() {
     let code = "```\n</s>\n```\nand `</s>`";
     expect(code, &tools(), &json!([]), code);
     expect("<function_calls> are tags", &tools(), &json!([]), "<function_calls> are tags");
+}
+
+#[test]
+fn d11_a_name_on_a_line_and_an_object_are_a_call_only_with_arguments_of_the_tool() {
+    expect_text(&[
+        "find\n{\"pattern\": \"tides\"}",
+        "find\n{\"text\": \"tides\", \"depth\": 2}",
+        "find\n{}",
+        "The fields are:\nlist\n{\"items\": [1, 2]}\n",
+        "list\n{\"folder\": \"a\", \"name\": \"find\"}",
+    ]);
+    let found = json!([["find", {"text": "tides"}]]);
+    expect("find\n{\"text\": \"tides\"}", &tools(), &found, "");
+    expect("So:\nlist\n{}", &tools(), &json!([["list", {}]]), "So:");
+    expect("list\n{\"folder\": \"a\"}", &tools(), &json!([["list", {"folder": "a"}]]), "");
+    // A delimiter says what is meant: whoever runs the call answers the model.
+    expect("find[ARGS]{\"pattern\": 1}", &tools(), &json!([["find", {"pattern": 1}]]), "");
+    // Of a tool without a schema nobody knows the arguments.
+    let text = "note\n{\"a\": 1}";
+    expect(text, &offering(json!({"note": null})), &json!([]), text);
+}
+
+#[test]
+fn s2_a_call_in_the_arguments_of_one_that_is_cut_off_is_none() {
+    let inner = [
+        "<tool_call>\n<function=list>\n<parameter=folder>\n/\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call>{\"name\": \"list\", \"arguments\": {}}</tool_call>",
+        "<tool_call>list<arg_key>folder</arg_key><arg_value>/</arg_value></tool_call>",
+        "<function=list>\n</function>",
+        "[TOOL_CALLS]list[ARGS]{}",
+        "\n{\"name\": \"list\", \"arguments\": {}}\n",
+        "\nlist[ARGS]{}\n",
+        "\n```json\n{\"name\": \"list\", \"arguments\": {}}\n```\n",
+        "functools[{\"name\": \"list\", \"arguments\": {}}]\n",
+    ];
+    let outer = [
+        "<tool_call>\n<function=find>\n<parameter=text>\n",
+        "<tool_call>{\"name\": \"find\", \"arguments\": {\"text\": \"",
+        "<tool_call>find<arg_key>text</arg_key><arg_value>",
+        "[TOOL_CALLS]find[ARGS]{\"text\": \"",
+        "<function=find>\n<parameter=text>\n",
+        "{\"name\": \"find\", \"arguments\": {\"text\": \"",
+        "[find(text=\"\"\"",
+        "<|tool_call_begin|>functions.find:0<|tool_call_argument_begin|>{\"text\": \"",
+        "<function name=\"find\"><param name=\"text\">",
+    ];
+    for outer in outer {
+        for inner in inner {
+            let value = format!("Write {inner} and {inner} to call, as");
+            let written = if outer.ends_with(": \"") { Value::from(value.as_str()).to_string() } else { value };
+            let text = format!("{outer}{}", written.trim_matches('"'));
+            // These share the end of a call with the outer one.
+            if outer.starts_with("<function name") && inner.contains("</function>") {
+                continue;
+            }
+            let read = read(&text, &tools(), &ScanOptions::default());
+            assert_eq!(
+                (read.calls.as_slice(), read.content.as_str()),
+                ([].as_slice(), text.as_str()),
+                "{text}"
+            );
+        }
+    }
+    // What stands after the end of a call that could not be read is a call as ever.
+    let text = format!("{}tides</tool_call>\n{}", outer[1].replace("{\"text\"", "{\"text\" 1"), inner[1]);
+    assert_eq!(read(&text, &tools(), &ScanOptions::default()).calls.len(), 1, "{text}");
 }

@@ -1,5 +1,7 @@
 //! What may be a call, from its delimiter on: the choice of the dialect and the form that own it.
 
+mod end;
+
 use super::{
     body::{Body, Cx, Is, Lead, MAX_BLANK, Ready, Step, Unfinished, ahead, is, is_any, rest},
     delimiters::{Delimiters, Found},
@@ -138,16 +140,6 @@ impl Candidate {
     /// The backticks of the fence that this candidate turned out to be, or 0.
     pub(super) fn fence_ticks(&self) -> usize {
         if let State::Fence(fence) = &self.state { fence.ticks() } else { 0 }
-    }
-
-    /// What may end the calls after the delimiter; nothing where the delimiter is merely mentioned. Where the text is cut off
-    /// (`at_end`) any beginning of a call is one.
-    pub(super) fn ends(&self, at_end: bool) -> Option<Vec<&'static str>> {
-        let State::Owned(dialect, body) = &self.state else { return None };
-        let meant = !self.bare && (at_end || body.is_meant());
-        let (row, _) = self.opened.iter().find(|(row, _)| row.name == *dialect)?;
-        let end = |form: &Form| if let Form::Named(style) = form { style.end } else { &[] };
-        meant.then(|| row.close.iter().chain(row.forms.iter().flat_map(end)).copied().collect())
     }
 
     fn body(&self) -> Option<&dyn Body> {

@@ -1,0 +1,146 @@
+//! The structure of a JSON body: brackets, commas, colons, and what may stand in their place.
+
+use super::{Expect, JsonBody, Key};
+use crate::{
+    body::{Cx, Step, cut},
+    repair,
+};
+
+impl JsonBody {
+    /// Takes the byte at the position, which is neither white space nor in a string.
+    pub(super) fn structural(&mut self, text: &str, byte: u8, eof: bool, cx: &mut Cx<'_>) -> Option<Step> {
+        use Expect::{Colon, Comma, Comment, Key as WantKey, KeyOrEnd, Scalar, Start, Value, ValueOrEnd};
+        if self.expect == Scalar {
+            if !matches!(byte, b',' | b'}' | b']' | b'"' | b'\'' | b'{' | b'[' | b'<' | b'#' | b':') {
+                self.pos += 1;
+                return None;
+            }
+            self.scalar_end(text);
+        }
+        if self.between() {
+            let strict = match byte {
+                b'{' => matches!(self.expect, Value | ValueOrEnd),
+                b',' => self.expect == Comma,
+                b']' => matches!(self.expect, Comma | ValueOrEnd),
+                b'<' => true,
+                b'/' | b'#' if !self.bare => false,
+                // Text, or a value that is no call, would be lost between calls.
+                _ => return Some(self.refuse()),
+            };
+            self.mended |= !strict;
+        }
+        match (byte, self.expect) {
+            (b'{' | b'[', expect) => return self.open(byte, expect, cx),
+            (b'}' | b']', expect) => {
+                self.expects(matches!(expect, Comma | KeyOrEnd | ValueOrEnd));
+                let fits = self.stack.last() == Some(&if byte == b'}' { b'{' } else { b'[' });
+                if !fits {
+                    return Some(self.refuse());
+                }
+                return self.close(text, cx);
+            }
+            (b'"' | b'\'', expect) => {
+                self.expects(byte == b'"' && matches!(expect, Value | ValueOrEnd | KeyOrEnd | WantKey));
+                self.quote = Some(byte);
+                self.string = self.pos;
+                let key = matches!(expect, KeyOrEnd | WantKey)
+                    || (expect == Comma && self.stack.last() == Some(&b'{'));
+                if !key && self.arguments.is_none() && self.at_member() && self.key_is == Key::Arguments {
+                    self.arguments = Some(self.pos);
+                }
+                self.expect = if key { Colon } else { Comma };
+            }
+            (b':', expect) => {
+                self.expects(expect == Colon);
+                self.expect = Value;
+            }
+            (b',', expect) => {
+                self.expects(expect == Comma);
+                self.comma = self.pos;
+                self.expect = if self.stack.last() == Some(&b'{') { WantKey } else { Value };
+            }
+            (b'<', _) => return self.angle(text, eof, cx),
+            (b'/' | b'#', _) if !self.bare => {
+                self.expects(false);
+                self.expect = Comment(if byte == b'#' { b'\n' } else { b'*' });
+            }
+            // A name is a string: one without quotes would be a guess.
+            (_, Value) if self.at_member() && self.key_is == Key::Name => return Some(self.refuse()),
+            (_, Value | ValueOrEnd) => {
+                self.scalar = self.pos;
+                self.expect = Scalar;
+            }
+            (_, Start) => return Some(Step::Reject(self.pos)),
+            // Loose: an unquoted key, or text after a quote that was not escaped. ParseOptions it is the repair's job.
+            _ if self.bare => return Some(self.refuse()),
+            (_, KeyOrEnd | WantKey) => {
+                self.expects(false);
+                self.expect = Colon;
+            }
+            _ => self.expects(false),
+        }
+        self.pos += 1;
+        None
+    }
+
+    fn open(&mut self, byte: u8, expect: Expect, cx: &mut Cx<'_>) -> Option<Step> {
+        let object = byte == b'{';
+        let place = match self.stack.len() {
+            0 if self.ends.is_some() => {
+                self.object = self.pos;
+                self.arguments = Some(self.pos);
+                false
+            }
+            0 => {
+                self.array = !object;
+                object
+            }
+            1 => self.array,
+            _ => false,
+        };
+        if place && !object || self.stack.len() >= repair::MAX_DEPTH {
+            return Some(self.refuse());
+        }
+        if place {
+            self.object = self.pos;
+            self.key_is = Key::Other;
+            self.plain = true;
+            (self.name, self.arguments, self.arguments_end) = (None, None, None);
+            self.sent = 0;
+        } else if self.at_member() && self.key_is == Key::Arguments && self.arguments.is_none() {
+            self.arguments = Some(self.pos);
+            if !object {
+                return Some(self.refuse());
+            }
+            self.begin(cx);
+        }
+        self.expects(matches!(expect, Expect::Start | Expect::Value | Expect::ValueOrEnd));
+        self.stack.push(byte);
+        self.expect = if object { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+        self.pos += 1;
+        None
+    }
+
+    fn close(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<Step> {
+        let member = self.at_member() || self.stack.len() == 1 && self.ends.is_some();
+        self.stack.pop();
+        self.pos += 1;
+        if member {
+            let range = self.object..self.pos;
+            if !self.complete(cut(text, range), text, cx) {
+                return Some(self.refuse());
+            }
+            self.expect = Expect::Comma;
+        } else {
+            self.value_end();
+        }
+        if self.stack.is_empty() {
+            if self.ready.is_empty() {
+                return Some(self.refuse());
+            }
+            self.ready.iter_mut().for_each(|ready| ready.repaired |= self.mended);
+            self.expect = Expect::Tail;
+        }
+        None
+    }
+}
