@@ -89,6 +89,7 @@ mod passing;
 mod provider;
 mod request;
 pub mod responses;
+mod results;
 mod rules;
 mod schema;
 mod wire;
@@ -111,6 +112,7 @@ pub use provider::{Provider, UnknownProvider};
 pub use request::{
     ClientTool, Conversation, Effort, Request, ResponseFormat, Sampling, Thinking, ToolChoice, ToolInput,
 };
+pub use results::move_media_behind_results;
 pub use schema::remove_nulls;
 pub use wire::{Decode, Encoded, Omission, Progress, Wire};
 

@@ -231,6 +231,21 @@ impl Media {
         Self { kind, source, media_type: None, name: None, detail: None }
     }
 
+    /// Its media type: as it is said, or as the beginning of a picture's bytes in Base64 tells it.
+    pub fn known_type(&self) -> Option<&str> {
+        const BEGINNINGS: [(&str, &str); 4] = [
+            ("iVBORw0KGgo", "image/png"),
+            ("/9j/", "image/jpeg"),
+            ("R0lGOD", "image/gif"),
+            ("UklGR", "image/webp"),
+        ];
+        let begins = |data: &str| BEGINNINGS.iter().find(|(begins, _)| data.starts_with(begins));
+        self.media_type.as_deref().or_else(|| match (&self.source, self.kind) {
+            (MediaSource::Data(data), MediaKind::Image) => begins(data).map(|(_, name)| *name),
+            _ => None,
+        })
+    }
+
     /// Media of a `data:` URL in Base64, or of another text, which is what `other` says.
     pub(crate) fn from_url(kind: MediaKind, url: String, other: fn(String) -> MediaSource) -> Self {
         let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));

@@ -148,6 +148,14 @@ pub(crate) fn passing_omissions(request: &Request, api: Provider) -> Vec<Omissio
     omissions
 }
 
+/// What becomes of the media of a result where results are text.
+pub(crate) const fn media_omission(is_carried: bool) -> &'static str {
+    match is_carried {
+        true => "moved: into a message of the user behind the results",
+        false => "described: it has no place in a message",
+    }
+}
+
 /// The parts of a result.
 fn inner_parts(part: &Part) -> &[Part] {
     match &part.content {

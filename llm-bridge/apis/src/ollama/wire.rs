@@ -1,6 +1,6 @@
 //! Requests to model servers.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use http::response::Parts;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -15,9 +15,10 @@ use crate::{
     Content, Decode, Effort, Encoded, Failure, Framing, Message, Omission, Part, Provider, RawJson, Request,
     ResponseFormat, Role, Sampling, Thinking, ToolChoice, ToolInput, Wire,
     decoder::{StreamDecoder, WholeDecoder},
+    move_media_behind_results,
     openai::{client_tools::ToolJson, failure_of},
     passing::Fields,
-    wire::{passing_omissions, post, retry_after},
+    wire::{media_omission, passing_omissions, post, retry_after},
 };
 
 /// Ollama's own API, spoken to an Ollama server.
@@ -49,7 +50,8 @@ impl Wire for OllamaWire {
         let definitions = if is_none { "" } else { definitions };
         let tools =
             request.tools.iter().filter(|tool| !is_none && matches!(tool.input, ToolInput::Json { .. }));
-        let body = self.body(request, &names);
+        let messages = move_media_behind_results(&request.messages, |part| image_of(part).is_some());
+        let body = self.body(request, &messages, &names);
         let http = post("/api/chat", &body, definitions, tools.map(|tool| ToolJson::new(tool, API)));
         Encoded { http, omissions: omissions(request) }
     }
@@ -87,12 +89,17 @@ struct Body<'a> {
 }
 
 impl OllamaWire {
-    fn body<'a>(&'a self, request: &'a Request, names: &'a CallNames<'a>) -> Body<'a> {
+    fn body<'a>(
+        &'a self,
+        request: &'a Request,
+        messages: &'a [Cow<'_, Message>],
+        names: &'a CallNames<'a>,
+    ) -> Body<'a> {
         let passing = &request.passing;
         let own = self.keep_alive.as_deref().filter(|_| passing.get(API, "keep_alive").is_none());
         Body {
             model: request.model.as_deref(),
-            messages: request.messages.iter().flat_map(|message| messages_of(message, names)).collect(),
+            messages: messages.iter().flat_map(|message| messages_of(message, names)).collect(),
             stream: true,
             think: request.thinking.map(|thinking| match thinking {
                 Thinking::Off => false.into(),
@@ -213,7 +220,7 @@ fn message_omissions(message: &Message, path: &str, add: &mut impl FnMut(String,
     if message.role == Role::Developer {
         add(format!("{path}.role"), "sent as `system`");
     }
-    part_omissions(message.role, &message.parts, path, add);
+    part_omissions(message.role, message.parts.iter().enumerate(), path, add);
     for (at, part) in message.parts.iter().enumerate() {
         if let Content::Result(result) = &part.content
             && message.role == Role::Tool
@@ -222,7 +229,12 @@ fn message_omissions(message: &Message, path: &str, add: &mut impl FnMut(String,
             if result.is_error {
                 add(format!("{path}.is_error"), "left out: the text has to say it");
             }
-            part_omissions(Role::User, &result.parts, &path, add);
+            let is_media = |(_, part): &(usize, &Part)| matches!(part.content, Content::Media(_));
+            let (media, others): (Vec<_>, Vec<_>) = result.parts.iter().enumerate().partition(is_media);
+            for (at, media) in media {
+                add(format!("{path}.parts[{at}]"), media_omission(image_of(media).is_some()));
+            }
+            part_omissions(Role::User, others.into_iter(), &path, add);
         }
     }
 }
@@ -236,9 +248,14 @@ enum Place {
     Calls,
 }
 
-fn part_omissions(role: Role, parts: &[Part], path: &str, add: &mut impl FnMut(String, &'static str)) {
+fn part_omissions<'p>(
+    role: Role,
+    parts: impl Iterator<Item = (usize, &'p Part)>,
+    path: &str,
+    add: &mut impl FnMut(String, &'static str),
+) {
     let (mut last, mut seen) = (Place::Thinking, BTreeSet::new());
-    for (at, part) in parts.iter().enumerate() {
+    for (at, part) in parts {
         let path = format!("{path}.parts[{at}]");
         let place = match &part.content {
             Content::Text(_) if role != Role::Tool => Place::Content,

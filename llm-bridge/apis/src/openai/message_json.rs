@@ -152,7 +152,8 @@ impl Serialize for PartJson<'_> {
 }
 
 fn media_json(media: &Media) -> (&'static str, Value) {
-    let media_type = media.media_type.as_deref();
+    // Ollama's clients do not say it, and servers want it.
+    let media_type = media.known_type();
     let data_url = |data: &str| format!("data:{};base64,{data}", media_type.unwrap_or_default());
     let url = match &media.source {
         MediaSource::Text(text) => {

@@ -1,5 +1,7 @@
 //! Requests to model servers.
 
+use std::borrow::Cow;
+
 use http::response::Parts;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -11,12 +13,13 @@ use super::{
     message_json::{MessageJson, is_content, messages_of},
 };
 use crate::{
-    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Omission, Part, Provider,
-    Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
+    Content, Decode, Effort, Encoded, Failure, Framing, Media, MediaSource, Message, Omission, Part,
+    Provider, Request, ResponseFormat, Role, Thinking, ToolChoice, Wire,
     decoder::{StreamDecoder, WholeDecoder},
     json::Leftover,
+    move_media_behind_results,
     passing::Fields,
-    wire::{passing_omissions, post, retry_after},
+    wire::{media_omission, passing_omissions, post, retry_after},
 };
 
 /// OpenAI's chat completions, spoken to a model server.
@@ -30,7 +33,8 @@ impl Wire for OpenAiWire {
 
     fn request(&self, request: &Request, definitions: &str) -> Encoded {
         let tools = request.tools.iter().map(|tool| ToolJson::new(tool, API));
-        let http = post("/chat/completions", &Body::of(request), definitions, tools);
+        let messages = move_media_behind_results(&request.messages, is_content);
+        let http = post("/chat/completions", &Body::of(request, &messages), definitions, tools);
         Encoded { http, omissions: omissions(request) }
     }
 
@@ -82,12 +86,12 @@ fn omissions(request: &Request) -> Vec<Omission> {
                         add(path() + ".is_error", "left out: the text has to say it");
                     }
                     for (inner_at, inner) in result.parts.iter().enumerate() {
-                        if !is_content(inner) {
-                            add(
-                                format!("{}.parts[{inner_at}]", path()),
-                                "left out: it has no place in a result",
-                            );
-                        }
+                        let done = match &inner.content {
+                            Content::Media(_) => media_omission(is_content(inner)),
+                            _ if !is_content(inner) => "left out: it has no place in a result",
+                            _ => continue,
+                        };
+                        add(format!("{}.parts[{inner_at}]", path()), done);
                     }
                     1
                 }
@@ -149,7 +153,7 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn of(request: &'a Request) -> Self {
+    fn of(request: &'a Request, messages: &'a [Cow<'_, Message>]) -> Self {
         let sampling = &request.sampling;
         let (passing, format) = (&request.passing, request.format.as_ref());
         let but: &[&str] = match request.thinking {
@@ -158,7 +162,7 @@ impl<'a> Body<'a> {
         };
         Self {
             model: request.model.as_deref(),
-            messages: request.messages.iter().flat_map(messages_of).collect(),
+            messages: messages.iter().flat_map(|message| messages_of(message)).collect(),
             stream: true,
             stream_options: StreamOptions {
                 include_usage: true,

@@ -147,7 +147,7 @@ fn request() -> impl Strategy<Value = Request> {
         |((model, choice, parallel, sampling, thinking, format), messages, tools, passing)| Request {
             has_grammar: passing.get(Provider::OpenAi, "grammar").is_some(),
             model,
-            messages,
+            messages: strategies::without_media_in_results(messages),
             tools,
             choice,
             parallel,

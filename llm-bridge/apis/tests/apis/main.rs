@@ -16,6 +16,7 @@ mod lowering;
 mod namespaces;
 mod ollama;
 mod responses;
+mod results;
 mod stored;
 mod strategies;
 mod support;

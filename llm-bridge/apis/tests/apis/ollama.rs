@@ -12,7 +12,7 @@ use toolrack_apis::{
     ollama::{OllamaFront, OllamaWire, models},
 };
 
-use crate::strategies::{name, passing, sampling, text};
+use crate::strategies::{name, passing, sampling, text, without_media_in_results};
 
 const API: Provider = Provider::Ollama;
 
@@ -102,7 +102,7 @@ fn request() -> impl Strategy<Value = Request> {
     (asked, messages, tools(), passing).prop_map(
         |((model, sampling, thinking, format), messages, tools, passing)| Request {
             model,
-            messages,
+            messages: without_media_in_results(messages),
             tools,
             stream: true,
             sampling,

@@ -3,7 +3,8 @@
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
 use toolrack_apis::{
-    Encode, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire, openai::OpenAiWire,
+    Content, Encode, Message, Passing, Piece, Provider, RawJson, Sampling, TurnEvent, Wire,
+    openai::OpenAiWire,
 };
 
 pub fn text() -> impl Strategy<Value = String> {
@@ -77,6 +78,16 @@ pub fn with(mut object: Value, passing: &Passing, api: Provider) -> Value {
         }
     }
     object
+}
+
+/// Messages whose results have no media, which wires move out of them.
+pub fn without_media_in_results(mut messages: Vec<Message>) -> Vec<Message> {
+    for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
+        if let Content::Result(result) = &mut part.content {
+            result.parts.retain(|part| !matches!(part.content, Content::Media(_)));
+        }
+    }
+    messages
 }
 
 /// An object without nulls, which are fields that are not there.
