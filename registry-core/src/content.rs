@@ -63,7 +63,10 @@ impl Content {
             }),
             Self::ResourceLink { link } => {
                 let uri = of(link, "uri").unwrap_or_default();
-                of(link, "name").map_or_else(|| uri.clone(), |name| format!("{name}: {uri}"))
+                let text = of(link, "name").map_or_else(|| uri.clone(), |name| format!("{name}: {uri}"));
+                let size = link.get("size").and_then(Value::as_u64).map(|size| format!("{size} bytes"));
+                let known: Vec<String> = of(link, "mimeType").into_iter().chain(size).collect();
+                if known.is_empty() { text } else { format!("{text} ({})", known.join(", ")) }
             }
         }
     }
@@ -109,6 +112,10 @@ mod tests {
         assert_eq!(
             text_of(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})),
             "a: file:///a"
+        );
+        assert_eq!(
+            text_of(json!({"type": "resource_link", "uri": "file:///a", "mimeType": "text/csv", "size": 7})),
+            "file:///a (text/csv, 7 bytes)"
         );
     }
 }

@@ -19,7 +19,8 @@ pub struct ToolResult {
     pub success: bool,
     /// What it found, for the model: a string is given as it is, anything else as JSON.
     pub value: Value,
-    /// What it shows beside: pictures, sound, documents. A model that takes only text gets a description of it.
+    /// What it shows beside: pictures, sound, documents. A chat shows pictures to a model that can see; what a model does not get is
+    /// described to it.
     pub content: Vec<Content>,
     /// A word to the user beside the answer.
     pub message: Option<String>,
@@ -68,14 +69,19 @@ impl ToolResult {
         self
     }
 
-    /// The text for the model.
-    pub fn for_model(&self) -> Cow<'_, str> {
-        let value = match (&self.value, &self.message) {
+    /// The text of its value for the model, without what it shows beside.
+    pub fn value_for_model(&self) -> Cow<'_, str> {
+        match (&self.value, &self.message) {
             (Value::Null, Some(message)) => Cow::Borrowed(message.as_str()),
             (Value::Null, None) if !self.content.is_empty() => Cow::Borrowed(""),
             (Value::String(text), _) => Cow::Borrowed(text.as_str()),
             (value, _) => Cow::Owned(value.to_string()),
-        };
+        }
+    }
+
+    /// The text for a model that takes only text: the value, and what is shown beside as text or described.
+    pub fn for_model(&self) -> Cow<'_, str> {
+        let value = self.value_for_model();
         if self.content.is_empty() {
             return value;
         }

@@ -12,6 +12,7 @@ use super::{
     history,
     learned::Evidence,
     offer::Round,
+    pictures::PictureLimit,
     prompt,
     reader::{Options, Reader},
     recover,
@@ -62,6 +63,8 @@ enum Remedy {
     NoConstraint,
     /// To ask for the form of the answer in the prompt.
     FormInPrompt,
+    /// To ask with fewer pictures of results.
+    FewerPictures(PictureLimit),
 }
 
 impl Run {
@@ -75,6 +78,7 @@ impl Run {
         if let Some(evidence) = self.evidence.take() {
             self.backend.shared.learned.prompt_has_helped(self.route.full_name(), evidence);
         }
+        self.learn_pictures();
         Ok(reader)
     }
 
@@ -85,7 +89,12 @@ impl Run {
         loop {
             let style = Box::pin(self.style(round)).await;
             let mut reader = self.new_reader(round, &style);
-            let error = match Box::pin(self.ask(round, &style)).await {
+            let with_all_pictures = self.set_pictures_aside();
+            let asked = Box::pin(self.ask(round, &style)).await;
+            if let Some(messages) = with_all_pictures {
+                self.request.messages = messages;
+            }
+            let error = match asked {
                 Ok(answer) => match self.read(answer, &mut reader).await? {
                     None => return Ok(reader),
                     Some(error) => error,
@@ -113,7 +122,8 @@ impl Run {
                 return Err(self.give_up(error, reader).await);
             }
             if let Some(remedy) = remedy {
-                let hint = self.route.kind().map(|kind| kind.for_tools);
+                let is_about_tools = matches!(remedy, Remedy::Prompt(_));
+                let hint = self.route.kind().filter(|_| is_about_tools).map(|kind| kind.for_tools);
                 tracing::warn!(
                     message,
                     hint,
@@ -127,6 +137,7 @@ impl Run {
                     }
                     Remedy::NoConstraint => self.is_unconstrained = true,
                     Remedy::FormInPrompt => self.describe_form(error),
+                    Remedy::FewerPictures(limit) => self.picture_limit = limit,
                 }
                 self.discard(reader).await?;
                 continue;
@@ -160,6 +171,9 @@ impl Run {
     /// What helps against an error, if anything does.
     fn remedy(&self, error: &UpstreamError, style: &Style) -> Option<Remedy> {
         let message = error.message()?;
+        if let Some(limit) = self.fewer_pictures(message) {
+            return Some(Remedy::FewerPictures(limit));
+        }
         if let UpstreamError::Refused { status, .. } = error {
             if style.is_constrained() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::NoConstraint);

@@ -19,6 +19,9 @@ impl Backend {
         let route = self.upstream().route(asked.as_deref()).await.unwrap_or_default();
         let name = route.model();
         run::assemble(self, &mut request, &offer, &route.full_name()).await;
+        if let Some(messages) = self.picture_limit(&route).apply(&request.messages) {
+            request.messages = messages;
+        }
         let round = Round { number: 1, is_last: settings.limits.max_rounds == 1 };
         request.tools = Vec::new();
         request.choice = ToolChoice::Auto;

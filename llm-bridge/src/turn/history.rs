@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use toolrack_apis::{Content, Message, Part, Reasoning, Role, ToolResult};
+use toolrack_apis::{Content, Media, Message, Part, Reasoning, Role, ToolResult};
 
 use super::{call::FoundCall, offer::Target, reader::Reader};
 
@@ -28,8 +28,10 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
     };
     parts.extend(answer.calls.iter().map(call));
     let results = answer.calls.iter().zip(results).filter_map(|(call, result)| {
-        let Answered { text, is_error } = result?;
-        let parts = if text.is_empty() { Vec::new() } else { vec![Content::Text(text).into()] };
+        let Answered { text, pictures, is_error } = result?;
+        let text = (!text.is_empty()).then_some(Content::Text(text));
+        let contents = text.into_iter().chain(pictures.into_iter().map(Content::Media));
+        let parts = contents.map(Part::from).collect();
         let name = Some(call.wire_name.clone());
         Some(Message::result(ToolResult { call_id: call.id.clone(), name, parts, is_error }))
     });
@@ -40,6 +42,7 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
 #[derive(Debug, Clone)]
 pub(super) struct Answered {
     pub(super) text: String,
+    pub(super) pictures: Vec<Media>,
     pub(super) is_error: bool,
 }
 

@@ -25,11 +25,17 @@ pub(super) enum Evidence {
 pub(super) struct Learned {
     /// How much speaks for describing the tools in the prompt.
     for_prompt: Cache<String, u32>,
+    /// How many pictures the servers take in a request that have refused more.
+    pictures: Cache<String, usize>,
+}
+
+fn of_models<T: Clone + Send + Sync + 'static>() -> Cache<String, T> {
+    Cache::builder().time_to_live(MEMORY).max_capacity(MODELS).build()
 }
 
 impl Default for Learned {
     fn default() -> Self {
-        Self { for_prompt: Cache::builder().time_to_live(MEMORY).max_capacity(MODELS).build() }
+        Self { for_prompt: of_models(), pictures: of_models() }
     }
 }
 
@@ -53,5 +59,16 @@ impl Learned {
             );
         }
         self.for_prompt.insert(model, now);
+    }
+
+    /// How many pictures a model is sent at most, if its server has refused more.
+    pub(super) fn taken_pictures(&self, model: &str) -> Option<usize> {
+        self.pictures.get(model)
+    }
+
+    /// Asking a model with so many pictures has worked, after more were refused.
+    pub(super) fn takes_pictures(&self, model: String, most: usize) {
+        tracing::warn!(model, most, "for an hour no more pictures than that are sent to this model");
+        self.pictures.insert(model, most);
     }
 }

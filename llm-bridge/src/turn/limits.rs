@@ -23,6 +23,11 @@ pub struct Limits {
     pub max_seconds: u64,
     /// How many characters of a result the model is given; what is left out it can read with `read_result`.
     pub max_result_characters: usize,
+    /// How many pictures of results the model is sent in a request: the last ones. The others are described to it.
+    pub max_pictures: usize,
+    /// How many pixels their longer edge has at most; larger ones are scaled. What Anthropic's models look at, and 56 patches of Qwen's: local
+    /// models see no more, and some scale it down further.
+    pub max_picture_edge: u32,
     /// How many seconds the model server may send nothing.
     pub idle_seconds: u64,
 }
@@ -35,6 +40,8 @@ impl Default for Limits {
             max_identical_calls: 2,
             max_seconds: 600,
             max_result_characters: 60_000,
+            max_pictures: 8,
+            max_picture_edge: 1568,
             idle_seconds: 300,
         }
     }

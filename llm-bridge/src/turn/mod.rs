@@ -19,6 +19,7 @@ mod narrow;
 mod native;
 mod offer;
 mod paragraphs;
+mod pictures;
 mod prepared;
 pub mod prompt;
 mod read_result;
@@ -155,6 +156,7 @@ struct Shared {
     /// What was left out of results, and the tool that reads it.
     kept: kept::KeptResults,
     read_result: Arc<Tool>,
+    pictures: pictures::Pictures,
     turns: TaskTracker,
     stopping: CancellationToken,
 }
@@ -173,6 +175,7 @@ impl Backend {
             crowded: Cache::new(1024),
             kept,
             read_result: Arc::new(read_result),
+            pictures: pictures::Pictures::default(),
             turns: TaskTracker::new(),
             stopping: CancellationToken::new(),
         };

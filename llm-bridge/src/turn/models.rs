@@ -23,6 +23,8 @@ pub struct ModelSettings {
     pub context: Option<NonZeroU64>,
     /// How tools are described to it.
     pub tool_style: Option<ToolStyle>,
+    /// Whether it sees the pictures in results; `None` to try.
+    pub pictures: Option<bool>,
 }
 
 /// Settings of single models, by the names that clients ask for. A name with a `*` at its end stands for all that begin with
@@ -37,7 +39,7 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
         let named = |(name, settings)| {
             if settings == ModelSettings::default() {
-                return Err(format!("nothing is set for the model `{name}`; set `dialect`, `tool_style` or `context`"));
+                return Err(format!("nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context` or `pictures`"));
             }
             Ok((ModelPattern::try_from(name)?, settings))
         };
@@ -59,6 +61,11 @@ impl Models {
     /// How tools are described to the model of this name.
     pub fn tool_style(&self, model: &str) -> Option<ToolStyle> {
         self.find(model, |settings| settings.tool_style)
+    }
+
+    /// Whether the model of this name sees the pictures in results.
+    pub fn pictures(&self, model: &str) -> Option<bool> {
+        self.find(model, |settings| settings.pictures)
     }
 
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.
@@ -89,6 +96,10 @@ pub(crate) fn known_dialect(name: &str) -> Result<&'static Dialect, String> {
 mod tests {
     use super::*;
 
+    fn of(dialect: Option<&'static str>, pictures: Option<bool>) -> ModelSettings {
+        ModelSettings { dialect, pictures, ..ModelSettings::default() }
+    }
+
     fn models(names: &[(&str, &'static str)]) -> Result<Models, String> {
         let settings = |(name, dialect): &(&str, &'static str)| {
             let settings = ModelSettings { dialect: Some(*dialect), ..ModelSettings::default() };
@@ -112,6 +123,23 @@ mod tests {
         ] {
             assert_eq!(models.dialect(model), dialect, "{model}");
         }
+    }
+
+    #[test]
+    fn g12_each_setting_is_that_of_the_row_that_has_it() {
+        let rows = [
+            ("qwen*", of(Some("hermes"), None)),
+            ("qwen3-vl*", of(None, Some(true))),
+            ("*", of(None, Some(false))),
+        ];
+        let rows: BTreeMap<_, _> = rows.into_iter().map(|(name, row)| (name.to_owned(), row)).collect();
+        let models = Models::try_from(rows).unwrap();
+        assert_eq!(
+            (models.dialect("qwen3-vl-8b"), models.pictures("qwen3-vl-8b")),
+            (Some("hermes"), Some(true))
+        );
+        assert_eq!((models.dialect("qwen3"), models.pictures("qwen3")), (Some("hermes"), Some(false)));
+        assert_eq!((models.dialect("phi"), models.pictures("phi")), (None, Some(false)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 use registry_core::{Selection, Source, Tool, ToolContext, ToolOutcome};
 use serde_json::{Value, json};
 use toolrack_apis::{
-    BadRequest, CallInput, ClientTool, Provider, Request, ToolChoice, ToolInput,
+    BadRequest, CallInput, ClientTool, Media, Provider, Request, ToolChoice, ToolInput,
     names::{self, WireNames},
 };
 use toolrack_dialects::{Offered, OfferedTool, Tag};
@@ -17,6 +17,7 @@ use super::{
     Backend,
     found::Found,
     kept::KeptResults,
+    pictures::text_and_pictures,
     prepared::{Definition, FOR_PROMPTS, Prepared},
     prompt,
     read_result::READ_RESULT,
@@ -332,21 +333,23 @@ impl Offer {
         self.names.wire(name).map_or_else(|| names::legal(name), str::to_owned)
     }
 
-    /// What the model learns of an outcome, with the names that it knows the tools by. What a search has found, or a call has
-    /// named, is offered from now on.
-    pub(super) fn reported(&self, outcome: &ToolOutcome) -> String {
+    /// What the model learns of an outcome, with the names that it knows the tools by, and the pictures that came with it. What a search has
+    /// found, or a call has named, is offered from now on.
+    pub(super) fn reported(&self, outcome: &ToolOutcome) -> (String, Vec<Media>) {
         if self.selection.get(&outcome.tool_name).is_some_and(|tool| tool.is_search())
             && let Some(text) = self.found_in(outcome)
         {
-            return text;
+            return (text, Vec::new());
         }
         if self.deferred(&outcome.tool_name).is_some() {
             self.found.add(std::slice::from_ref(&outcome.tool_name));
         }
-        let text = outcome.for_model();
-        let Err(error) = &outcome.result else { return text };
+        let error = match &outcome.result {
+            Ok(result) => return text_and_pictures(result),
+            Err(error) => error,
+        };
         let names = error.nearest().iter().chain([&outcome.tool_name]);
-        self.names.in_message(text, names.map(String::as_str))
+        (self.names.in_message(outcome.for_model(), names.map(String::as_str)), Vec::new())
     }
 
     /// The tools that a search has found, as they are called on the wire; `None` where it has found nothing.

@@ -1,11 +1,15 @@
 //! What the model gets before the conversation.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use registry_core::{Selection, TextTag, Tool};
 use serde_json::{Map, Value, json};
-use toolrack_apis::{Call, Content, Message, Part, ResponseFormat, Role, ToolResult};
+use toolrack_apis::{
+    Call, Content, Message, Part, ResponseFormat, Role, ToolResult, move_media_behind_results,
+};
 use toolrack_dialects::{self as dialect, Dialect};
+
+use super::pictures::join_texts;
 
 /// The dialect in which a model is instructed to call by default; most models know it.
 pub(crate) const COMMON_DIALECT: &str = "hermes";
@@ -90,6 +94,7 @@ pub(crate) fn describe_tools(
     required: bool,
 ) {
     let Some(dialect) = dialect::dialect(dialect.unwrap_or(COMMON_DIALECT)) else { return };
+    move_media_out(messages);
     let mut names = HashMap::new();
     for message in messages.iter_mut() {
         if message.calls().next().is_some() {
@@ -199,31 +204,31 @@ fn spoken_result(result: &ToolResult, dialect: &Dialect, names: &HashMap<String,
     message
 }
 
-/// Templates that know no tools want user and assistant to take turns. What is more than text stays as it is.
+/// Puts pictures of results into the message of the user that the results become.
+fn move_media_out(messages: &mut Vec<Message>) {
+    let moved = move_media_behind_results(messages, |_| true);
+    if moved.iter().any(|message| matches!(message, Cow::Owned(_))) {
+        *messages = moved.into_iter().map(Cow::into_owned).collect();
+    }
+}
+
+/// Templates that know no tools want user and assistant to take turns.
 fn join_results(messages: &mut Vec<Message>) {
     let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
-    for mut message in messages.drain(..) {
-        match (joined.last_mut().and_then(only_text), only_text(&mut message)) {
-            (Some(before), Some(text)) => {
-                before.push('\n');
-                before.push_str(text);
+    for message in messages.drain(..) {
+        match joined.last_mut().filter(|before| is_plain_user(before) && is_plain_user(&message)) {
+            Some(before) => {
+                before.parts.extend(message.parts);
+                join_texts(&mut before.parts);
             }
-            _ => joined.push(message),
+            None => joined.push(message),
         }
     }
     *messages = joined;
 }
 
-/// The text of a user's message that is nothing else.
-fn only_text(message: &mut Message) -> Option<&mut String> {
-    match message.parts.as_mut_slice() {
-        [Part { content: Content::Text(text), passing }]
-            if message.role == Role::User && passing.is_empty() && message.passing.is_empty() =>
-        {
-            Some(text)
-        }
-        _ => None,
-    }
+fn is_plain_user(message: &Message) -> bool {
+    message.role == Role::User && message.passing.is_empty()
 }
 
 #[cfg(test)]
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn p8_pictures_are_kept() {
+    fn p8_pictures_are_kept_where_user_and_assistant_take_turns() {
         let picture = || -> Part {
             Content::Media(Media::new(MediaKind::Image, MediaSource::Url("https://example.com/x".into())))
                 .into()
@@ -280,19 +285,25 @@ mod tests {
             Message::new(Role::System, vec![words("Be brief."), words("Be kind.")]),
             Message::new(Role::User, vec![words("What?"), picture()]),
             text(Role::User, "And?"),
-            calls(&[("1", "camera", "{}")]),
+            calls(&[("1", "camera", "{}"), ("2", "camera", "{}")]),
             result("1", vec![words("seen"), picture()]),
+            result("2", vec![words("dark")]),
             text(Role::User, "Well?"),
         ];
         let before = messages.clone();
         describe_tools(&mut messages, &[json!({"name": "a"}), json!({"name": "b"})], None, true);
-        assert_eq!(messages.len(), 6);
+        let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::System, Role::User, Role::Assistant, Role::User]);
         assert_eq!(messages[0].parts[..2], before[0].parts);
         let instructions = messages[0].plain_text();
         assert!(instructions.ends_with("You must call one of these tools now."), "{instructions}");
-        assert_eq!(messages[1..3], before[1..3]);
-        assert_eq!(messages[4].parts[1], picture());
-        assert!(messages[4].plain_text().contains("seen"));
-        assert_eq!(messages[5], before[5]);
+        assert_eq!(messages[1].parts, [words("What?"), picture(), words("And?")]);
+        let [Part { content: Content::Text(results), .. }, shown, last] = messages[3].parts.as_slice() else {
+            panic!("{:?}", messages[3])
+        };
+        assert_eq!((shown, last), (&picture(), &words("Well?")));
+        let places = ["seen", "[picture 1: in", "dark", "[picture 1, returned by the tool `camera`"];
+        let places = places.map(|words| results.find(words).unwrap());
+        assert!(places.is_sorted(), "{results}");
     }
 }

@@ -72,6 +72,36 @@ impl Sent {
     }
 }
 
+/// How many pictures a server takes in a request, if an error says that it does not take these; 0 for a server or a model without sight. The
+/// words are those of llama.cpp and its forks, Ollama, LM Studio, vLLM, mlx-lm, and of what reads requests with serde; a chat template that wants user and
+/// assistant to take turns has no place for the message with pictures behind results.
+pub(super) fn most_pictures(message: &str) -> Option<usize> {
+    let message = message.to_ascii_lowercase();
+    let about = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    if let Some((_, rest)) = message.split_once("at most ")
+        && let Some((number, _)) = rest.split_once(" image")
+        && let Ok(number) = number.trim().parse()
+    {
+        return Some(number);
+    }
+    let is_refusal = about(REFUSALS_OF_PICTURES)
+        || about(&["image", "vision", "multimodal", "multi-modal"])
+            && about(&["not support", "n't support", "unsupported input"]);
+    is_refusal.then_some(0)
+}
+
+/// What refusals of pictures say.
+const REFUSALS_OF_PICTURES: &[&str] = &[
+    "image input is not supported",
+    "missing data required for image input",
+    "is not a multimodal model",
+    "only 'text' content type",
+    "unsupported content[].type",
+    "allowed values: ['text']",
+    "unknown variant `image_url`",
+    "roles must alternate",
+];
+
 /// Whether an error may mean that the server does not support tools, so that describing them in the prompt is worth a try.
 pub(super) fn refuses_tools(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
@@ -138,5 +168,38 @@ mod tests {
         ));
         assert!(!refuses_tools(400, "context length exceeded"));
         assert!(!refuses_tools(503, "tools are not supported while the model is loading"));
+    }
+
+    #[test]
+    fn g12_refusals_of_pictures_are_told_from_other_errors() {
+        for (message, most) in [
+            // llama.cpp, and before 2025-06
+            (
+                "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+                Some(0),
+            ),
+            ("image input is not supported by this server", Some(0)),
+            // llama.cpp without multimodal support
+            ("unsupported content[].type", Some(0)),
+            // Ollama
+            ("this model is missing data required for image input", Some(0)),
+            ("\"qwen3\" does not support vision", Some(0)),
+            // LM Studio
+            ("Model does not support images. Please use a model that does.", Some(0)),
+            // vLLM
+            ("Qwen/Qwen3-8B is not a multimodal model None", Some(0)),
+            ("At most 0 image(s) may be provided in one prompt. Set `--limit-mm-per-prompt`", Some(0)),
+            ("At most 2 image(s) may be provided in one request.", Some(2)),
+            // mlx-lm
+            ("Only 'text' content type is supported.", Some(0)),
+            ("messages[2]: unknown variant `image_url`, expected `text`", Some(0)),
+            ("After the optional system message, conversation roles must alternate user/assistant", Some(0)),
+            ("Failed to load image or audio file", None),
+            ("registry.ollama.ai/library/phi:latest does not support tools", None),
+            ("the request exceeds the available context size", None),
+            ("at most 4096 tokens", None),
+        ] {
+            assert_eq!(most_pictures(message), most, "{message}");
+        }
     }
 }

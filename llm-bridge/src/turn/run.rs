@@ -27,6 +27,7 @@ use super::{
     narrow,
     offer::{Offer, Round, Target},
     paragraphs::Paragraphs,
+    pictures::PictureLimit,
     prompt,
     replace::Added,
     require::Required,
@@ -64,6 +65,7 @@ pub(super) async fn assemble(backend: &Backend, request: &mut Request, offer: &O
     let owner = (backend.registry().tenant(), offer.context.caller().user.as_str());
     let place = backend.transcripts.put_back(owner, model, &mut request.messages, earlier).await;
     offer.found.add_earlier(&place.found);
+    backend.fit_pictures(&mut request.messages).await;
     let settings = backend.settings();
     let prompt = if offer.has_tools() { &settings.system_prompt_with_tools } else { &settings.system_prompt };
     prompt::add_system_prompt(&mut request.messages, prompt, &offer.tag_lines);
@@ -92,6 +94,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         forming: None,
         is_unconstrained: false,
         evidence: None,
+        picture_limit: PictureLimit::default(),
         parallel: request.parallel,
         route: Route::default(),
         api: Provider::OpenAi,
@@ -149,6 +152,8 @@ pub(super) struct Run {
     pub(super) is_unconstrained: bool,
     /// Why the tools are described in the prompt, until that has worked.
     pub(super) evidence: Option<Evidence>,
+    /// How many pictures of results the model is sent.
+    pub(super) picture_limit: PictureLimit,
     /// Whether an answer may have several calls.
     pub(super) parallel: Option<bool>,
     /// Where the model is asked.
@@ -303,7 +308,9 @@ impl Run {
                     return end;
                 }
             }
+            let before = self.request.messages.len();
             self.request.messages.extend(history::messages_of(&reader, results.answers));
+            Box::pin(self.fit_pictures(before)).await;
             if let Some(reached) = results.reached {
                 return End::Limit(reached);
             }
@@ -361,6 +368,7 @@ impl Run {
     fn begin_route(&mut self) {
         self.prompt_style = self.backend.asks_in_prompt(&self.route);
         (self.is_unconstrained, self.evidence) = (false, None);
+        self.picture_limit = self.backend.picture_limit(&self.route);
         self.request.model = Some(self.route.model().to_owned());
         self.route.set_context(self.backend.settings().context_of(self.route.model()));
     }

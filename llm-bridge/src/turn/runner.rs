@@ -128,7 +128,7 @@ pub(super) async fn run(
 }
 
 fn not_run(text: impl Into<String>) -> Answered {
-    Answered { text: text.into(), is_error: true }
+    Answered { text: text.into(), pictures: Vec::new(), is_error: true }
 }
 
 /// The calls of an answer that broke off are not run.
@@ -159,8 +159,9 @@ fn make(
         clock.end(&outcome.call_id);
         let message = outcome.result.as_ref().ok().and_then(|result| result.message.as_deref());
         let message = message.map(str::trim).filter(|message| !message.is_empty()).map(str::to_owned);
-        let text = offer.shortened_beside(offer.reported(&outcome), limit).await;
-        let answered = Answered { text, is_error: !outcome.is_success() };
+        let (text, pictures) = offer.reported(&outcome);
+        let text = offer.shortened_beside(text, limit).await;
+        let answered = Answered { text, pictures, is_error: !outcome.is_success() };
         // Nobody listens any more: the record is kept all the same.
         let _ = events.send(TurnEvent::Tool(finished(&outcome)).into()).await;
         Reported { answered, message }

@@ -12,6 +12,7 @@ use registry_core::store::{
 use toolrack_apis::{Call, Content, Message, Part};
 
 use super::{
+    pictures,
     replace::{Added, read_all, replace},
     visible::{Fingerprint, VisibleAnswer, VisibleConversation, Words, key_of_calls},
 };
@@ -20,6 +21,8 @@ use super::{
 const SMALL: usize = 256 * 1024;
 /// So many answers of a conversation are looked for, the last ones.
 const ANSWERS: usize = 2000;
+/// More than a transcript has beside its messages, in bytes.
+const OTHER_BYTES: u64 = 2048;
 /// How long a turn waits for the store before it goes on without it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -108,6 +111,22 @@ impl Transcripts {
         })
     }
 
+    /// A transcript as it is kept, with as many of the last pictures as there is room for.
+    fn text_of(&self, added: Added<'_>) -> serde_json::Result<String> {
+        let limits = self.conversations.limits().transcripts;
+        let most = limits.max_bytes.min(limits.max_user_bytes).saturating_sub(OTHER_BYTES);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut text = serde_json::to_string(&added)?;
+        let mut left = pictures::count(added.messages);
+        while text.len() > most && left > 0 {
+            left /= 2;
+            if let Some(messages) = pictures::described(added.messages, left) {
+                text = serde_json::to_string(&Added { messages: &messages, ..added })?;
+            }
+        }
+        Ok(text)
+    }
+
     /// Keeps what a turn has added to a conversation; `None` where there is nothing to be put back, though another turn may have had something.
     pub(super) async fn keep(
         &self,
@@ -126,7 +145,7 @@ impl Transcripts {
                 let keys: Vec<String> = [key].into_iter().chain(other).collect();
                 in_time(self.conversations.delete_transcripts((tenant, user), &keys)).await
             }
-            Some(added) => match serde_json::to_string(&added) {
+            Some(added) => match self.text_of(added) {
                 Ok(text) => {
                     let keys = (key, other);
                     in_time(self.conversations.keep_transcript((tenant, user), keys, text.into())).await
@@ -238,7 +257,7 @@ impl Ending<'_> {
 
 #[cfg(test)]
 mod tests {
-    use toolrack_apis::{Reasoning, Role, ToolResult};
+    use toolrack_apis::{Media, MediaKind, MediaSource, Reasoning, Role, ToolResult};
 
     use super::*;
 
@@ -337,6 +356,34 @@ mod tests {
         let sent = [user("Count."), Message::text(Role::Assistant, "One, two."), user("Go on.")];
         let expected = [user("Count."), begun[1].clone(), added, user("Go on.")];
         assert_eq!(whole(&transcripts, ADA, &sent).await, expected);
+    }
+
+    #[tokio::test]
+    async fn g12_pictures_are_kept_as_far_as_there_is_room() {
+        let kept = async |max_bytes: u64, sizes: &[usize]| {
+            let transcripts = TranscriptLimits { max_bytes, ..TranscriptLimits::DEFAULT };
+            let limits = ConversationLimits { transcripts, ..ConversationLimits::default() };
+            let store = Arc::new(MemoryStore::default());
+            let transcripts = Transcripts::new(Conversations::new(store, limits));
+            let ids: Vec<String> = (0..sizes.len()).map(|at| format!("s{at}")).collect();
+            let mut added = vec![calls(&ids.iter().map(String::as_str).chain(["c"]).collect::<Vec<_>>())];
+            for (id, size) in ids.iter().zip(sizes) {
+                let media = Media::new(MediaKind::Image, MediaSource::Data("A".repeat(*size)));
+                let parts = vec![Content::Media(media).into()];
+                added.push(Message::result(ToolResult {
+                    call_id: id.clone(),
+                    parts,
+                    ..ToolResult::default()
+                }));
+            }
+            keep(&transcripts, &[], &["c"], &added).await;
+            let back = whole(&transcripts, ADA, &[user("hi"), calls(&["c"]), result("c")]).await;
+            assert_eq!(back.len(), added.len() + 2, "it is kept in any case");
+            (pictures::count(&back), back[1..=added.len()] == added)
+        };
+        assert_eq!(kept(60_000, &[9000, 9000, 9000, 9000]).await, (4, true));
+        assert_eq!(kept(25_000, &[9000, 9000, 9000, 9000]).await, (2, false));
+        assert_eq!(kept(5000, &[9000, 9000]).await, (0, false));
     }
 
     #[tokio::test]

@@ -50,6 +50,11 @@ impl Route {
         self.target.as_ref().map_or(demo::NAME, |target| &target.model)
     }
 
+    /// Whether the demo model is asked.
+    pub(crate) fn is_demo(&self) -> bool {
+        self.target.is_none()
+    }
+
     /// The model's name among those of all servers.
     pub(crate) fn full_name(&self) -> String {
         self.target.as_ref().map_or_else(|| demo::NAME.to_owned(), Target::to_string)

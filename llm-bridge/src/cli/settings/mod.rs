@@ -283,6 +283,12 @@ impl Settings {
                 ));
             }
         }
+        if !(64..=8192).contains(&limits.max_picture_edge) {
+            return Err(format!(
+                "limits.max_picture_edge: {} is not between 64 and 8192; leave it out for {}",
+                limits.max_picture_edge, usual.max_picture_edge
+            ));
+        }
         if let Some(upstream) = self.upstream.as_deref().filter(|upstream| !upstream.is_empty()) {
             address::check_upstream(upstream).map_err(|error| format!("upstream: {error}"))?;
         }

@@ -66,7 +66,7 @@ fn the_reading_is_handed_on() {
 
 #[test]
 fn a_model_has_its_own_dialect() {
-    let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"";
+    let text = "[chat]\ndialect = \"hermes\"\n[models.\"gemma-4*\"]\ndialect = \"gemma4\"\n[models.phi]\npictures = false";
     let chat = Settings::from_toml(text, &[]).unwrap().chat_settings();
     assert_eq!((chat.dialect_of("gemma-4-9b"), chat.dialect_of("other")), (Some("gemma4"), Some("hermes")));
 }
@@ -149,6 +149,7 @@ fn what_cannot_be_meant_is_refused_with_its_key() {
         ("[limits]\nmax_identical_calls = 0", "limits.max_identical_calls: 0"),
         ("[limits]\nmax_seconds = 0", "limits.max_seconds: 0"),
         ("[limits]\nidle_seconds = 0", "limits.idle_seconds: 0"),
+        ("[limits]\nmax_picture_edge = 10", "limits.max_picture_edge: 10"),
         ("[chat]\ndialect = \"x\"", "chat.dialect"),
         ("upstream = \"localhost:8080\"", "upstream: "),
         ("upstream = \"ftp://a/v1\"", "not an HTTP address"),

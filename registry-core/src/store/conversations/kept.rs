@@ -66,6 +66,11 @@ impl Conversations {
         Self { clock, ..self }
     }
 
+    /// How much is kept.
+    pub fn limits(&self) -> &ConversationLimits {
+        &self.limits
+    }
+
     /// Whether conversations are kept at all.
     pub fn are_kept(&self) -> bool {
         !self.limits.retention.is_zero()

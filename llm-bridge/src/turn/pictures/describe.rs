@@ -1,0 +1,106 @@
+//! What a model gets in place of pictures.
+
+use std::{borrow::Cow, io::Cursor};
+
+use base64::Engine;
+use image::ImageReader;
+use toolrack_apis::{Content, Media, MediaKind, MediaSource, Message, Part, Role};
+
+use super::scale;
+
+/// So much Base64 of a picture mostly has its size in it.
+const HEADER: usize = 256 * 1024;
+
+/// Whether a medium counts as a picture. Files that are text are text.
+pub(super) fn is_counted(media: &Media) -> bool {
+    !matches!(media.source, MediaSource::Text(_))
+}
+
+fn media_in_results(messages: &[Message]) -> impl Iterator<Item = &Media> {
+    let results = messages.iter().filter_map(Message::tool_result);
+    results.flat_map(|result| &result.parts).filter_map(|part| match &part.content {
+        Content::Media(media) if is_counted(media) => Some(media),
+        _ => None,
+    })
+}
+
+/// How many pictures the results of a conversation have.
+pub(in super::super) fn count(messages: &[Message]) -> usize {
+    media_in_results(messages).count()
+}
+
+/// How many pictures the user has sent.
+pub(super) fn count_of_user(messages: &[Message]) -> usize {
+    let users = messages.iter().filter(|message| message.role == Role::User);
+    let is_picture =
+        |part: &&Part| matches!(&part.content, Content::Media(media) if media.kind == MediaKind::Image);
+    users.flat_map(|message| &message.parts).filter(is_picture).count()
+}
+
+/// The conversation with all pictures in results but the last `most` described; `None` if there are no others.
+pub(in super::super) fn described(messages: &[Message], most: usize) -> Option<Vec<Message>> {
+    let mut older = count(messages).checked_sub(most).filter(|older| *older > 0)?;
+    let described = messages.iter().map(|message| {
+        let has_some = older > 0 && media_in_results(std::slice::from_ref(message)).next().is_some();
+        if !has_some {
+            return Cow::Borrowed(message);
+        }
+        let part = |part: &Part| {
+            let Content::Result(result) = &part.content else { return part.clone() };
+            let mut parts: Vec<Part> = Vec::with_capacity(result.parts.len());
+            for part in &result.parts {
+                parts.push(match &part.content {
+                    Content::Media(media) if is_counted(media) && older > 0 => {
+                        older -= 1;
+                        Content::Text(as_older(media, most)).into()
+                    }
+                    _ => part.clone(),
+                });
+            }
+            join_texts(&mut parts);
+            let (call_id, name) = (result.call_id.clone(), result.name.clone());
+            let result = toolrack_apis::ToolResult { call_id, name, parts, is_error: result.is_error };
+            Part { content: Content::Result(result), passing: part.passing.clone() }
+        };
+        let (parts, passing) = (message.parts.iter().map(part).collect(), message.passing.clone());
+        Cow::Owned(Message { role: message.role, parts, passing })
+    });
+    Some(described.map(Cow::into_owned).collect())
+}
+
+/// Describes a picture that is not among the last `most`.
+pub(super) fn as_older(media: &Media, most: usize) -> String {
+    let why = match most {
+        0 => Cow::Borrowed("this model gets no pictures"),
+        1 => Cow::Borrowed("only the last picture is shown"),
+        most => Cow::Owned(format!("only the last {most} pictures are shown")),
+    };
+    media.description(dimensions(media), &why)
+}
+
+/// The width and height of a picture, if its header says them.
+fn dimensions(media: &Media) -> Option<(u32, u32)> {
+    let MediaSource::Data(data) = &media.source else { return None };
+    let header = data.get(..data.len().min(HEADER) / 4 * 4)?;
+    let bytes = scale::BASE64.decode(header).ok()?;
+    let format = image::guess_format(&bytes).ok().filter(|format| scale::FORMATS.contains(format))?;
+    ImageReader::with_format(Cursor::new(bytes), format).into_dimensions().ok()
+}
+
+/// Joins texts that stand next to each other: some model servers take only one in a result.
+pub(in super::super) fn join_texts(parts: &mut Vec<Part>) {
+    let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts.drain(..) {
+        match (joined.last_mut(), &part) {
+            (
+                Some(Part { content: Content::Text(before), passing }),
+                Part { content: Content::Text(text), passing: others },
+            ) if passing.is_empty() && others.is_empty() => {
+                before.push('\n');
+                before.push_str(text);
+            }
+            _ => joined.push(part),
+        }
+    }
+    *parts = joined;
+}
