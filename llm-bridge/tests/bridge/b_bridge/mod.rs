@@ -13,6 +13,7 @@ mod leaving;
 mod long_results;
 mod messages;
 mod oddities;
+mod pictures;
 mod recovery;
 mod requests;
 mod required;
