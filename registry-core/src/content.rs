@@ -49,6 +49,18 @@ impl Content {
         Self::Text { text: text.into() }
     }
 
+    /// A picture, by its bytes.
+    ///
+    /// ```
+    /// use registry_core::{Content, ToolResult};
+    ///
+    /// let result = ToolResult::new("The front door.").with_content(Content::image("PNG", "image/png"));
+    /// assert_eq!(result.content, [Content::Image { data: "UE5H".into(), mime_type: "image/png".into() }]);
+    /// ```
+    pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::Image { data: base64(bytes.as_ref()), mime_type: mime_type.into() }
+    }
+
     /// The text for a model that takes only text: the words, or what there is to see.
     pub fn for_model(&self) -> String {
         let of = |from: &Map<String, Value>, key| from.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -70,6 +82,20 @@ impl Content {
             }
         }
     }
+}
+
+/// Base64 with padding (RFC 4648, section 4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let all = three.iter().chain([&0, &0]).take(3).fold(0, |all, byte| all << 8 | usize::from(*byte));
+        for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = DIGITS.get(all >> shift & 63).filter(|_| at <= three.len());
+            text.push(digit.map_or('=', |digit| char::from(*digit)));
+        }
+    }
+    text
 }
 
 /// Three bytes are four characters of Base64.
@@ -96,6 +122,15 @@ mod tests {
             assert_eq!(serde_json::to_value(&content).unwrap(), block);
         }
         assert!(serde_json::from_value::<Content>(json!({"type": "smell"})).is_err());
+    }
+
+    #[test]
+    fn g12_bytes_of_any_length_are_base64() {
+        let known = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        for (length, text) in known.into_iter().enumerate() {
+            assert_eq!(base64(&b"foobar"[..length]), text);
+        }
+        assert_eq!(base64(&[0xff, 0xef, 0xbe]), "/+++");
     }
 
     #[test]

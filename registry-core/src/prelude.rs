@@ -1,6 +1,7 @@
 //! What a tool file needs: `use registry_core::prelude::*;`.
 
 pub use crate::{
+    Content,
     context::{Resource, ToolContext},
     plugin::{millis, minutes, secs},
     policy::{Cost, Effect, Permission, TextTag},
