@@ -24,6 +24,10 @@ use super::{
     fronts::{StaticFront, reply},
     identity::Identity,
 };
+use crate::turn::write_within;
+
+/// More than a kept response has beside its messages and itself, in bytes.
+const OTHER_BYTES: u64 = 2048;
 
 /// An answer that is to be kept with the input of its request.
 pub(super) struct Keeping {
@@ -208,15 +212,19 @@ impl Keeping {
 
     fn stored(self, given: &Value, answer: &[Message]) -> Result<StoredResponse, serde_json::Error> {
         let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let Self { tenant, user, previous, input, .. } = self;
+        let Self { tenant, user, previous, input, conversations, .. } = self;
+        let given_text = given.to_string();
+        let beside = u64::try_from(given_text.len()).unwrap_or(u64::MAX).saturating_add(OTHER_BYTES);
+        let max = conversations.limits().max_response_bytes.saturating_sub(beside);
+        let write = |answer: &[Message]| serde_json::to_string(&Addition { input: &input, answer });
         Ok(StoredResponse {
             id: text("id"),
             tenant,
             user,
             previous,
             model: text("model"),
-            messages: serde_json::to_string(&Addition { input: &input, answer })?.into(),
-            given: given.to_string().into(),
+            messages: write_within(max, answer, write)?.into(),
+            given: given_text.into(),
             created_at: Timestamp::now(),
         })
     }

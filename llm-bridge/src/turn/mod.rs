@@ -50,6 +50,7 @@ pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
 #[cfg(feature = "cli")]
 pub(crate) use recover::raw_text;
+pub(crate) use pictures::write_within;
 pub(crate) use run::PLAIN;
 pub(crate) use visible::approval_notice;
 

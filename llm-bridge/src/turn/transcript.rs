@@ -115,16 +115,9 @@ impl Transcripts {
     fn text_of(&self, added: Added<'_>) -> serde_json::Result<String> {
         let limits = self.conversations.limits().transcripts;
         let most = limits.max_bytes.min(limits.max_user_bytes).saturating_sub(OTHER_BYTES);
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let mut text = serde_json::to_string(&added)?;
-        let mut left = pictures::count(added.messages);
-        while text.len() > most && left > 0 {
-            left /= 2;
-            if let Some(messages) = pictures::described(added.messages, left) {
-                text = serde_json::to_string(&Added { messages: &messages, ..added })?;
-            }
-        }
-        Ok(text)
+        pictures::write_within(most, added.messages, |messages| {
+            serde_json::to_string(&Added { messages, ..added })
+        })
     }
 
     /// Keeps what a turn has added to a conversation; `None` where there is nothing to be put back, though another turn may have had something.

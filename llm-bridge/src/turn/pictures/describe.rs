@@ -38,7 +38,7 @@ pub(super) fn count_of_user(messages: &[Message]) -> usize {
 }
 
 /// The conversation with all pictures in results but the last `most` described; `None` if there are no others.
-pub(in super::super) fn described(messages: &[Message], most: usize) -> Option<Vec<Message>> {
+pub(super) fn described(messages: &[Message], most: usize) -> Option<Vec<Message>> {
     let mut older = count(messages).checked_sub(most).filter(|older| *older > 0)?;
     let described = messages.iter().map(|message| {
         let has_some = older > 0 && media_in_results(std::slice::from_ref(message)).next().is_some();
@@ -66,6 +66,23 @@ pub(in super::super) fn described(messages: &[Message], most: usize) -> Option<V
         Cow::Owned(Message { role: message.role, parts, passing })
     });
     Some(described.map(Cow::into_owned).collect())
+}
+
+/// Writes something with messages in at most so many bytes, as far as describing pictures helps, the older ones first.
+pub(crate) fn write_within(
+    max: u64,
+    messages: &[Message],
+    write: impl Fn(&[Message]) -> serde_json::Result<String>,
+) -> serde_json::Result<String> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let (mut text, mut left) = (write(messages)?, count(messages));
+    while text.len() > max && left > 0 {
+        left /= 2;
+        if let Some(messages) = described(messages, left) {
+            text = write(&messages)?;
+        }
+    }
+    Ok(text)
 }
 
 /// Describes a picture that is not among the last `most`.

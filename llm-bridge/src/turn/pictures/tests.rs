@@ -8,6 +8,7 @@ use image::{
 use toolrack_apis::{Media, MediaKind, MediaSource, ToolResult};
 
 use super::{
+    describe::described,
     scale::{BASE64, MAX_BYTES, Scaled, scale},
     *,
 };

@@ -4,7 +4,10 @@ use std::{io::Cursor, time::Instant};
 
 use image::{DynamicImage, ImageFormat, RgbImage};
 use llm_bridge::turn::{ModelSettings, Models, ToolStyle};
-use registry_core::{Content, ToolPolicy, ToolResult};
+use registry_core::{
+    Content, ToolPolicy, ToolResult,
+    store::{ConversationLimits, Conversations},
+};
 use serde_json::{Value, json};
 
 use crate::support::{Act, Answer, Rack, Reply, Scripted, Setup, Site, client_tool, event, user};
@@ -487,6 +490,41 @@ async fn g12_pictures_of_earlier_turns_are_put_back_as_they_were() {
     assert_eq!((pictures(&asked[1]), pictures(&asked[2])), (1, 1));
     let before = asked[1].raw("messages");
     assert!(asked[2].raw("messages").starts_with(before.strip_suffix(']').unwrap()), "{}", asked[2].text);
+}
+
+/// A kept response has as many of the pictures as there is room for, and can be continued.
+#[tokio::test]
+async fn g12_a_kept_response_is_continued_with_the_pictures_that_there_is_room_for() {
+    // What PNG cannot make small: 40 KB in Base64.
+    let mut state = 1_u32;
+    let grain = RgbImage::from_fn(100, 100, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, red, green, blue] = state.to_le_bytes();
+        image::Rgb([red, green, blue])
+    });
+    let grain = encoded(&grain.into(), ImageFormat::Png);
+    assert!((38_000..42_000).contains(&grain.len()), "{}", grain.len());
+    for (max_response_bytes, kept) in [(4 << 20, 2), (70_000, 1), (30_000, 0)] {
+        let limits = ConversationLimits { max_response_bytes, ..ConversationLimits::default() };
+        let grain = grain.clone();
+        let setup = Setup::bare().plain_tool("grain", ToolPolicy::new(), move |_| {
+            let content = image(grain.clone());
+            async move { Ok(ToolResult::new("Sand.").with_content(content)) }
+        });
+        let setup = setup.with(|setup| {
+            setup.conversations = Some(Conversations::new(setup.store.clone(), limits));
+        });
+        let calls =
+            Answer::new().call("c1", "grain", &json!({})).call("c2", "grain", &json!({"again": true}));
+        let rack = setup.start([calls.into(), Reply::text("Doors."), Reply::text("Brown.")]).await;
+        let begun = json!({"model": "m", "input": "Look."});
+        let first: Value = serde_json::from_str(&send(&rack, "/v1/responses", &begun).await).unwrap();
+        let body = json!({"model": "m", "input": "Which colour?", "previous_response_id": first["id"]});
+        send(&rack, "/v1/responses", &body).await;
+        let asked = rack.upstream.asked();
+        assert_eq!((pictures(&asked[1]), pictures(&asked[2])), (2, kept), "{max_response_bytes}");
+        assert!(asked[2].messages()[2]["content"].as_str().unwrap().starts_with("Sand."));
+    }
 }
 
 /// A count of tokens is of what would be sent.
