@@ -48,9 +48,9 @@ pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
 pub use models::{ModelSettings, Models};
+pub(crate) use pictures::write_within;
 #[cfg(feature = "cli")]
 pub(crate) use recover::raw_text;
-pub(crate) use pictures::write_within;
 pub(crate) use run::PLAIN;
 pub(crate) use visible::approval_notice;
 
@@ -64,7 +64,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const SEE_DOCTOR: &str = "`toolrack doctor` tells what the model can do";
 
 /// How tools are described to the model and its calls replayed to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ToolStyle {
