@@ -62,7 +62,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const SEE_DOCTOR: &str = "`toolrack doctor` tells what the model can do";
 
 /// How tools are described to the model and its calls replayed to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ToolStyle {

@@ -37,7 +37,9 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
         let named = |(name, settings)| {
             if settings == ModelSettings::default() {
-                return Err(format!("nothing is set for the model `{name}`; set `dialect`, `tool_style` or `context`"));
+                return Err(format!(
+                    "nothing is set for the model `{name}`; set `dialect`, `tool_style` or `context`"
+                ));
             }
             Ok((ModelPattern::try_from(name)?, settings))
         };
