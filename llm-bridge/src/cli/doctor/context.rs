@@ -1,6 +1,7 @@
 //! How much the model reads at once, as the server says.
 
 use serde_json::{Value, json};
+use toolrack_apis::Request;
 
 use super::report::{Finding, Verdict};
 use crate::upstream::Route;
@@ -8,8 +9,10 @@ use crate::upstream::Route;
 /// The context in tokens.
 #[derive(Debug, Default)]
 pub(super) struct Context {
-    /// As the server runs the model.
+    /// What a request may have: as the server runs the model or, of Ollama, as much as it is asked for.
     pub(super) tokens: Option<u64>,
+    /// As Ollama has it loaded now.
+    loaded: Option<u64>,
     /// As the model was trained.
     trained: Option<u64>,
 }
@@ -22,9 +25,11 @@ impl Context {
             // vLLM and SGLang; LM Studio; KoboldCpp and llama.cpp behind routers.
             tokens: listed(&["/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx"]),
             trained: listed(&["/max_context_length", "/meta/n_ctx_train"]),
+            loaded: None,
         };
         if route.kind().is_some_and(|kind| kind.id == "ollama") {
             context.ask_ollama(route).await;
+            context.tokens = route.context(&Request::default()).await.or(context.loaded);
             return context;
         }
         // llama.cpp: `tools/server/README.md`, GET /props.
@@ -51,7 +56,7 @@ impl Context {
             [name("name"), name("model")].contains(&Some(route.model()))
         };
         let meant = models.and_then(|models| models.iter().find(is_meant));
-        self.tokens = meant.and_then(|model| number(model, &["/context_length"]));
+        self.loaded = meant.and_then(|model| number(model, &["/context_length"]));
         let shown = route.look("/api/show", Some(&json!({"model": route.model()}))).await.unwrap_or_default();
         let facts = shown.get("model_info").and_then(Value::as_object);
         let length = facts.and_then(|facts| facts.iter().find(|(name, _)| name.ends_with(".context_length")));
@@ -59,18 +64,16 @@ impl Context {
     }
 
     pub(super) fn finding(&self) -> Finding {
-        let finding = match (self.tokens, self.trained) {
-            (Some(tokens), Some(trained)) if tokens != trained => {
-                Finding::new(Verdict::Yes, format!("the model was trained for {trained}"))
-            }
-            (Some(_), _) => Finding::new(Verdict::Yes, ""),
-            (None, Some(trained)) => Finding::new(
-                Verdict::Unknown,
-                format!("the server does not say; the model was trained for {trained} tokens"),
-            ),
-            (None, None) => Finding::new(Verdict::Unknown, "the server does not say"),
-        };
-        finding.figure("tokens", self.tokens).figure("trained_tokens", self.trained)
+        let verdict = if self.tokens.is_some() { Verdict::Yes } else { Verdict::Unknown };
+        let loaded = self.loaded.map(|tokens| format!("grows with the requests, {tokens} now"));
+        let trained = self.trained.filter(|_| self.trained != self.tokens);
+        let trained = trained.map(|tokens| format!("the model was trained for {tokens}"));
+        let unknown = self.tokens.is_none().then(|| "the server does not say".to_owned());
+        let note: Vec<String> = [unknown, loaded, trained].into_iter().flatten().collect();
+        Finding::new(verdict, note.join("; "))
+            .figure("tokens", self.tokens)
+            .figure("loaded_tokens", self.loaded)
+            .figure("trained_tokens", self.trained)
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) async fn run(
     let models = upstream.models().await.map_err(|error| error.to_string())?;
     let asked = arguments.name.as_deref().or(settings.model.as_deref());
     let no_model = |error: UpstreamError| without(asked, &error, &models);
-    let route = upstream.route(asked).await.map_err(no_model)?;
+    let mut route = upstream.route(asked).await.map_err(no_model)?;
+    route.set_context(chat.context_of(route.model()));
     let full_name = route.full_name();
     let entry = models.iter().find(|model| {
         let name = model.get("id").and_then(Value::as_str);
@@ -190,11 +191,8 @@ fn advise(report: &mut Report, session: &Session<'_>) {
     let tokens =
         report.probes.get(&Probe::Context).and_then(|finding| finding.figures.get("tokens")?.as_u64());
     if tokens.is_some_and(|tokens| tokens < SMALL_CONTEXT) {
-        let how = match kind.map(|kind| kind.id) {
-            Some("ollama") => "set `num_ctx` in [upstream]",
-            _ => "start the server with a larger one",
-        };
-        advice.push(format!("The context is small for tools and their results: {how}."));
+        let small = "The context is small for tools and their results: start the server with a larger one.";
+        advice.push(small.to_owned());
     }
     report.advice = advice;
 }
