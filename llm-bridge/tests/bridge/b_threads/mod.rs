@@ -9,6 +9,7 @@ mod grammars;
 mod loops;
 mod prompt_cache;
 mod required_calls;
+mod small_contexts;
 mod unread_calls;
 
 use std::thread;
