@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use toolrack_apis::{Provider, ToolChoice};
+use toolrack_apis::{FailureKind, Provider, ToolChoice};
 use toolrack_dialects::ScanOptions;
 
 use super::{
@@ -185,8 +185,17 @@ impl Run {
                 return Some(Remedy::Prompt(Evidence::Refusal));
             }
         }
-        let is_unread = self.may_use_prompt() && recover::could_not_read(message);
-        is_unread.then_some(Remedy::Prompt(Evidence::Unread))
+        if !self.may_use_prompt() {
+            return None;
+        }
+        let breaks_grammar = || match error {
+            UpstreamError::Refused { status, .. } => recover::refuses_constraint(*status, message),
+            _ => false,
+        };
+        let fails_at_required = || self.required.is_some() && is_internal(error);
+        // It may be about these tools or this one answer.
+        let may_be_read = recover::could_not_read(message) || breaks_grammar() || fails_at_required();
+        may_be_read.then_some(Remedy::Prompt(Evidence::Unread))
     }
 
     /// How the model is asked now.
@@ -370,6 +379,15 @@ impl Run {
             End::Upstream(error)
         }
         .boxed()
+    }
+}
+
+/// Whether the server has failed in itself, as vLLM does at required calls (vllm-project/vllm#49216).
+fn is_internal(error: &UpstreamError) -> bool {
+    match error {
+        UpstreamError::Refused { status, .. } => *status == 500,
+        UpstreamError::Failed(failure) => failure.kind == FailureKind::Upstream,
+        _ => false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use registry_core::Origin;
 use toolrack_apis::{Content, Media, Message, Part, Reasoning, Role, ToolResult};
 
 use super::{call::FoundCall, offer::Target, reader::Reader};
@@ -18,8 +19,12 @@ pub(super) fn messages_of(answer: &Reader, results: Vec<Option<Answered>>) -> Ve
         let text = answer.native_reasoning.clone();
         parts.push(Content::Reasoning(Reasoning { text, seal: None }).into());
     }
-    let text = answer.text.trim_end();
-    if !text.is_empty() {
+    // Before a call that was read from the text the template writes the line break; one that the server has read stands behind the text
+    // as the model wrote it, and the server's cache holds only for that.
+    let is_native = |call: &FoundCall| call.origin == Origin::Native;
+    let is_exact = !answer.calls.is_empty() && answer.calls.iter().all(is_native);
+    let text = if is_exact { answer.text.as_str() } else { answer.text.trim_end() };
+    if !text.trim().is_empty() {
         parts.push(Content::Text(text.to_owned()).into());
     }
     let call = |call: &FoundCall| Part {

@@ -362,6 +362,10 @@ impl Run {
         let name = asked.unwrap_or_else(|| self.route.model().to_owned());
         let _ = self.events.send(TurnEvent::Model(name).into()).await;
         self.begin_route();
+        // Ollama leaves tools aside where the answer has a form (ollama/ollama#13750).
+        if self.offer.has_tools() && self.route.api().await == Provider::Ollama {
+            self.form = self.form.take().or_else(|| self.request.format.take());
+        }
         Ok(())
     }
 

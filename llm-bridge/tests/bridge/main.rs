@@ -13,6 +13,7 @@ mod b_apis;
 mod b_bridge;
 mod b_mcp;
 mod b_openapi;
+mod b_threads;
 mod b_upstreams;
 mod g_stream_cost;
 mod m_chat_loop;

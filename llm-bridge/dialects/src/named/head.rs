@@ -202,10 +202,24 @@ pub(super) fn value<'a>(tag: &'a str, attribute: &str) -> Option<Cow<'a, str>> {
 
 /// The name without what does not belong to it.
 fn undressed(name: &str, before: &str, id: &str) -> String {
+    if let Some(bare) = spelled_out(name, before, id) {
+        return bare.to_owned();
+    }
     let name = name.strip_prefix(before).unwrap_or(name);
     let bare = match name.rsplit_once(id) {
         Some((bare, id)) if !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric()) => bare,
         _ => name,
     };
     (if id.is_empty() { name } else { bare }).trim().to_owned()
+}
+
+/// The name in an id whose signs a client has made letters of: `functions_NAME_0` for `functions.NAME:0`. The model has seen such ids in
+/// the conversation, and writes more of them (ggml-org/llama.cpp#24658).
+fn spelled_out<'a>(name: &'a str, before: &str, id: &str) -> Option<&'a str> {
+    let (word, sign) = before.split_at_checked(before.len().checked_sub(1)?)?;
+    let is_sign = |sign: &str| sign.len() == 1 && sign.chars().all(|char| char.is_ascii_punctuation());
+    let rest = name.strip_prefix(word).filter(|_| is_sign(sign) && is_sign(id))?.strip_prefix('_')?;
+    let (bare, number) = rest.rsplit_once('_')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !bare.is_empty()).then_some(bare)
 }

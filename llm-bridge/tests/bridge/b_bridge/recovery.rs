@@ -145,3 +145,18 @@ async fn b2_words_of_the_model_are_no_refusal_of_tools() {
         assert!(rack.upstream.asked()[1].body.get("tools").is_some());
     }
 }
+
+#[tokio::test]
+async fn g10_calls_of_an_answer_that_is_asked_for_again_are_not_made() {
+    let message = "The model produced output that does not match the expected peg-native format";
+    let error = event(&json!({"error": {"code": 500, "message": message, "type": "server_error"}}));
+    let first = [text_event("Let me see."), text_event(CALL), error];
+    let replies = [Reply::stream(first), Reply::text(CALL), Reply::text("5")];
+    let rack = Setup::new().start(replies).await;
+    let reported = rack.ask(true).await;
+    assert_eq!(reported.content, "Let me see.\n\n5");
+    assert_eq!(rack.ran().len(), 1);
+    let of_type = |kind: &str| reported.details_of(kind).len();
+    // The first is refused, and says so.
+    assert_eq!((of_type("call_started"), of_type("call_finished")), (2, 2), "{:?}", reported.details);
+}

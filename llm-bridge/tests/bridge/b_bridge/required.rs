@@ -9,7 +9,7 @@ use llm_bridge::{
 use serde_json::{Value, json};
 
 use super::faults::CALL;
-use crate::support::{Answer, Rack, Reply, Scripted, Setup, Site, client_tool, event, text_event, within};
+use crate::support::{Answer, Rack, Reply, Scripted, Setup, Site, client_tool, within};
 
 const JSON_CALL: &str = r#"{"name": "add", "arguments": {"a": 2, "b": 3}}"#;
 
@@ -137,59 +137,6 @@ async fn b15_a_server_that_refuses_the_constraint_is_asked_without_it() {
     rack.ask_with(true, required()).await.expect("5");
     let asked = rack.upstream.asked();
     assert!(asked[1].body["grammar"].is_string() && asked[2].body.get("grammar").is_none());
-}
-
-/// <https://github.com/ggml-org/llama.cpp/issues/27733>, <https://github.com/mostlygeek/llama-swap/issues/856>.
-#[tokio::test]
-async fn g10_where_llama_cpp_cannot_read_its_model_the_tools_are_described_in_the_prompt() {
-    let message = "The model produced output that does not match the expected peg-native format";
-    let error = event(&json!({"error": {"code": 500, "message": message, "type": "server_error"}}));
-    for (stream, reply, shown) in [
-        (true, Reply::error(500, message), "5"),
-        (false, Reply::error(500, message), "5"),
-        (true, Reply::stream([error.clone()]), "5"),
-        (true, Reply::stream([text_event("Let me see."), error.clone()]), "Let me see.\n\n5"),
-    ] {
-        let failing = [reply, Reply::text(CALL), Reply::text("5")];
-        let replies = [failing.clone(), failing.clone(), failing].concat().into_iter();
-        let rack = rack_of("llama.cpp", Setup::new(), replies.chain([Reply::text("Hello.")])).await;
-        for turn in 0..3 {
-            let reported = rack.ask(stream).await;
-            assert_eq!(reported.content, shown);
-            assert_eq!(rack.ran().len(), turn + 1);
-            let asked = rack.upstream.asked();
-            assert_eq!(asked[3 * turn].tools().len(), 2, "one answer may have been at fault itself");
-            assert!(asked[3 * turn + 1].tools().is_empty() && asked[3 * turn + 2].tools().is_empty());
-        }
-        // It has happened in several turns, and has helped, so it is remembered.
-        rack.ask(stream).await.expect("Hello.");
-        assert!(rack.upstream.asked()[9].tools().is_empty());
-    }
-    // It has not helped.
-    let failing = [Reply::error(500, message), Reply::error(500, message)];
-    let replies = [failing.clone(), failing.clone(), failing].concat().into_iter();
-    let rack = rack_of("llama.cpp", Setup::new(), replies.chain([Reply::text("Hello.")])).await;
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
-    for _ in 0..3 {
-        assert!(rack.post(&body).await.status().is_server_error());
-    }
-    rack.ask(true).await.expect("Hello.");
-    assert_eq!(rack.upstream.asked()[6].tools().len(), 2);
-}
-
-#[tokio::test]
-async fn g10_calls_of_an_answer_that_is_asked_for_again_are_not_made() {
-    let message = "The model produced output that does not match the expected peg-native format";
-    let error = event(&json!({"error": {"code": 500, "message": message, "type": "server_error"}}));
-    let first = [text_event("Let me see."), text_event(CALL), error];
-    let replies = [Reply::stream(first), Reply::text(CALL), Reply::text("5")];
-    let rack = rack_of("llama.cpp", Setup::new(), replies).await;
-    let reported = rack.ask(true).await;
-    assert_eq!(reported.content, "Let me see.\n\n5");
-    assert_eq!(rack.ran().len(), 1);
-    let of_type = |kind: &str| reported.details.iter().filter(|details| details["type"] == kind).count();
-    // The first is refused, and says so.
-    assert_eq!((of_type("call_started"), of_type("call_finished")), (2, 2), "{:?}", reported.details);
 }
 
 #[tokio::test]

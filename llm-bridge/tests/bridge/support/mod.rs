@@ -230,6 +230,14 @@ impl Setup {
         self.start_before(upstream, &base).await
     }
 
+    /// The same with a model server of a kind, whose model is `m`; of no kind that is known where it is empty.
+    pub async fn start_of_kind(self, kind: &str, replies: impl IntoIterator<Item = Reply>) -> Rack {
+        let site = if kind.is_empty() { Site::default() } else { Site::of_kind(kind, &["m"]) };
+        let upstream = Scripted::start_as(site, replies).await;
+        let base = upstream.base();
+        self.start_before(upstream, &base).await
+    }
+
     /// Starts the server under test before any address.
     pub async fn start_before(self, upstream: Scripted, base: &str) -> Rack {
         let model = Upstream::http(base, self.upstream_key.clone(), self.idle).unwrap();
