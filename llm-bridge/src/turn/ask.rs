@@ -13,6 +13,7 @@ use super::{
     learned::Evidence,
     offer::Round,
     prompt,
+    raw::RawStyle,
     reader::{Options, Reader},
     recover,
     run::{End, Run},
@@ -24,7 +25,7 @@ use crate::upstream::{Answer, UpstreamError};
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// How many calls a constrained answer has at most.
-const MOST_AT_ONCE: usize = 8;
+pub(super) const MOST_AT_ONCE: usize = 8;
 
 /// How the model is asked.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ enum Style {
     Prompt(Option<&'static str>),
     /// The same, so that the model can write nothing but calls in this dialect.
     Constrained(&'static str, Constraint),
+    /// With a prompt from the model's own template.
+    Raw(Box<RawStyle>),
 }
 
 impl Style {
@@ -44,12 +47,24 @@ impl Style {
     fn dialect(&self, own: Option<&'static str>) -> Option<&'static str> {
         match self {
             Self::Constrained(dialect, _) => own.filter(|own| own == dialect),
+            Self::Raw(raw) => own.filter(|own| raw.constraint.is_none_or(|dialect| *own == dialect)),
             _ => own,
         }
     }
 
     fn is_constrained(&self) -> bool {
-        matches!(self, Self::Constrained(..))
+        match self {
+            Self::Raw(raw) => raw.constraint.is_some(),
+            style => matches!(style, Self::Constrained(..)),
+        }
+    }
+
+    /// Whether the model can write nothing but calls.
+    fn leaves_only_calls(&self) -> bool {
+        match self {
+            Self::Raw(raw) => raw.only_calls,
+            style => matches!(style, Self::Constrained(_, Constraint::Grammar { .. })),
+        }
     }
 }
 
@@ -62,6 +77,8 @@ enum Remedy {
     NoConstraint,
     /// To ask for the form of the answer in the prompt.
     FormInPrompt,
+    /// To ask the chat endpoint.
+    Chat,
 }
 
 impl Run {
@@ -127,6 +144,7 @@ impl Run {
                     }
                     Remedy::NoConstraint => self.is_unconstrained = true,
                     Remedy::FormInPrompt => self.describe_form(error),
+                    Remedy::Chat => self.is_raw_off = true,
                 }
                 self.discard(reader).await?;
                 continue;
@@ -164,6 +182,9 @@ impl Run {
             if style.is_constrained() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::NoConstraint);
             }
+            if matches!(style, Style::Raw(_)) && matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
+                return Some(Remedy::Chat);
+            }
             if self.may_describe_form() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::FormInPrompt);
             }
@@ -178,7 +199,13 @@ impl Run {
     /// How the model is asked now.
     async fn style(&mut self, round: Round) -> Style {
         self.api = self.route.api().await;
-        if !self.offer.has_tools() || self.asks_for_form() {
+        let with_tools = self.offer.has_tools() && !self.asks_for_form();
+        if self.is_set_to_raw()
+            && let Some(raw) = Box::pin(self.raw_style(round, with_tools)).await
+        {
+            return Style::Raw(raw);
+        }
+        if !with_tools {
             return Style::WithoutTools;
         }
         let kind = self.route.kind();
@@ -188,6 +215,12 @@ impl Run {
             && (self.missing() > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
         if !self.prompt_style && !must_constrain {
             return Style::Native;
+        }
+        // The template that the model has learned with goes before words of this server's.
+        if self.may_use_raw()
+            && let Some(raw) = Box::pin(self.raw_style(round, true)).await
+        {
+            return Style::Raw(raw);
         }
         let name = self.dialect().unwrap_or(prompt::COMMON_DIALECT);
         // A request with a grammar of its own has no room for another.
@@ -216,6 +249,7 @@ impl Run {
         let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
         let functions = || self.offer.functions(round);
         match style {
+            Style::Raw(raw) => self.route.ask_raw(&raw.request, &raw.question).await,
             Style::WithoutTools => {
                 let in_prompt = self.forming.as_ref().and_then(|forming| forming.in_prompt(&self.request));
                 self.route.ask(in_prompt.as_ref().unwrap_or(&self.request), "").await
@@ -256,12 +290,16 @@ impl Run {
 
     fn new_reader(&self, round: Round, style: &Style) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
+        let mut scan = ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() };
+        if let Style::Raw(raw) = style {
+            scan.thinking = raw.question.thinking;
+        }
         let options = Options {
-            scan: ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() },
+            scan,
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
             required: self.required.is_some().then_some(round),
-            only_calls: matches!(style, Style::Constrained(_, Constraint::Grammar { .. })),
+            only_calls: style.leaves_only_calls(),
             quiet: self.form.is_some() || self.holds_answer(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),
@@ -281,7 +319,7 @@ impl Run {
     }
 
     /// The one dialect in which the model is read, and its tools are described where that is done in the prompt.
-    fn dialect(&self) -> Option<&'static str> {
+    pub(super) fn dialect(&self) -> Option<&'static str> {
         self.backend.settings().dialect_of(self.request.model.as_deref().unwrap_or_default())
     }
 

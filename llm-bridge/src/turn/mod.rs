@@ -21,6 +21,7 @@ mod offer;
 mod paragraphs;
 mod prepared;
 pub mod prompt;
+mod raw;
 mod read_result;
 mod reader;
 mod recover;
@@ -46,7 +47,7 @@ pub use handle::Turn;
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
-pub use models::{ModelSettings, Models};
+pub use models::{ModelRoute, ModelSettings, Models};
 #[cfg(feature = "cli")]
 pub(crate) use recover::raw_text;
 pub(crate) use run::PLAIN;

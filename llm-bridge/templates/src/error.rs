@@ -12,6 +12,9 @@ pub enum TemplateError {
     /// The source has more bytes than [`MAX_SOURCE`].
     #[error("the chat template has {0} bytes, and at most {MAX_SOURCE} are read; give a smaller one")]
     SourceTooLarge(usize),
+    /// A model file cannot be read.
+    #[error("the model file gives no chat template: {0}")]
+    Gguf(String),
     /// The source is not a template.
     #[error("the chat template is broken: {0}; give one that is whole")]
     Syntax(String),

@@ -22,6 +22,7 @@
 //! and templates do not load other templates.
 
 mod error;
+mod gguf;
 mod json;
 mod output;
 mod python;
@@ -29,4 +30,5 @@ mod source;
 mod template;
 
 pub use error::TemplateError;
+pub use gguf::GgufTemplate;
 pub use template::{Conversation, MAX_OUTPUT, MAX_SOURCE, Template};

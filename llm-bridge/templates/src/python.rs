@@ -31,7 +31,8 @@ pub(crate) fn add_to(environment: &mut Environment<'_>) {
     environment.add_function("joiner", minijinja_contrib::globals::joiner);
     // To Python, whatever has a length and items is a sequence.
     environment.add_test("sequence", |value: &Value| {
-        value.is_undefined() || matches!(
+        value.is_undefined()
+            || matches!(
                 value.kind(),
                 ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::String
             )

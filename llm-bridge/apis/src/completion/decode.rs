@@ -20,7 +20,6 @@ struct Answer<'a> {
     stop_type: Option<Cow<'a, str>>,
     tokens_evaluated: Option<u64>,
     tokens_predicted: Option<u64>,
-    tokens_cached: Option<u64>,
     // Ollama
     #[serde(borrow)]
     response: Option<Cow<'a, str>>,
@@ -73,7 +72,8 @@ fn read(json: &str, pieces: &mut Vec<Piece>) -> Result<(bool, Progress), Failure
         let body = if error.get().starts_with('{') { error.get() } else { json };
         return Err(failure_of(body, None));
     }
-    let choice = answer.choices.take().and_then(|choices| choices.into_iter().find(|choice| choice.index == 0));
+    let choice =
+        answer.choices.take().and_then(|choices| choices.into_iter().find(|choice| choice.index == 0));
     let (said, ended) = choice.map_or((None, None), |choice| (choice.text, choice.finish_reason));
     let text = answer.content.take().or(answer.response.take()).or(said);
     let has_answer = text.is_some();
@@ -101,8 +101,7 @@ fn read(json: &str, pieces: &mut Vec<Piece>) -> Result<(bool, Progress), Failure
     }
     if (is_whole || counts.is_some()) && input.or(output).is_some() {
         let (input, output) = (input.unwrap_or(0), output.unwrap_or(0));
-        let cached = answer.tokens_cached.filter(|cached| *cached <= input);
-        pieces.push(Piece::Usage(Usage { input, output, cached, ..Usage::default() }));
+        pieces.push(Piece::Usage(Usage { input, output, ..Usage::default() }));
     }
     Ok((has_answer, progress))
 }

@@ -120,8 +120,11 @@ impl Wire for CompletionWire {
 impl CompletionWire {
     fn omissions(&self, request: &Request) -> Vec<Omission> {
         let mut all = passing_omissions(request, self.api());
-        all.retain(|omission| !omission.path.starts_with("messages[") && !omission.path.starts_with("tools["));
-        for (name, _) in request.passing.to(self.api()).iter().filter(|(name, _)| OF_CHAT.contains(&&**name)) {
+        all.retain(|omission| {
+            !omission.path.starts_with("messages[") && !omission.path.starts_with("tools[")
+        });
+        for (name, _) in request.passing.to(self.api()).iter().filter(|(name, _)| OF_CHAT.contains(&&**name))
+        {
             let done = "left out: completions do not have it";
             all.push(Omission { path: name.to_string(), done });
         }
