@@ -324,7 +324,7 @@ impl Run {
     }
 
     /// How tools are described to the model.
-    fn tool_style(&self) -> ToolStyle {
+    pub(super) fn tool_style(&self) -> ToolStyle {
         self.backend.settings().tool_style_of(self.request.model.as_deref().unwrap_or_default())
     }
 

@@ -75,6 +75,16 @@ impl Models {
         self.find(model, |settings| settings.tool_style)
     }
 
+    /// How the model of this name is asked.
+    pub fn route(&self, model: &str) -> Option<ModelRoute> {
+        self.find(model, |settings| settings.route)
+    }
+
+    /// The file with the template of the model of this name.
+    pub fn template(&self, model: &str) -> Option<PathBuf> {
+        self.find(model, |settings| settings.template.clone())
+    }
+
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.
     fn find<T>(&self, model: &str, setting: impl Fn(&ModelSettings) -> Option<T>) -> Option<T> {
         let fitting =

@@ -6,7 +6,7 @@ use toolrack_dialects::dialect;
 use super::{
     ToolStyle, ask::MOST_AT_ONCE, constrain::Constraint, models::ModelRoute, offer::Round, prompt, run::Run,
 };
-use crate::upstream::{RawQuestion, UpstreamError};
+use crate::upstream::{RawQuestion, RawTools, UpstreamError};
 
 /// How the model is asked by the raw route.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Run {
 
     /// Whether the raw route may be tried where the chat endpoint of the server cannot do the job.
     pub(super) fn may_use_raw(&self) -> bool {
-        let is_free = self.model_route().is_none() && self.backend.settings().tool_style == ToolStyle::Auto;
+        let is_free = self.model_route().is_none() && self.tool_style() == ToolStyle::Auto;
         (is_free || self.is_set_to_raw()) && !self.is_raw_off
     }
 
     fn model_route(&self) -> Option<ModelRoute> {
-        self.backend.settings().models.get(self.route.model())?.route
+        self.backend.settings().models.route(self.route.model())
     }
 
     /// The raw route for a round; `None` where there is none, which is told in the log.
@@ -55,10 +55,16 @@ impl Run {
     }
 
     async fn make_raw_style(&self, round: Round, with_tools: bool) -> Result<RawStyle, UpstreamError> {
-        let settings = self.backend.settings().models.get(self.route.model());
-        let file = settings.and_then(|settings| settings.template.as_deref());
-        let model = self.route.raw_model(file).await?;
-        let functions = if with_tools { self.offer.functions(round) } else { Vec::new() };
+        let file = self.backend.settings().models.template(self.route.model());
+        let model = self.route.raw_model(file.as_deref()).await?;
+        // The same definitions as in the fields of OpenAI's API, which templates are written for.
+        let tools = match with_tools {
+            true => RawTools {
+                definitions: self.offer.definitions(round, Provider::OpenAi),
+                functions: self.offer.client_functions(round),
+            },
+            false => RawTools::default(),
+        };
         let mut request = self.request.clone();
         let missing = self.missing();
         if missing > 1 {
@@ -72,7 +78,7 @@ impl Run {
                 let most = if self.parallel == Some(false) { 1 } else { MOST_AT_ONCE };
                 let field = self.route.kind().and_then(|kind| kind.grammar);
                 let field = field.filter(|_| self.api == Provider::OpenAi);
-                Constraint::to_calls(functions.clone(), dialect, field, most).await
+                Constraint::to_calls(self.offer.functions(round), dialect, field, most).await
             }
             None => None,
         };
@@ -81,8 +87,7 @@ impl Run {
             constraint.apply(&mut request);
             only_calls = matches!(constraint, Constraint::Grammar { .. });
         }
-        let question =
-            self.route.raw_question(model, request.clone(), functions, constrained.is_some()).await?;
+        let question = self.route.raw_question(model, request.clone(), tools, constrained.is_some()).await?;
         let constraint = constrained.map(|(dialect, _)| dialect.name);
         Ok(RawStyle { question, request, constraint, only_calls })
     }

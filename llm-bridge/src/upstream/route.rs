@@ -10,7 +10,7 @@ use super::{
     demo,
     error::UpstreamError,
     kind::ServerKind,
-    raw::{RawModel, RawQuestion},
+    raw::{RawModel, RawQuestion, RawTools},
     servers::Server,
     settings::UpstreamSettings,
     tokens,
@@ -130,17 +130,17 @@ impl Route {
         }
     }
 
-    /// The prompt of a request with these functions, from the model's own template. With `ends_thinking` it leaves the model no room to
+    /// The prompt of a request with these tools, from the model's own template. With `ends_thinking` it leaves the model no room to
     /// think.
     pub(crate) async fn raw_question(
         &self,
         model: Arc<RawModel>,
         request: Request,
-        functions: Vec<Value>,
+        tools: RawTools,
         ends_thinking: bool,
     ) -> Result<RawQuestion, UpstreamError> {
         match &self.target {
-            Some(target) => target.server.http.raw_question(model, request, functions, ends_thinking).await,
+            Some(target) => target.server.http.raw_question(model, request, tools, ends_thinking).await,
             None => Err(UpstreamError::failed("the built-in demo model has no template")),
         }
     }

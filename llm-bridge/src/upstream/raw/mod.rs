@@ -24,7 +24,7 @@ use toolrack_apis::{
 };
 use toolrack_templates::{GgufTemplate, MAX_SOURCE};
 
-pub(crate) use model::{Prompt, RawModel};
+pub(crate) use model::{Prompt, RawModel, RawTools};
 
 use super::{api::root_of, error::UpstreamError, http::HttpUpstream, recognize::Recognized};
 use model::Given;
@@ -48,6 +48,8 @@ impl Default for RawModels {
 #[derive(Debug)]
 pub(crate) struct RawQuestion {
     pub(super) wire: CompletionWire,
+    /// The definitions of the server's tools in it, by which its size is estimated.
+    pub(super) definitions: String,
     /// Whether the answer begins within the model's thinking.
     pub(crate) thinking: bool,
 }
@@ -89,17 +91,17 @@ impl HttpUpstream {
         model.map(Arc::new).map_err(|error| UpstreamError::failed(error.to_string()))
     }
 
-    /// Puts a request with these functions into a prompt; `ends_thinking` where the answer is kept to calls.
+    /// Puts a request with these tools into a prompt; `ends_thinking` where the answer is kept to calls.
     pub(super) async fn raw_question(
         self: &Arc<Self>,
         model: Arc<RawModel>,
         request: Request,
-        functions: Vec<Value>,
+        tools: RawTools,
         ends_thinking: bool,
     ) -> Result<RawQuestion, UpstreamError> {
         let form = form_of(&*self.recognized().await)?;
-        let renderer = Arc::clone(&model);
-        let prompt = spawn_blocking(move || renderer.prompt(&request, functions)).await;
+        let (renderer, definitions) = (Arc::clone(&model), tools.definitions.clone());
+        let prompt = spawn_blocking(move || renderer.prompt(&request, tools)).await;
         let prompt = prompt.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
         let prompt = prompt.map_err(|error| UpstreamError::failed(error.to_string()))?;
         let Prompt { text, thinking } = if ends_thinking { prompt.without_thinking() } else { prompt };
@@ -108,10 +110,10 @@ impl HttpUpstream {
             prompt: text,
             stop: model.end().map(str::to_owned).into_iter().collect(),
             tokens: model.tokens.clone(),
-            num_ctx: self.settings.num_ctx,
+            num_ctx: None,
             keep_alive: self.settings.keep_alive.clone(),
         };
-        Ok(RawQuestion { wire, thinking })
+        Ok(RawQuestion { wire, definitions, thinking })
     }
 
     async fn given_by_server(
@@ -154,7 +156,7 @@ impl HttpUpstream {
             return !form.takes_prompt_as_it_is();
         }
         let asked = json!({"content": "", "add_special": true});
-        let reply = self.post_json(format!("{}/tokenize", root_of(&known.openai_base)), &asked).await;
+        let reply = self.post(format!("{}/tokenize", root_of(&known.openai_base)), &asked).await;
         let tokens = reply.ok().and_then(|reply| reply.get("tokens")?.as_array().map(Vec::len));
         tokens.is_none_or(|tokens| tokens > 0)
     }

@@ -50,6 +50,26 @@ pub(crate) struct Prompt {
     pub(crate) thinking: bool,
 }
 
+/// The tools of a prompt.
+#[derive(Debug, Default)]
+pub(crate) struct RawTools {
+    /// Definitions as in OpenAI's API, separated by commas.
+    pub(crate) definitions: String,
+    /// More, each as `{"name", "description", "parameters"}`.
+    pub(crate) functions: Vec<Value>,
+}
+
+impl RawTools {
+    fn into_definitions(self) -> Vec<Value> {
+        let mut tools: Vec<Value> =
+            serde_json::from_str(&format!("[{}]", self.definitions)).unwrap_or_default();
+        tools.extend(
+            self.functions.into_iter().map(|function| json!({"type": "function", "function": function})),
+        );
+        tools
+    }
+}
+
 /// Why a conversation has no prompt.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPrompt {
@@ -111,13 +131,12 @@ impl RawModel {
         self.eos_token.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// The prompt of a request with these functions, each as `{"name", "description", "parameters"}`. It may take a second of a processor.
-    pub(super) fn prompt(&self, request: &Request, functions: Vec<Value>) -> Result<Prompt, NoPrompt> {
-        if !functions.is_empty() && !self.knows_tools {
+    /// The prompt of a request with these tools. It may take a second of a processor.
+    pub(super) fn prompt(&self, request: &Request, tools: RawTools) -> Result<Prompt, NoPrompt> {
+        let tools = tools.into_definitions();
+        if !tools.is_empty() && !self.knows_tools {
             return Err(NoPrompt::NoTools);
         }
-        let tools: Vec<Value> =
-            functions.into_iter().map(|function| json!({"type": "function", "function": function})).collect();
         let render = |short_ids| {
             let messages = template_messages(&request.messages, short_ids).ok_or(NoPrompt::NotText)?;
             Ok(self.render(&messages, &tools, true, others_of(request))?)
@@ -240,24 +259,28 @@ mod tests {
         let plain = model("{% for m in messages %}{{ m.content }}{% endfor %}");
         assert_eq!(plain.dialect, None);
         let functions = vec![json!({"name": "f", "parameters": {}})];
-        assert!(matches!(plain.prompt(&request(), functions), Err(NoPrompt::NoTools)));
-        assert_eq!(plain.prompt(&request(), Vec::new()).unwrap().text, "Hello");
+        let tools = RawTools { functions, ..RawTools::default() };
+        assert!(matches!(plain.prompt(&request(), tools), Err(NoPrompt::NoTools)));
+        assert_eq!(plain.prompt(&request(), RawTools::default()).unwrap().text, "Hello");
     }
 
     #[test]
     fn b14_thinking_that_the_prompt_opens_is_known() {
         let tags = model(TAGS);
-        let prompt = tags.prompt(&request(), Vec::new()).unwrap();
+        let prompt = tags.prompt(&request(), RawTools::default()).unwrap();
         assert!(prompt.thinking && prompt.text.ends_with("<think>\n"), "{prompt:?}");
         let ended = prompt.without_thinking();
         assert!(!ended.thinking && ended.text.ends_with("<think>\n</think>\n\n"), "{ended:?}");
-        let off = tags.prompt(&Request { thinking: Some(Thinking::Off), ..request() }, Vec::new()).unwrap();
+        let off = tags
+            .prompt(&Request { thinking: Some(Thinking::Off), ..request() }, RawTools::default())
+            .unwrap();
         assert!(!off.thinking && off.text.ends_with("assistant\n"), "{off:?}");
     }
 
     #[test]
     fn b14_the_first_token_is_not_there_twice() {
-        let prompt = model("{{ bos_token }}{{ messages[0].content }}").prompt(&request(), Vec::new());
+        let prompt =
+            model("{{ bos_token }}{{ messages[0].content }}").prompt(&request(), RawTools::default());
         assert_eq!(prompt.unwrap().text, "Hello");
     }
 
@@ -269,7 +292,8 @@ mod tests {
         );
         let call = toolrack_apis::Call::new("call_long_and_odd", "f", "{}");
         let called = Message::new(Role::Assistant, vec![toolrack_apis::Content::Call(call).into()]);
-        let prompt = strict.prompt(&Request { messages: vec![called], ..Request::default() }, Vec::new());
+        let prompt =
+            strict.prompt(&Request { messages: vec![called], ..Request::default() }, RawTools::default());
         assert_eq!(prompt.unwrap().text, "000000001");
     }
 }
