@@ -51,7 +51,9 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
         let named = |(name, settings): (String, ModelSettings)| {
             if settings == ModelSettings::default() {
-                return Err(format!("nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context`, `route` or `template`"));
+                return Err(format!(
+                    "nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context`, `route` or `template`"
+                ));
             }
             Ok((ModelPattern::try_from(name)?, settings))
         };

@@ -13,7 +13,7 @@ use super::messages::template_messages;
 /// What stands in templates for a special token, by its looks.
 const TOKEN: &str = r"</?[|｜]?[A-Za-z_][^<>\s{}'\x22]{0,40}>|\[/?[A-Z][A-Z_]{2,40}\]";
 /// How many tokens of a template are asked for as text.
-const MAX_TOKENS: usize = 256;
+const MAX_TOKENS: usize = 1024;
 /// The name and the argument of the call by which a template shows its dialect.
 const PROBE: (&str, &str, &str) = ("probe_tool", "value", "probe text");
 
@@ -199,6 +199,8 @@ fn probe_definition() -> Value {
 fn dialect_of(before: &str, after: &str) -> Option<&'static str> {
     let shared = before.chars().zip(after.chars()).take_while(|(one, other)| one == other);
     let shared = shared.map(|(char, _)| char.len_utf8()).sum();
+    // A delimiter may begin as what the prompt for an answer ends with.
+    let shared = after.get(..shared)?.rfind(['\n', '>', ']']).map_or(0, |at| at + 1);
     let parsed = parse(after.get(shared..)?, Arc::new(Offered::any()), ScanOptions::default());
     let call = parsed.calls.into_iter().next()?;
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
