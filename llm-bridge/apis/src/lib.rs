@@ -66,6 +66,7 @@
 
 pub mod anthropic;
 mod call_ids;
+pub mod completion;
 mod decoder;
 mod definition;
 mod event;

@@ -14,6 +14,7 @@ use super::{
     offer::Round,
     pictures::PictureLimit,
     prompt,
+    raw::RawStyle,
     reader::{Options, Reader},
     recover,
     run::{End, Run},
@@ -25,7 +26,7 @@ use crate::upstream::{Answer, UpstreamError};
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// How many calls a constrained answer has at most.
-const MOST_AT_ONCE: usize = 8;
+pub(super) const MOST_AT_ONCE: usize = 8;
 
 /// How the model is asked.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ enum Style {
     Prompt(Option<&'static str>),
     /// The same, so that the model can write nothing but calls in this dialect.
     Constrained(&'static str, Constraint),
+    /// With a prompt from the model's own template.
+    Raw(Box<RawStyle>),
 }
 
 impl Style {
@@ -45,12 +48,24 @@ impl Style {
     fn dialect(&self, own: Option<&'static str>) -> Option<&'static str> {
         match self {
             Self::Constrained(dialect, _) => own.filter(|own| own == dialect),
+            Self::Raw(raw) => own.filter(|own| raw.constraint.is_none_or(|dialect| *own == dialect)),
             _ => own,
         }
     }
 
     fn is_constrained(&self) -> bool {
-        matches!(self, Self::Constrained(..))
+        match self {
+            Self::Raw(raw) => raw.constraint.is_some(),
+            style => matches!(style, Self::Constrained(..)),
+        }
+    }
+
+    /// Whether the model can write nothing but calls.
+    fn leaves_only_calls(&self) -> bool {
+        match self {
+            Self::Raw(raw) => raw.only_calls,
+            style => matches!(style, Self::Constrained(_, Constraint::Grammar { .. })),
+        }
     }
 }
 
@@ -65,6 +80,8 @@ enum Remedy {
     FormInPrompt,
     /// To ask with fewer pictures of results.
     FewerPictures(PictureLimit),
+    /// To ask the chat endpoint.
+    Chat,
 }
 
 impl Run {
@@ -87,9 +104,9 @@ impl Run {
         let mut asked_again = false;
         let mut pauses = if self.has_run_tools { PAUSES.as_slice() } else { &[] }.iter();
         loop {
+            let with_all_pictures = self.set_pictures_aside();
             let style = Box::pin(self.style(round)).await;
             let mut reader = self.new_reader(round, &style);
-            let with_all_pictures = self.set_pictures_aside();
             let asked = Box::pin(self.ask(round, &style)).await;
             if let Some(messages) = with_all_pictures {
                 self.request.messages = messages;
@@ -138,6 +155,7 @@ impl Run {
                     Remedy::NoConstraint => self.is_unconstrained = true,
                     Remedy::FormInPrompt => self.describe_form(error),
                     Remedy::FewerPictures(limit) => self.picture_limit = limit,
+                    Remedy::Chat => self.is_raw_off = true,
                 }
                 self.discard(reader).await?;
                 continue;
@@ -178,6 +196,9 @@ impl Run {
             if style.is_constrained() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::NoConstraint);
             }
+            if matches!(style, Style::Raw(_)) && matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
+                return Some(Remedy::Chat);
+            }
             if self.may_describe_form() && recover::refuses_constraint(*status, message) {
                 return Some(Remedy::FormInPrompt);
             }
@@ -201,7 +222,13 @@ impl Run {
     /// How the model is asked now.
     async fn style(&mut self, round: Round) -> Style {
         self.api = self.route.api().await;
-        if !self.offer.has_tools() || self.asks_for_form() {
+        let with_tools = self.offer.has_tools() && !self.asks_for_form();
+        if self.is_set_to_raw()
+            && let Some(raw) = Box::pin(self.raw_style(round, with_tools)).await
+        {
+            return Style::Raw(raw);
+        }
+        if !with_tools {
             return Style::WithoutTools;
         }
         let kind = self.route.kind();
@@ -211,6 +238,12 @@ impl Run {
             && (self.missing() > 0 || kind.is_some_and(|kind| kind.ignores_tool_choice));
         if !self.prompt_style && !must_constrain {
             return Style::Native;
+        }
+        // The template that the model has learned with goes before words of this server's.
+        if self.may_use_raw()
+            && let Some(raw) = Box::pin(self.raw_style(round, true)).await
+        {
+            return Style::Raw(raw);
         }
         let name = self.dialect().unwrap_or(prompt::COMMON_DIALECT);
         // A request with a grammar of its own has no room for another.
@@ -239,6 +272,7 @@ impl Run {
         let last_words = self.required.as_ref().map_or("", |required| &required.last_words);
         let functions = || self.offer.functions(round);
         match style {
+            Style::Raw(raw) => self.route.ask_raw(&raw.request, &raw.question).await,
             Style::WithoutTools => {
                 let in_prompt = self.forming.as_ref().and_then(|forming| forming.in_prompt(&self.request));
                 self.route.ask(in_prompt.as_ref().unwrap_or(&self.request), "").await
@@ -279,12 +313,16 @@ impl Run {
 
     fn new_reader(&self, round: Round, style: &Style) -> Reader {
         let max_calls = usize::try_from(self.backend.settings().limits.max_calls).unwrap_or(usize::MAX);
+        let mut scan = ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() };
+        if let Style::Raw(raw) = style {
+            scan.thinking = raw.question.thinking;
+        }
         let options = Options {
-            scan: ScanOptions { only: style.dialect(self.dialect()), ..self.scan_options() },
+            scan,
             stream: self.request.stream,
             one_call: self.parallel == Some(false),
             required: self.required.is_some().then_some(round),
-            only_calls: matches!(style, Style::Constrained(_, Constraint::Grammar { .. })),
+            only_calls: style.leaves_only_calls(),
             quiet: self.form.is_some() || self.holds_answer(),
             // One more, which is refused and says so.
             max_calls: max_calls.saturating_add(1),
@@ -304,12 +342,12 @@ impl Run {
     }
 
     /// The one dialect in which the model is read, and its tools are described where that is done in the prompt.
-    fn dialect(&self) -> Option<&'static str> {
+    pub(super) fn dialect(&self) -> Option<&'static str> {
         self.backend.settings().dialect_of(self.request.model.as_deref().unwrap_or_default())
     }
 
     /// How tools are described to the model.
-    fn tool_style(&self) -> ToolStyle {
+    pub(super) fn tool_style(&self) -> ToolStyle {
         self.backend.settings().tool_style_of(self.request.model.as_deref().unwrap_or_default())
     }
 

@@ -22,6 +22,7 @@ mod paragraphs;
 mod pictures;
 mod prepared;
 pub mod prompt;
+mod raw;
 mod read_result;
 mod reader;
 mod recover;
@@ -47,7 +48,7 @@ pub use handle::Turn;
 pub use limits::Limits;
 #[cfg(feature = "cli")]
 pub(crate) use models::known_dialect;
-pub use models::{ModelSettings, Models};
+pub use models::{ModelRoute, ModelSettings, Models};
 pub(crate) use pictures::write_within;
 #[cfg(feature = "cli")]
 pub(crate) use recover::raw_text;

@@ -1,6 +1,6 @@
 //! What is set for single models.
 
-use std::{collections::BTreeMap, num::NonZeroU64};
+use std::{collections::BTreeMap, num::NonZeroU64, path::PathBuf};
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -12,8 +12,18 @@ use crate::upstream::ModelPattern;
 /// The name of a row of the table of dialects. Under a name of its own, since serde would borrow a reference from the file.
 type DialectName = &'static str;
 
+/// How a model is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelRoute {
+    /// By the chat endpoint of its server.
+    Chat,
+    /// With a prompt from its own template, as text.
+    Raw,
+}
+
 /// What is set for one model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
     /// Reads its text calls in this dialect only, and tells it tools in it where they are described in the prompt.
@@ -25,6 +35,10 @@ pub struct ModelSettings {
     pub tool_style: Option<ToolStyle>,
     /// Whether it sees the pictures in results; `None` to try.
     pub pictures: Option<bool>,
+    /// How it is asked; `None` for its server's chat endpoint, and with a prompt of its own template where that cannot do the job.
+    pub route: Option<ModelRoute>,
+    /// The file of its template: a `.jinja`, or a model in a `.gguf`. `None` for what its server gives.
+    pub template: Option<PathBuf>,
 }
 
 /// Settings of single models, by the names that clients ask for. A name with a `*` at its end stands for all that begin with
@@ -37,10 +51,10 @@ impl TryFrom<BTreeMap<String, ModelSettings>> for Models {
     type Error = String;
 
     fn try_from(models: BTreeMap<String, ModelSettings>) -> Result<Self, String> {
-        let named = |(name, settings)| {
+        let named = |(name, settings): (String, ModelSettings)| {
             if settings == ModelSettings::default() {
                 return Err(format!(
-                    "nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context` or `pictures`"
+                    "nothing is set for the model `{name}`; set `dialect`, `tool_style`, `context`, `pictures`, `route` or `template`"
                 ));
             }
             Ok((ModelPattern::try_from(name)?, settings))
@@ -68,6 +82,16 @@ impl Models {
     /// Whether the model of this name sees the pictures in results.
     pub fn pictures(&self, model: &str) -> Option<bool> {
         self.find(model, |settings| settings.pictures)
+    }
+
+    /// How the model of this name is asked.
+    pub fn route(&self, model: &str) -> Option<ModelRoute> {
+        self.find(model, |settings| settings.route)
+    }
+
+    /// The file with the template of the model of this name.
+    pub fn template(&self, model: &str) -> Option<PathBuf> {
+        self.find(model, |settings| settings.template.clone())
     }
 
     /// What is set for the model of this name: by the name itself, or else by its longest beginning.

@@ -249,8 +249,12 @@ impl Offer {
     pub(super) fn functions(&self, round: Round) -> Vec<Value> {
         let server = self.definitions_with(round, self.found.names_before(), FOR_PROMPTS);
         let server = server.map(|(definition, wire)| definition.function(wire));
-        let client = self.client_tools(round).into_iter().map(|tool| function_of(&tool));
-        server.chain(client).collect()
+        server.chain(self.client_functions(round)).collect()
+    }
+
+    /// The client's tools of a round, likewise.
+    pub(super) fn client_functions(&self, round: Round) -> Vec<Value> {
+        self.client_tools(round).iter().map(function_of).collect()
     }
 
     fn definitions_with(

@@ -93,6 +93,7 @@ pub(super) fn start(backend: Backend, mut request: Request, caller: Caller) -> R
         required: None,
         forming: None,
         is_unconstrained: false,
+        is_raw_off: false,
         evidence: None,
         picture_limit: PictureLimit::default(),
         parallel: request.parallel,
@@ -150,6 +151,8 @@ pub(super) struct Run {
     pub(super) forming: Option<Forming>,
     /// Whether the server has refused what keeps a model to calls.
     pub(super) is_unconstrained: bool,
+    /// Whether the raw route has failed, or is not there.
+    pub(super) is_raw_off: bool,
     /// Why the tools are described in the prompt, until that has worked.
     pub(super) evidence: Option<Evidence>,
     /// How many pictures of results the model is sent.

@@ -12,14 +12,15 @@ use axum::{
 };
 use futures_util::stream;
 use serde_json::Value;
-use toolrack_apis::{Request, Wire, openai::OpenAiWire};
+use toolrack_apis::{Request, Wire, completion::CompletionWire, openai::OpenAiWire};
 
 use super::{
     answer::Answer,
     api::root_of,
     context::{Contexts, SentSize},
     error::UpstreamError,
-    recognize::{Recognition, Recognized},
+    raw::{RawModels, RawQuestion},
+    recognize::Recognition,
     settings::UpstreamSettings,
 };
 use crate::metrics::UpstreamMetrics;
@@ -41,6 +42,7 @@ pub(super) struct HttpUpstream {
     pub(super) recognizing: tokio::sync::Mutex<()>,
     pub(super) contexts: Contexts,
     metrics: UpstreamMetrics,
+    pub(super) raw_models: RawModels,
 }
 
 impl HttpUpstream {
@@ -63,8 +65,8 @@ impl HttpUpstream {
         let options = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
         let client = toolrack_http::build_client(options).map_err(|error| error.to_string())?;
         let base = base.trim_end_matches('/').to_owned();
-        let (recognition, recognizing, contexts) = Default::default();
-        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics })
+        let (recognition, recognizing, contexts, raw_models) = Default::default();
+        Ok(Self { client, base, settings, recognition, recognizing, contexts, metrics, raw_models })
     }
 
     /// What is known of the server so far.
@@ -82,29 +84,49 @@ impl HttpUpstream {
         let known = self.recognized().await;
         let size = self.measure(known.api, request, definitions, context).await;
         let began = Instant::now();
-        let answer = self.begin_answer(&known, request, definitions, size).await;
+        let wire = known.api.wire(&self.settings, size.asked());
+        let answer = self.begin_answer(&*wire, &known.wire_base, request, definitions, size).await;
+        self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
+        answer
+    }
+
+    /// Asks for the completion of a prompt; the request says how the model chooses its words.
+    pub(super) async fn ask_raw(
+        self: &Arc<Self>,
+        request: &Request,
+        question: &RawQuestion,
+        context: Option<u64>,
+    ) -> Result<Answer, UpstreamError> {
+        let known = self.recognized().await;
+        let size = self.measure(known.api, request, &question.definitions, context).await;
+        let wire = CompletionWire { num_ctx: size.asked(), ..question.wire.clone() };
+        let base = match wire.form.is_below_root() {
+            true => root_of(&known.openai_base),
+            false => &known.openai_base,
+        };
+        let began = Instant::now();
+        let answer = self.begin_answer(&wire, base, request, "", size).await;
         self.metrics.asked(&self.settings.name, answer.as_ref().err(), began.elapsed());
         answer
     }
 
     async fn begin_answer(
         &self,
-        known: &Recognized,
+        wire: &dyn Wire,
+        base: &str,
         request: &Request,
         definitions: &str,
         size: SentSize,
     ) -> Result<Answer, UpstreamError> {
-        let wire = known.api.wire(&self.settings, size.asked());
         let (parts, body) = wire.request(request, definitions).http.into_parts();
-        let url = format!("{}{}", known.wire_base, parts.uri);
+        let url = format!("{base}{}", parts.uri);
         let post = self.client.post(url).headers(parts.headers).body(body);
         let idle = self.settings.idle_timeout;
-        let mut response =
-            tokio::time::timeout(idle, self.send(&*known.wire, self.authorized(&*known.wire, post)))
-                .await
-                .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
+        let mut response = tokio::time::timeout(idle, self.send(wire, self.authorized(wire, post)))
+            .await
+            .unwrap_or(Err(UpstreamError::Stalled(idle)))?;
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-        let decoder = known.wire.decoder(kind.unwrap_or_default());
+        let decoder = wire.decoder(kind.unwrap_or_default());
         // They would keep the buffer that they were read from for as long as the model writes.
         *response.headers_mut() = HeaderMap::new();
         Ok(Answer::of(response, decoder, idle, size))

@@ -1,5 +1,7 @@
 //! The kinds of model servers, a row each: how a server is recognised, and what is special about it.
 
+use toolrack_apis::completion::CompletionForm;
+
 use super::api::UpstreamApi;
 
 /// A kind of model server.
@@ -21,6 +23,8 @@ pub struct ServerKind {
     pub(super) context: ContextSource,
     /// Where a request has a grammar in GBNF, as a path; `None` where it takes none.
     pub(crate) grammar: Option<&'static [&'static str]>,
+    /// How it completes prompts; `None` where it does not, or not with special tokens.
+    pub(crate) completion: Option<CompletionForm>,
     /// Whether it takes `tool_choice` and does not keep the model to it.
     pub(crate) ignores_tool_choice: bool,
     /// What the operator does when it refuses tools.
@@ -84,6 +88,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::Json { path: "/api/extra/true_max_context_length", pointer: "/value" },
         grammar: Some(&["grammar"]),
+        completion: None,
         ignores_tool_choice: true,
         for_tools: "start KoboldCpp with --jinja --jinja-tools",
         for_context: "start KoboldCpp with a larger --contextsize",
@@ -98,6 +103,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::Ollama,
         context: ContextSource::Ollama,
         grammar: None,
+        completion: Some(CompletionForm::Ollama),
         ignores_tool_choice: true,
         for_tools: "`ollama show MODEL` has to list the capability `tools`; pull a model that has it",
         for_context: "raise `num_ctx` or `max_num_ctx` of the upstream",
@@ -112,6 +118,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
+        completion: Some(CompletionForm::LlamaCpp),
         ignores_tool_choice: false,
         for_tools: "take llamafile 0.10 or newer; earlier ones have no tools",
         for_context: "start llamafile with a larger --ctx-size",
@@ -126,6 +133,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: LLAMA_CPP,
         grammar: Some(&["grammar"]),
+        completion: Some(CompletionForm::LlamaCpp),
         ignores_tool_choice: false,
         for_tools: "start llama-server with --jinja",
         for_context: "start llama-server with a larger --ctx-size, which its --parallel slots share",
@@ -143,6 +151,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::LmStudio,
         context: ContextSource::LmStudio,
         grammar: None,
+        completion: Some(CompletionForm::OpenAi),
         ignores_tool_choice: false,
         for_tools: "load a model that LM Studio shows as trained for tool use",
         for_context: "load the model with a larger context length in LM Studio",
@@ -157,6 +166,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: Some(&["structured_outputs", "grammar"]),
+        completion: Some(CompletionForm::Vllm),
         ignores_tool_choice: false,
         for_tools: "start vLLM with --enable-auto-tool-choice and the model's --tool-call-parser",
         for_context: "start vLLM with a larger --max-model-len",
@@ -171,6 +181,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: Some(&["ebnf"]),
+        completion: Some(CompletionForm::SgLang),
         ignores_tool_choice: false,
         for_tools: "start SGLang with the model's --tool-call-parser",
         for_context: "start SGLang with a larger --context-length",
@@ -185,6 +196,7 @@ pub const KINDS: [ServerKind; 8] = [
         list: ModelList::OpenAi,
         context: ContextSource::List,
         grammar: None,
+        completion: None,
         ignores_tool_choice: false,
         for_tools: "switch on `tools` among the capabilities of the model in Jan",
         for_context: "give the model a larger context size in Jan",

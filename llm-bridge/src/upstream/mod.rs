@@ -12,6 +12,7 @@ mod kind;
 mod language_model;
 mod models;
 mod pattern;
+mod raw;
 mod recognize;
 mod route;
 mod servers;
@@ -37,6 +38,7 @@ pub(crate) use estimate::{Estimate, tokens_of};
 pub use kind::{KINDS, ServerKind};
 pub use language_model::UpstreamModel;
 pub use pattern::ModelPattern;
+pub(crate) use raw::{RawQuestion, RawTools};
 pub use route::Route;
 pub use settings::UpstreamSettings;
 

@@ -1,13 +1,19 @@
 //! The servers that are asked for a model, one after another.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use serde_json::Value;
 use toolrack_apis::{Provider, Request};
 
 use super::{
-    answer::Answer, demo, error::UpstreamError, kind::ServerKind, servers::Server,
-    settings::UpstreamSettings, tokens,
+    answer::Answer,
+    demo,
+    error::UpstreamError,
+    kind::ServerKind,
+    raw::{RawModel, RawQuestion, RawTools},
+    servers::Server,
+    settings::UpstreamSettings,
+    tokens,
 };
 
 /// A server, and a model's name there.
@@ -115,6 +121,47 @@ impl Route {
         match &self.target {
             Some(target) => target.server.http.context(&target.model).await.expected(100),
             None => 100,
+        }
+    }
+
+    /// The model with its template: that of the server, or of a file.
+    ///
+    /// # Errors
+    /// When the server does not complete prompts, or there is no template; the text says what to do.
+    pub(crate) async fn raw_model(&self, file: Option<&Path>) -> Result<Arc<RawModel>, UpstreamError> {
+        match &self.target {
+            Some(Target { server, model }) => server.http.raw_model(model, file).await,
+            None => Err(UpstreamError::failed("the built-in demo model has no template")),
+        }
+    }
+
+    /// The prompt of a request with these tools, from the model's own template. With `ends_thinking` it leaves the model no room to
+    /// think.
+    pub(crate) async fn raw_question(
+        &self,
+        model: Arc<RawModel>,
+        request: Request,
+        tools: RawTools,
+        ends_thinking: bool,
+    ) -> Result<RawQuestion, UpstreamError> {
+        match &self.target {
+            Some(target) => target.server.http.raw_question(model, request, tools, ends_thinking).await,
+            None => Err(UpstreamError::failed("the built-in demo model has no template")),
+        }
+    }
+
+    /// Asks for the completion of a prompt.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub(crate) async fn ask_raw(
+        &self,
+        request: &Request,
+        question: &RawQuestion,
+    ) -> Result<Answer, UpstreamError> {
+        match &self.target {
+            Some(target) => target.server.http.ask_raw(request, question, self.context).await,
+            None => Err(UpstreamError::failed("the built-in demo model has no template")),
         }
     }
 

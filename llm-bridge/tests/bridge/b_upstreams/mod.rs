@@ -3,4 +3,5 @@
 mod context;
 mod kinds;
 mod ollama;
+mod raw;
 mod several;

@@ -364,8 +364,9 @@ async fn serve(
     let Some(asked) = read_request(&mut socket).await? else { return Ok(()) };
     // One with a query is asked of something else than a model server, such as a search engine, and is in the script.
     let is_get = asked.head.starts_with("get ");
-    // How large the context is.
-    let is_shown = asked.path == "/api/show" && asked.body.as_object().is_some_and(|body| body.len() == 1);
+    // How large the context is, and what stands before a prompt.
+    let is_shown = asked.path == "/tokenize" && asked.body["content"] == ""
+        || asked.path == "/api/show" && asked.body.as_object().is_some_and(|body| body.len() == 1);
     let found = state.lock().unwrap().site.page(&asked.path).filter(|_| is_get || is_shown);
     if found.is_some() || is_shown || is_get && !asked.path.contains('?') {
         let (server, page) = {

@@ -1,0 +1,209 @@
+//! The raw route: this server renders the prompt from the model's own template and reads the text that comes back, so that no template and no
+//! parser of the model server stands between.
+//!
+//! The template comes from a file of the settings, or from `/props` of llama.cpp (`tools/server/README.md`). Other servers do not give it:
+//! Ollama takes it out of what `/api/show` has of a model.
+
+mod messages;
+mod model;
+
+use std::{
+    fs::File,
+    io::BufReader,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use moka::future::Cache;
+use serde_json::{Value, json};
+use tokio::{task::spawn_blocking, time::timeout};
+use toolrack_apis::{
+    Request,
+    completion::{CompletionForm, CompletionWire},
+};
+use toolrack_templates::{GgufTemplate, MAX_SOURCE};
+
+pub(crate) use model::{Prompt, RawModel, RawTools};
+
+use super::{api::root_of, error::UpstreamError, http::HttpUpstream, recognize::Recognized};
+use model::Given;
+
+/// For how long a template is taken for that of the model: a server is started anew with another.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+/// How long a template may take for a prompt. Its work is bounded, but for some that the engine does not count.
+const RENDER_TIME: Duration = Duration::from_secs(10);
+const STUCK: &str =
+    "the chat template of the model took too long for a prompt; set another as `template` of the model";
+/// Of how many models of a server.
+const MODELS: u64 = 64;
+
+/// The templates of a server's models, by the model and the file of its settings.
+#[derive(Debug)]
+pub(super) struct RawModels(Cache<(String, Option<PathBuf>), Result<Arc<RawModel>, UpstreamError>>);
+
+impl Default for RawModels {
+    fn default() -> Self {
+        Self(Cache::builder().time_to_live(KNOWN_FOR).max_capacity(MODELS).build())
+    }
+}
+
+/// A prompt with all that its request needs.
+#[derive(Debug)]
+pub(crate) struct RawQuestion {
+    pub(super) wire: CompletionWire,
+    /// The definitions of the server's tools in it, by which its size is estimated.
+    pub(super) definitions: String,
+    /// Whether the answer begins within the model's thinking.
+    pub(crate) thinking: bool,
+}
+
+impl HttpUpstream {
+    /// The model of this name, if the server completes prompts and there is a template.
+    pub(super) async fn raw_model(
+        self: &Arc<Self>,
+        name: &str,
+        file: Option<&Path>,
+    ) -> Result<Arc<RawModel>, UpstreamError> {
+        let known = self.recognized().await;
+        let form = form_of(&known)?;
+        let key = (name.to_owned(), file.map(Path::to_owned));
+        if let Some(found) = self.raw_models.0.get(&key).await {
+            return found;
+        }
+        let found = self.read_raw_model(&known, form, name, file).await;
+        // A server that is away says nothing about its models.
+        if matches!(found, Ok(_) | Err(UpstreamError::Failed(_))) {
+            self.raw_models.0.insert(key, found.clone()).await;
+        }
+        found
+    }
+
+    async fn read_raw_model(
+        &self,
+        known: &Recognized,
+        form: CompletionForm,
+        name: &str,
+        file: Option<&Path>,
+    ) -> Result<Arc<RawModel>, UpstreamError> {
+        let given = match file {
+            Some(file) => given_in(file.to_owned(), self.adds_bos(known, form).await).await?,
+            None => self.given_by_server(known, form, name).await?,
+        };
+        let reading = timeout(RENDER_TIME, spawn_blocking(move || RawModel::new(given))).await;
+        let model = reading.map_err(|_| UpstreamError::failed(STUCK))?;
+        let model = model.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
+        model.map(Arc::new).map_err(|error| UpstreamError::failed(error.to_string()))
+    }
+
+    /// Puts a request with these tools into a prompt; `ends_thinking` where the answer is kept to calls.
+    pub(super) async fn raw_question(
+        self: &Arc<Self>,
+        model: Arc<RawModel>,
+        request: Request,
+        tools: RawTools,
+        ends_thinking: bool,
+    ) -> Result<RawQuestion, UpstreamError> {
+        let form = form_of(&*self.recognized().await)?;
+        let (renderer, definitions) = (Arc::clone(&model), tools.definitions.clone());
+        if model.is_stuck.load(Ordering::Relaxed) {
+            return Err(UpstreamError::failed(STUCK));
+        }
+        let rendering = spawn_blocking(move || renderer.prompt(&request, tools));
+        let Ok(prompt) = timeout(RENDER_TIME, rendering).await else {
+            // A thread cannot be stopped; there is no second one.
+            model.is_stuck.store(true, Ordering::Relaxed);
+            return Err(UpstreamError::failed(STUCK));
+        };
+        let prompt = prompt.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
+        let prompt = prompt.map_err(|error| UpstreamError::failed(error.to_string()))?;
+        let Prompt { text, thinking } = if ends_thinking { prompt.without_thinking() } else { prompt };
+        let wire = CompletionWire {
+            form,
+            prompt: text,
+            stop: model.end().map(str::to_owned).into_iter().collect(),
+            tokens: model.tokens.clone(),
+            num_ctx: None,
+            keep_alive: self.settings.keep_alive.clone(),
+        };
+        Ok(RawQuestion { wire, definitions, thinking })
+    }
+
+    async fn given_by_server(
+        &self,
+        known: &Recognized,
+        form: CompletionForm,
+        name: &str,
+    ) -> Result<Given, UpstreamError> {
+        let text = |props: &Value, name: &str| {
+            let text = props.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        // A template for conversations with tools goes before the other.
+        let template =
+            |props: &Value| text(props, "chat_template_tool_use").or_else(|| text(props, "chat_template"));
+        if form == CompletionForm::LlamaCpp {
+            let url = format!("{}/props", root_of(&known.openai_base));
+            let mut props = self.get(url.clone()).await?;
+            if template(&props).is_none() {
+                // One that has several models asks which.
+                let query =
+                    form_urlencoded::Serializer::new(String::new()).append_pair("model", name).finish();
+                props = self.get(format!("{url}?{query}")).await?;
+            }
+            if let Some(source) = template(&props) {
+                let adds_bos = self.adds_bos(known, form).await;
+                let (bos_token, eos_token) = (text(&props, "bos_token"), text(&props, "eos_token"));
+                return Ok(Given { source, bos_token, eos_token, adds_bos });
+            }
+        }
+        Err(UpstreamError::failed(
+            "the server does not give the chat template of the model; set its file as `template` of the model",
+        ))
+    }
+
+    /// Whether the server puts the first token before a prompt: llama.cpp has it in the tokens of an empty text, and others do it where they
+    /// cannot be asked not to.
+    async fn adds_bos(&self, known: &Recognized, form: CompletionForm) -> bool {
+        if form != CompletionForm::LlamaCpp {
+            return !form.takes_prompt_as_it_is();
+        }
+        let asked = json!({"content": "", "add_special": true});
+        let reply = self.post(format!("{}/tokenize", root_of(&known.openai_base)), &asked).await;
+        let tokens = reply.ok().and_then(|reply| reply.get("tokens")?.as_array().map(Vec::len));
+        tokens.is_none_or(|tokens| tokens > 0)
+    }
+}
+
+fn form_of(known: &Recognized) -> Result<CompletionForm, UpstreamError> {
+    known.kind.and_then(|kind| kind.completion).ok_or_else(|| {
+        UpstreamError::failed(
+            "this kind of server is not asked for completions; leave `route` of the model at `chat`",
+        )
+    })
+}
+
+/// What a file has: a template, or a model with one.
+async fn given_in(file: PathBuf, adds_bos: bool) -> Result<Given, UpstreamError> {
+    let read = move || -> Result<Given, String> {
+        let is_model = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+        let open = File::open(&file).map_err(|error| error.to_string());
+        let told = |error: String| format!("the template {}: {error}", file.display());
+        if is_model {
+            let read = GgufTemplate::read(&mut BufReader::new(open.map_err(told)?));
+            let read = read.map_err(|error| told(error.to_string()))?;
+            let GgufTemplate { source, bos_token, eos_token } = read;
+            return Ok(Given { source, bos_token, eos_token, adds_bos });
+        }
+        let size =
+            open.and_then(|file| file.metadata().map_err(|error| error.to_string())).map_err(told)?.len();
+        if usize::try_from(size).map_or(true, |size| size > MAX_SOURCE) {
+            return Err(told(format!("it has {size} bytes, and at most {MAX_SOURCE} are read")));
+        }
+        let source = std::fs::read_to_string(&file).map_err(|error| told(error.to_string()))?;
+        Ok(Given { source, adds_bos, ..Given::default() })
+    };
+    let read =
+        spawn_blocking(read).await.map_err(|_| UpstreamError::failed("this server is being stopped"))?;
+    read.map_err(UpstreamError::failed)
+}

@@ -1,0 +1,135 @@
+//! Prompts are those of the reference, to the byte; what strangers write as templates has bounds.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+use std::time::{Duration, Instant};
+
+use jiff::{civil::date, tz::TimeZone};
+use serde_json::{Map, Value, json};
+use toolrack_templates::{Conversation, MAX_SOURCE, Template, TemplateError};
+
+/// Templates that between them have all that templates of models have.
+const TEMPLATES: [(&str, &str); 5] = [
+    ("parameters", include_str!("templates/parameters.jinja")),
+    ("strict", include_str!("templates/strict.jinja")),
+    ("tags", include_str!("templates/tags.jinja")),
+    ("typed", include_str!("templates/typed.jinja")),
+    ("values", include_str!("templates/values.jinja")),
+];
+const CONVERSATIONS: &str = include_str!("conversations.json");
+/// What `reference.py --write` has written.
+const EXPECTED: &str = include_str!("expected.json");
+
+fn render(template: &str, case: &Value) -> Result<String, TemplateError> {
+    let list = |name: &str| case[name].as_array().map_or(&[][..], Vec::as_slice);
+    Template::new(template)?.render(&Conversation {
+        tools: list("tools"),
+        add_generation_prompt: case["add_generation_prompt"] == true,
+        bos_token: case["bos_token"].as_str(),
+        eos_token: case["eos_token"].as_str(),
+        others: case["others"].as_object().cloned().unwrap_or_default(),
+        now: Some(date(2026, 2, 3).at(4, 5, 6, 0).to_zoned(TimeZone::UTC).unwrap()),
+        ..Conversation::new(list("messages"))
+    })
+}
+
+fn error_of(template: &str) -> TemplateError {
+    render(template, &json!({"messages": [{"role": "user", "content": "x"}]})).unwrap_err()
+}
+
+#[test]
+fn b14_prompts_are_those_of_the_reference_to_the_byte() {
+    let conversations: Map<String, Value> = serde_json::from_str(CONVERSATIONS).unwrap();
+    let expected: Map<String, Value> = serde_json::from_str(EXPECTED).unwrap();
+    assert_eq!(expected.len(), TEMPLATES.len() * conversations.len());
+    for (name, source) in TEMPLATES {
+        for (conversation, case) in &conversations {
+            let place = format!("{name}/{conversation}");
+            let prompt = render(source, case);
+            match &expected[&place] {
+                Value::String(expected) => assert_eq!(prompt.as_deref(), Ok(expected.as_str()), "{place}"),
+                _ => assert!(matches!(prompt, Err(TemplateError::Refused(_))), "{place}: {prompt:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn b14_a_template_says_why_it_refuses() {
+    let error = error_of("{{ raise_exception('Only users speak, not ' ~ messages[0].role) }}");
+    assert_eq!(error, TemplateError::Refused("Only users speak, not user".into()));
+    let error = error_of("{% macro m() %}{{ raise_exception('no') }}{% endmacro %}{{ m() | upper }}");
+    assert_eq!(error, TemplateError::Refused("no".into()));
+}
+
+#[test]
+fn b14_a_broken_template_is_told_with_its_line() {
+    assert!(matches!(error_of("a\n{% if %}"), TemplateError::Syntax(told) if told.contains("(line 2)")));
+    assert!(
+        matches!(error_of("a\n{{ messages[7].role }}"), TemplateError::Failed(told) if told.contains("(line 2)"))
+    );
+    assert!(matches!(error_of("{{ x | nothing }}"), TemplateError::Failed(told) if told.contains("nothing")));
+    assert!(matches!(error_of("{% include 'x' %}"), TemplateError::Syntax(_)));
+    assert!(matches!(error_of(&"x".repeat(MAX_SOURCE + 1)), TemplateError::SourceTooLarge(_)));
+}
+
+#[test]
+fn b14_whatever_a_template_does_it_ends() {
+    let began = Instant::now();
+    let deep = "{% set ns = namespace(x=[]) %}{% for i in range(9000) %}{% for j in range(9000) %}{% set ns.x = [ns.x] %}\
+                {% endfor %}{% endfor %}{{ ns.x | length }}";
+    let deeper = format!(
+        "{{% set ns = namespace(x=[]) %}}{{% for i in range(9000) %}}{{% set ns.x = {}ns.x{} %}}{{% endfor %}}{{% for i in range(9000) %}}{{{{ ns.x == ns.x[0] }}}}{{% endfor %}}",
+        "[".repeat(50),
+        "]".repeat(50)
+    );
+    for template in [
+        "{% for a in range(9000) %}{% for b in range(9000) %}{% for c in range(9000) %}{% endfor %}{% endfor %}{% endfor %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% set ns = namespace(x='x') %}{% for i in range(9000) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+        "{% set ns = namespace(x=['x']) %}{% for i in range(20) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x.replace('a', 'aaaaaaaaaaaaaaaa') %}{% endfor %}",
+        "{{ 'x'.join(range(9000) | list) * 9000 * 9000 }}",
+        "{{ range(99999999999) | list | tojson }}",
+        "{% for a in range(9000) %}{% for b in range(9000) %}{{ messages | tojson }}{{ messages }}{% endfor %}{% endfor %}",
+        deep,
+        &deeper,
+    ] {
+        let error = error_of(template);
+        assert!(
+            matches!(
+                error,
+                TemplateError::TooMuchWork | TemplateError::OutputTooLarge | TemplateError::Failed(_)
+            ),
+            "{template}: {error}"
+        );
+    }
+    // Without optimizations and beside other tests.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[test]
+fn b14_a_value_nested_deep_is_written_or_refused() {
+    let (open, close) = ("[".repeat(50), "]".repeat(50));
+    let nested = format!(
+        "{{% set ns = namespace(x=[]) %}}{{% for i in range(1000) %}}{{% set ns.x = {open}ns.x{close} %}}{{% endfor %}}"
+    );
+    assert!(render(&format!("{nested}{{{{ ns.x }}}}"), &json!({})).unwrap().contains("..."));
+    let error = error_of(&format!("{nested}{{{{ ns.x | tojson }}}}"));
+    assert!(matches!(error, TemplateError::Failed(told) if told.contains("nested")));
+}
+
+#[test]
+fn b14_long_conversations_have_room() {
+    let text = "It's a long answer, and it goes on. ".repeat(30);
+    let pair = || [json!({"role": "user", "content": text}), json!({"role": "assistant", "content": text})];
+    let mut messages: Vec<Value> = std::iter::repeat_with(pair).take(1500).flatten().collect();
+    messages.push(json!({"role": "user", "content": "And?"}));
+    for (name, source) in TEMPLATES {
+        let prompt = render(
+            source,
+            &json!({"messages": messages, "eos_token": "</s>", "add_generation_prompt": true}),
+        );
+        assert!(prompt.is_ok(), "{name}: {prompt:?}");
+    }
+}
