@@ -61,6 +61,11 @@ impl GgufTemplate {
                 _ => file.skip(kind)?,
             }
         }
+        // What is passed over may lie behind the end.
+        let end = file.0.stream_position().map_err(unreadable)?;
+        if end > file.0.seek(SeekFrom::End(0)).map_err(unreadable)? {
+            return Err(broken("it ends too early"));
+        }
         let Some(source) = source else {
             return Err(broken("it has no chat template; give one as a .jinja file"));
         };

@@ -2,7 +2,7 @@
 
 use super::{Arguments, NamedBody, Part, lead, lead_is};
 use crate::{
-    body::{Cx, Is, Lead, Ready, Step, Tail, ahead, done_on_line, is, is_any, rest, tail},
+    body::{Cx, Is, Lead, Ready, Step, Tail, ahead, cut, done_on_line, is, is_any, rest, tail},
     envelope::{members, wrapped_arguments},
 };
 
@@ -76,6 +76,10 @@ impl NamedBody {
         }
         let open = self.style.head.open();
         let next = match ahead(text, self.pos, b",") {
+            // Behind a comma stands the next one, if there is one.
+            Some(at) if self.wrapped && at == text.len() && !self.bare => {
+                if cut(text, self.pos..at).contains(',') { Lead::More } else { Lead::No }
+            }
             Some(at) if self.wrapped && at < text.len() && !self.bare => {
                 match (open, &self.style.arguments) {
                     ("", Arguments::Literals(_)) => lead(&self.style, self.row, rest(text, at), false),

@@ -416,3 +416,18 @@ fn b1_bfcl_in_every_dialect() {
     }
     println!("bfcl: {cases} texts");
 }
+
+#[test]
+fn b1_the_comma_between_calls_belongs_to_them_wherever_the_text_is_cut() {
+    for text in [
+        "<|tool_call>call:f{a:1}, call:f{a:2}<tool_call|>",
+        "<|tool_call>call:f{a:1}, call:f{a:<|\"",
+        "<|tool_call>call:f{a:1}, and more",
+    ] {
+        let options = ScanOptions::default();
+        let whole = scan(text, &[], &tools(2), &options);
+        for at in 0..text.len() {
+            assert_eq!(scan(text, &[at], &tools(2), &options), whole, "{text}, cut at {at}");
+        }
+    }
+}
