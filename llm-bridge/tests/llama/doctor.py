@@ -40,7 +40,8 @@ def doctor(interpreter, template, opens, refuses):
         @check("the doctor sees what llama.cpp does, and that noise makes no right call")
         def _():
             report = examined(model)
-            seen(report, native="wrong or no", text="no", parallel="not_tried", required="yes", streams="yes", speed="yes",
+            # Noise may be short.
+            seen(report, native="wrong or no", text="no", parallel="not_tried", required="yes", streams="yes or unknown", speed="yes or unknown",
                  thinking="no", pictures="refused", structured="yes", context="yes", cache="yes")
             probes = report["probes"]
             expect((probes["context"]["tokens"], probes["context"]["trained_tokens"]) == (32768, 131072), f"{probes['context']}")
