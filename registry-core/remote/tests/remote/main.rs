@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod log;
 mod mcp;
 mod modules;

@@ -1,10 +1,6 @@
 //! Servers that change, go, come back, or never come. Time stands still where nothing happens.
 
-use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex, Once, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use registry_core::ErrorKind;
 use serde_json::json;
@@ -16,6 +12,7 @@ use super::{
     peer::{Peer, tool},
     registry, report, settled, start, until,
 };
+use crate::log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn b3_the_tools_follow_list_changed_over_all_pages() {
@@ -183,46 +180,4 @@ async fn b3_a_fault_is_logged_once_until_it_changes() {
     sleep(Duration::from_secs(600)).await;
     assert_eq!(log.count("it closed the connection"), 1, "{}", log.text());
     assert_eq!(log.count("nobody is there"), 2, "{}", log.text());
-}
-
-thread_local! {
-    static HERE: RefCell<Option<Log>> = const { RefCell::new(None) };
-}
-
-/// What this test's thread logs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn start() -> Self {
-        static SUBSCRIBER: Once = Once::new();
-        // One for all threads: one of a thread's own may miss what another thread was the first to come by.
-        SUBSCRIBER.call_once(|| {
-            let here = || HERE.with_borrow(|here| here.clone().unwrap_or_default());
-            let subscriber = tracing_subscriber::fmt().with_env_filter("toolrack_remote=info");
-            subscriber.with_ansi(false).with_writer(here).init();
-        });
-        let log = Self::default();
-        HERE.set(Some(log.clone()));
-        log
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    fn count(&self, word: &str) -> usize {
-        self.text().matches(word).count()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

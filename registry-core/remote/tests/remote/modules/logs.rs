@@ -1,73 +1,15 @@
 //! M1: what the log says, and that it says it once.
 
-use std::{
-    cell::RefCell,
-    fmt::{Debug, Write},
-    sync::Once,
-    time::Duration,
-};
+use std::time::Duration;
 
 use toolrack_remote::module::{ModuleSettings, RETRY};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
 
 use super::{
     Server,
     peer::{Answer, Peer, tool},
     quick, until,
 };
-
-thread_local! {
-    /// The events of this test: all of it runs on one thread.
-    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Notes every event of the registry's sources as one line.
-struct Log;
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        match field.name() {
-            "message" => self.0.insert_str(0, &format!("{value:?}")),
-            name => write!(self.0, " {name}={value:?}").unwrap(),
-        }
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("toolrack_remote") && *metadata.level() < tracing::Level::DEBUG
-    }
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        LINES.with_borrow_mut(|lines| lines.push(format!("{} {}", event.metadata().level(), line.0)));
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl Log {
-    fn start() -> Self {
-        static STARTED: Once = Once::new();
-        STARTED.call_once(|| tracing::subscriber::set_global_default(Self).unwrap());
-        Self
-    }
-
-    fn take(&self) -> Vec<String> {
-        LINES.take()
-    }
-}
+use crate::log::Log;
 
 #[tokio::test]
 async fn m1_s14_each_fault_is_logged_once_with_its_cause_until_it_changes() {
