@@ -102,7 +102,10 @@ fn b11_a_prompt_tells_of_the_search_in_place_of_deferred_tools() {
     let selection = selection(&["search", "deferred"]);
     assert_eq!(prompt_block(&selection, PromptStyle::Tags), Ok(String::new()));
     let block = prompt_block(&selection, PromptStyle::Dialect("hermes")).unwrap();
-    assert!(block.contains("\"search_tools\"") && block.contains("How many there are: 1;"), "{block}");
+    assert!(
+        block.contains("\"search_tools\"") && block.contains("They are in these modules: local."),
+        "{block}"
+    );
     assert!(!block.contains("\"deferred\""), "{block}");
 }
 

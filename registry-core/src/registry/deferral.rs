@@ -1,7 +1,7 @@
 //! Tools that stay out of prompts, and the tool that finds them.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeSet, HashSet},
     fmt,
     str::FromStr,
     sync::{Arc, Weak},
@@ -156,39 +156,18 @@ pub(crate) fn search_tools(registry: Weak<Shared>, created_at: Timestamp) -> Too
     Tool::of_host(spec, policy, Some(handler), created_at).with_source(Source::BuiltIn)
 }
 
-/// The description of the search with how many tools there are to be found.
+/// The description of the search with where there are tools to be found. It has no counts, so that a prompt stays what it was when a
+/// module has another tool.
 pub(crate) fn describe<'t>(description: &str, deferred: impl Iterator<Item = &'t Arc<Tool>>) -> String {
-    let modules = Modules::of(deferred);
-    format!("{description} How many there are: {}; by module: {modules}.", modules.tools())
+    format!("{description} They are in these modules: {}.", modules_of(deferred))
 }
 
-/// How many tools there are in each module.
-struct Modules(Vec<(String, usize)>);
-
-impl Modules {
-    fn of<'t>(tools: impl Iterator<Item = &'t Arc<Tool>>) -> Self {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for tool in tools {
-            *counts.entry(tool.module()).or_default() += 1;
-        }
-        let mut counts: Vec<_> =
-            counts.into_iter().map(|(module, count)| (module.to_owned(), count)).collect();
-        // Stable: of equals the first by name.
-        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        Self(counts)
-    }
-
-    fn tools(&self) -> usize {
-        self.0.iter().map(|(_, count)| count).sum()
-    }
-}
-
-impl fmt::Display for Modules {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = self.0.iter().take(MODULES_NAMED).map(|(module, count)| format!("{module} ({count})"));
-        f.write_str(&named.collect::<Vec<_>>().join(", "))?;
-        if self.0.len() > MODULES_NAMED { f.write_str(" and others") } else { Ok(()) }
-    }
+/// The names of the modules that the tools are in.
+fn modules_of<'t>(tools: impl Iterator<Item = &'t Arc<Tool>>) -> String {
+    let modules: BTreeSet<&str> = tools.map(|tool| tool.module()).collect();
+    let named: Vec<&str> = modules.iter().take(MODULES_NAMED).copied().collect();
+    let others = if modules.len() > MODULES_NAMED { " and others" } else { "" };
+    format!("{}{others}", named.join(", "))
 }
 
 /// The code of [`SEARCH_TOOLS`].
@@ -212,7 +191,7 @@ impl SearchTools {
         if found.is_empty() {
             let tools = registry.shared.tools.load();
             let usable = |tool: &&Arc<Tool>| registry.is_deferred(tool) && refusal(tool, context).is_none();
-            let modules = Modules::of(tools.sorted().iter().filter(usable));
+            let modules = modules_of(tools.sorted().iter().filter(usable));
             // For the model alone, so that it is no message to the user.
             let nothing = ToolResult::new(format!(
                 "No tool was found for this. Search again with other words, such as what the tool works on; there are tools \

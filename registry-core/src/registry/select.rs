@@ -103,7 +103,7 @@ impl Selection {
         self.has_search && self.registry.is_deferred(tool)
     }
 
-    /// The description of a tool for a model; of the search for deferred tools also how many there are. The same text for
+    /// The description of a tool for a model; of the search for deferred tools also where they are. The same text for
     /// the same selection.
     pub fn description<'t>(&self, tool: &'t Tool) -> Cow<'t, str> {
         match tool.is_search() {

@@ -76,9 +76,7 @@ async fn b11_the_key_keeps_a_compiled_tool_out_of_prompts_and_not_from_being_cal
     let defined: Vec<Value> = registry.get_tools(&context);
     let search = &defined[1]["function"];
     assert_eq!(search["name"], SEARCH_TOOLS);
-    assert!(
-        search["description"].as_str().unwrap().ends_with("How many there are: 2; by module: local (2).")
-    );
+    assert!(search["description"].as_str().unwrap().ends_with("They are in these modules: local."));
     assert_eq!(registry.execute_tool("b_moon", json!({}), &context, None).await.for_model(), "full");
     assert_eq!(*registry.get(SEARCH_TOOLS).unwrap().source(), Source::BuiltIn);
 }
@@ -89,7 +87,7 @@ async fn b11_the_search_finds_only_what_the_caller_may_use_now() {
     let [user, admin] = [Permission::User, Permission::Admin].map(|level| with_these_tools(&registry, level));
     assert_eq!(search(&registry, &admin, "height of the tide").await.unwrap(), ["b_tide"]);
     let none = search(&registry, &user, "height of the tide").await.unwrap_err();
-    assert!(none.contains("other words") && none.contains("local (1)"), "{none}");
+    assert!(none.contains("other words") && none.contains("in local"), "{none}");
     assert_eq!(search(&registry, &user, "moon").await.unwrap(), ["b_moon"]);
     // What is not deferred is in the prompt already.
     search(&registry, &admin, "yes").await.unwrap_err();
@@ -113,7 +111,7 @@ async fn b11_an_operator_defers_by_name_and_by_module() {
     assert_eq!(in_prompt(&selection), ["clock.stop", SEARCH_TOOLS, "webs.spin", "zoo"]);
     let search = registry.get(SEARCH_TOOLS).unwrap();
     let description = selection.description(&search);
-    assert!(description.ends_with("How many there are: 3; by module: web (2), local (1)."), "{description}");
+    assert!(description.ends_with("They are in these modules: local, web."), "{description}");
     assert_eq!(description, registry.select(&context).description(&search), "the same text each time");
     // The pattern holds for another tenant too, and for what comes there.
     let other = registry.for_tenant("other");

@@ -46,10 +46,10 @@ async fn b13_tokens_are_counted_by_the_tokenizer_of_vllm() {
 }
 
 #[tokio::test]
-async fn b13_without_a_tokenizer_a_token_is_four_bytes() {
+async fn b13_without_a_tokenizer_a_token_is_four_characters_and_a_message_four_tokens_more() {
     // The script is at its end: every address is an error.
     let rack = Setup::new().start([]).await;
-    for (text, tokens) in [("", 1), ("a", 1), ("abcd", 1), ("abcde", 2), (&"x".repeat(401), 101)] {
+    for (text, tokens) in [("", 4), ("a", 5), ("abcd", 5), ("abcde", 6), (&"x".repeat(401), 105)] {
         assert_eq!(
             count(&rack, ANTHROPIC, &message(text), false).await,
             (200, json!({"input_tokens": tokens})),

@@ -82,7 +82,7 @@ async fn b11_what_a_search_finds_is_used_in_the_turn_and_in_the_conversation() {
         assert!(bytes(&asked[1]).starts_with(before.trim_end_matches(']')), "{}", bytes(&asked[1]));
         assert!(asked[2..].iter().all(|later| bytes(later) == bytes(&asked[1])));
         let description = asked[0].body["tools"][2]["function"]["description"].as_str().unwrap();
-        assert!(description.ends_with("How many there are: 2; by module: far (2)."), "{description}");
+        assert!(description.ends_with("They are in these modules: far."), "{description}");
         let (reported, found) = last_result(&asked[1]).split_once('\n').unwrap();
         assert!(reported.contains("can be called from now on"), "{reported}");
         let found: Value = serde_json::from_str(found).unwrap();
@@ -156,7 +156,7 @@ async fn b11_what_the_caller_may_not_use_is_not_found() {
     rack.ask(true).await.expect("No.");
     let asked = rack.upstream.asked();
     let description = asked[0].body["tools"][2]["function"]["description"].as_str().unwrap();
-    assert!(description.ends_with("How many there are: 1; by module: far (1)."), "{description}");
+    assert!(description.ends_with("They are in these modules: far."), "{description}");
     let none = last_result(&asked[1]);
     assert!(
         none.starts_with("No tool was found") && none.contains("other words") && !none.contains("weather"),

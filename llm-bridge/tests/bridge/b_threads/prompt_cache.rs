@@ -30,9 +30,9 @@ async fn b15_the_thoughts_of_a_turn_with_calls_are_still_there_in_the_next() {
 }
 
 /// <https://github.com/ggml-org/llama.cpp/issues/22746>: another tool, and all is read again: a template writes the tools before the
-/// conversation. Which ones are deferred stands nowhere.
+/// conversation. Of those that are deferred only the modules are there.
 #[tokio::test]
-async fn b15_a_deferred_tool_takes_the_place_of_another_without_a_change_of_the_prompt() {
+async fn b15_another_deferred_tool_does_not_change_the_prompt() {
     let _thread = Thread("https://github.com/ggml-org/llama.cpp/issues/22746");
     let call = Answer::new().call("c", "add", &json!({"a": 2, "b": 3}));
     let replies = [call.into(), Reply::text("It is 5."), Reply::text("Sure.")];
@@ -40,7 +40,6 @@ async fn b15_a_deferred_tool_takes_the_place_of_another_without_a_change_of_the_
     let setup = Setup::new().plain_tool("far.tides", DEFERRED, tides);
     let rack = setup.start_of_kind("llama.cpp", replies).await;
     rack.ask_with(true, texts(&["2 + 3?"])).await.expect("It is 5.");
-    rack.registry.remove("far.tides");
     let snow = ToolSpec::new("far.snow", json!({"type": "object"}));
     let handler = handler_fn(|_, _| async { Ok(ToolResult::new("deep")) });
     rack.registry.register(snow, DEFERRED, Some(handler)).unwrap();
