@@ -31,7 +31,7 @@ pub(super) fn routes() -> Routes {
     let operation = Operation::new(Method::POST, "Chat", "count_message_tokens", summary)
         .details(
             "With the server's tools, as they are sent to the model. By the model server's own tokenizer where it has one (llama.cpp, vLLM), \
-             otherwise a token for every four bytes.",
+             otherwise estimated: a token for about four characters.",
         )
         .header(TOOLS_HEADER, "`none` for a count without the server's tools.")
         .reads::<JsonObject>()

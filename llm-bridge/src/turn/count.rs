@@ -7,7 +7,7 @@ use super::{Backend, offer::Round, prompt, run};
 
 impl Backend {
     /// Counts the tokens of a request, with the server's tools and prompts that a turn would add to it: by the model server's own tokenizer where it
-    /// has one, otherwise a token for every four bytes. Never 0.
+    /// has one, otherwise estimated. Never 0.
     ///
     /// # Errors
     /// As [`start`](Self::start).

@@ -22,6 +22,7 @@ use super::{
     estimate::Estimate,
     http::HttpUpstream,
     kind::ContextSource,
+    models::name_of,
 };
 
 /// How long what a server has said is taken for granted. It is asked anew beside the requests.
@@ -47,11 +48,23 @@ const RATIO: (u64, std::ops::RangeInclusive<u64>) = (120, 80..=300);
 
 /// The size of a model's context in tokens, as its server says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ContextSize {
+pub(crate) struct ContextSize {
     /// What a request has now; `None` if that is not known.
-    pub(super) now: Option<u64>,
+    pub(crate) now: Option<u64>,
     /// What the model can have at most.
-    pub(super) most: Option<u64>,
+    pub(crate) most: Option<u64>,
+}
+
+impl ContextSize {
+    /// As a model's entry in a list of OpenAI's form says: `max_model_len` of vLLM and SGLang, `loaded_context_length` of LM Studio, `meta` of
+    /// llama.cpp.
+    pub(crate) fn of_entry(entry: &Value) -> Self {
+        const NOW: [&str; 5] =
+            ["/max_model_len", "/loaded_context_length", "/meta/n_ctx", "/context_length", "/context_window"];
+        const MOST: [&str; 2] = ["/max_context_length", "/meta/n_ctx_train"];
+        let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| size_at(entry, pointer));
+        Self { now: first(&NOW), most: first(&MOST) }
+    }
 }
 
 /// The contexts of a server's models, by their names.
@@ -275,7 +288,8 @@ impl HttpUpstream {
         SentSize { model, estimate, news, asked, context }
     }
 
-    async fn ask_context(self: &Arc<Self>, model: &str) -> Result<ContextSize, UpstreamError> {
+    /// Asks the server for the size of a model's context as it is now.
+    pub(super) async fn ask_context(self: &Arc<Self>, model: &str) -> Result<ContextSize, UpstreamError> {
         let known = self.recognized().await;
         let root = root_of(&known.openai_base);
         let source = match known.api {
@@ -284,12 +298,13 @@ impl HttpUpstream {
         };
         match source {
             ContextSource::List => {
-                let list = self.get(format!("{}/models", known.openai_base)).await?;
-                Ok(of_entry(&list, model))
-            }
-            ContextSource::LmStudio => {
-                let list = self.get(format!("{root}/api/v0/models")).await?;
-                Ok(of_entry(&list, model))
+                let models = self.models().await?;
+                let is_asked = |entry: &&Value| name_of(entry) == Some(model);
+                Ok(match models.as_slice() {
+                    // A server of one model may answer to any name.
+                    [only] => ContextSize::of_entry(only),
+                    all => all.iter().find(is_asked).map(ContextSize::of_entry).unwrap_or_default(),
+                })
             }
             ContextSource::Json { path, pointer } => {
                 let url = format!("{root}{path}");
@@ -316,23 +331,6 @@ impl HttpUpstream {
 /// A number of tokens; some servers say 0 where they do not know.
 fn size_at(json: &Value, pointer: &str) -> Option<u64> {
     json.pointer(pointer)?.as_u64().filter(|size| *size > 0)
-}
-
-/// The size in a model's entry of a list in OpenAI's form: `max_model_len` of vLLM and SGLang, `loaded_context_length` of LM Studio, `meta`
-/// of llama.cpp.
-fn of_entry(list: &Value, model: &str) -> ContextSize {
-    const NOW: [&str; 5] =
-        ["/max_model_len", "/loaded_context_length", "/meta/n_ctx", "/context_length", "/context_window"];
-    const MOST: [&str; 2] = ["/max_context_length", "/meta/n_ctx_train"];
-    let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let is_asked = |entry: &&Value| entry.get("id").and_then(Value::as_str) == Some(model);
-    let entry = match models {
-        // A server of one model may answer to any name.
-        [only] => Some(only),
-        all => all.iter().find(is_asked),
-    };
-    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| size_at(entry?, pointer));
-    ContextSize { now: first(&NOW), most: first(&MOST) }
 }
 
 /// The size that a model has in Ollama: loaded, the context it was loaded with; otherwise that of its model file, if it has one there.

@@ -58,10 +58,8 @@ pub(super) enum ModelList {
 /// Where a server says how large the context of a model is, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContextSource {
-    /// In the model's entry of `GET /v1/models`: `max_model_len` and others.
+    /// In the model's entry of its list: `max_model_len` and others.
     List,
-    /// In the model's entry of LM Studio's own list: `loaded_context_length` while it is loaded, and `max_context_length`.
-    LmStudio,
     /// As a number at `pointer` of `GET path`, below the address without `/v1`, for the model that is loaded. A server that has several
     /// takes the model's name in the query.
     Json { path: &'static str, pointer: &'static str },
@@ -149,7 +147,7 @@ pub const KINDS: [ServerKind; 8] = [
         ],
         api: UpstreamApi::OpenAi,
         list: ModelList::LmStudio,
-        context: ContextSource::LmStudio,
+        context: ContextSource::List,
         grammar: None,
         completion: Some(CompletionForm::OpenAi),
         ignores_tool_choice: false,

@@ -30,6 +30,8 @@ use toolrack_apis::{ListedModel, Provider};
 
 pub use answer::Answer;
 pub use api::UpstreamApi;
+#[cfg(feature = "cli")]
+pub(crate) use context::ContextSize;
 pub(crate) use context::{ANSWER, Cut};
 pub(crate) use embeddings::read as read_vectors;
 pub use embeddings::{EmbeddingModel, UpstreamEmbedder};

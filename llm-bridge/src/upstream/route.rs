@@ -7,8 +7,10 @@ use toolrack_apis::{Provider, Request};
 
 use super::{
     answer::Answer,
+    context::ContextSize,
     demo,
     error::UpstreamError,
+    estimate::Estimate,
     kind::ServerKind,
     raw::{RawModel, RawQuestion, RawTools},
     servers::Server,
@@ -86,13 +88,6 @@ impl Route {
         self.target.as_ref().map_or(super::DEMO, |target| &target.server.http.base)
     }
 
-    /// What the server answers at an address of its own, such as `/props`; with a body it is sent there. `None` where it has no such, or says nothing
-    /// in time.
-    #[cfg(feature = "cli")]
-    pub(crate) async fn look(&self, path: &str, body: Option<&Value>) -> Option<Value> {
-        tokens::look(&self.target.as_ref()?.server.http, path, body).await
-    }
-
     /// Asks the server. The request has to name [`model`](Self::model), and the definitions of the server's tools have to be in the
     /// form of the server's API: separated by commas, without brackets.
     ///
@@ -114,6 +109,13 @@ impl Route {
     pub(crate) async fn context(&self, request: &Request) -> Option<u64> {
         let target = self.target.as_ref()?;
         target.server.http.context_limit(&target.model, request, self.context).await
+    }
+
+    /// The size of the model's context, asked of the server anew. Nothing is known of a server that does not answer.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn context_size(&self) -> ContextSize {
+        let Some(target) = &self.target else { return ContextSize::default() };
+        target.server.http.ask_context(&target.model).await.unwrap_or_default()
     }
 
     /// How many tokens there are for a hundred estimated ones, as far as the server has counted.
@@ -172,7 +174,7 @@ impl Route {
             Some(target) => tokens::counted(&target.server.http, request, definitions).await,
             None => None,
         };
-        counted.unwrap_or_else(|| tokens::estimated(request, definitions)).max(1)
+        counted.unwrap_or_else(|| Estimate::of_request(request, definitions).total()).max(1)
     }
 
     /// Asks for the vectors of texts, whatever model the request names; gives the reply as it came.

@@ -1,10 +1,10 @@
 //! How much the model reads at once, as the server says.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use toolrack_apis::Request;
 
 use super::report::{Finding, Verdict};
-use crate::upstream::Route;
+use crate::upstream::{ContextSize, Route};
 
 /// The context in tokens.
 #[derive(Debug, Default)]
@@ -20,47 +20,12 @@ pub(super) struct Context {
 impl Context {
     /// Asks the server; `entry` is the model's in its list.
     pub(super) async fn ask(route: &Route, entry: Option<&Value>) -> Self {
-        let listed = |pointers: &[&str]| number(entry?, pointers);
-        let mut context = Self {
-            // vLLM and SGLang; LM Studio; KoboldCpp and llama.cpp behind routers.
-            tokens: listed(&["/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx"]),
-            trained: listed(&["/max_context_length", "/meta/n_ctx_train"]),
-            loaded: None,
-        };
-        if route.kind().is_some_and(|kind| kind.id == "ollama") {
-            context.ask_ollama(route).await;
-            context.tokens = route.context(&Request::default()).await.or(context.loaded);
-            return context;
-        }
-        // llama.cpp: `tools/server/README.md`, GET /props.
-        if context.tokens.is_none()
-            && let Some(props) = route.look("/props", None).await
-        {
-            context.tokens = number(&props, &["/default_generation_settings/n_ctx", "/n_ctx"]);
-        }
-        if context.tokens.is_none()
-            && let Some(length) = route.look("/api/extra/true_max_context_length", None).await
-        {
-            context.tokens = number(&length, &["/value"]);
-        }
-        context
-    }
-
-    /// What runs is in `/api/ps`, where newer versions have `context_length`; what the model was trained for in `/api/show`, under the name of its
-    /// architecture.
-    async fn ask_ollama(&mut self, route: &Route) {
-        let running = route.look("/api/ps", None).await.unwrap_or_default();
-        let models = running.get("models").and_then(Value::as_array);
-        let is_meant = |model: &&Value| {
-            let name = |field: &str| model.get(field).and_then(Value::as_str);
-            [name("name"), name("model")].contains(&Some(route.model()))
-        };
-        let meant = models.and_then(|models| models.iter().find(is_meant));
-        self.loaded = meant.and_then(|model| number(model, &["/context_length"]));
-        let shown = route.look("/api/show", Some(&json!({"model": route.model()}))).await.unwrap_or_default();
-        let facts = shown.get("model_info").and_then(Value::as_object);
-        let length = facts.and_then(|facts| facts.iter().find(|(name, _)| name.ends_with(".context_length")));
-        self.trained = length.and_then(|(_, tokens)| tokens.as_u64());
+        let listed = entry.map(ContextSize::of_entry).unwrap_or_default();
+        let size = route.context_size().await;
+        let (now, trained) = (size.now.or(listed.now), size.most.or(listed.most));
+        let grows = route.kind().is_some_and(|kind| kind.id == "ollama");
+        let tokens = if grows { route.context(&Request::default()).await.or(now) } else { now };
+        Self { tokens, loaded: now.filter(|_| grows), trained }
     }
 
     pub(super) fn finding(&self) -> Finding {
@@ -75,9 +40,4 @@ impl Context {
             .figure("loaded_tokens", self.loaded)
             .figure("trained_tokens", self.trained)
     }
-}
-
-/// The first number above 0 at one of these places.
-fn number(value: &Value, pointers: &[&str]) -> Option<u64> {
-    pointers.iter().find_map(|pointer| value.pointer(pointer)?.as_u64().filter(|number| *number > 0))
 }
